@@ -1,0 +1,30 @@
+"""Estimators for discrete data that average over graphical-model structures instead of betting on one.
+
+Public names are loaded on first use, so that ``import pgm_bma`` itself imports nothing heavy.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+# public name -> module below pgm_bma that defines it
+_PUBLIC = {
+    "average_families": "stats.averaging",
+}
+_MODULES = ()
+
+__all__ = [*_PUBLIC, *_MODULES]
+
+
+def __getattr__(name):
+    if name in _PUBLIC:
+        value = getattr(import_module(f"pgm_bma.{_PUBLIC[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module(f"pgm_bma.{name}")
+    raise AttributeError(f"module 'pgm_bma' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

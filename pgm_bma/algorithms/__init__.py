@@ -1,0 +1,1 @@
+"""The rooms: arrays and records in, records out."""

@@ -1,0 +1,1 @@
+"""The faces: thin scikit-learn and pgmpy estimators over the rooms."""

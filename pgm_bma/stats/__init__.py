@@ -1,0 +1,1 @@
+"""Sufficient statistics: counts, Dirichlet scores and means, and the averaging of families."""
