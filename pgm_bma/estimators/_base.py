@@ -1,0 +1,225 @@
+"""What every scikit-learn face shares: reading tables, seeds, the lazy network, saving, and a repr that tells the state.
+
+A face stores its parameters unchanged, checks them in `fit`, encodes once, calls a room and keeps arrays. Everything that
+predicts derives from one hook, ``_log_joint(codes)``; ``model_`` is built by ``_build_model()`` on first access.
+"""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from pgm_bma import table
+
+
+class DiscreteEstimator(BaseEstimator):
+    """Base of the scikit-learn faces; the target or cluster is added by its two children."""
+
+    # True: `model_` is the fitted distribution itself, so its exact queries equal predict_proba
+    model_is_exact_ = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @property
+    def model_(self):
+        """The fitted pgmpy network, built on first access."""
+        check_is_fitted(self)
+        if "_cached_model" not in self.__dict__:
+            self._cached_model = self._build_model()
+        return self._cached_model
+
+    def to_networkx(self):
+        """The structure as a plain ``networkx.DiGraph``, with the posterior of an arc where the method has one."""
+        from pgm_bma.results.networks import directed_graph
+
+        posterior = self._arc_posteriors()
+        return directed_graph(
+            self.model_.nodes(), self.model_.edges(), {arc: {"posterior": p} for arc, p in posterior.items()}
+        )
+
+    def _arc_posteriors(self):
+        return {}
+
+    def save(self, path):
+        """Write the fitted estimator to one file (JSON and arrays, no pickle)."""
+        from pgm_bma.results.storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path):
+        """Read an estimator written by `save`."""
+        from pgm_bma.results.storage import load
+
+        estimator = load(path)
+        if not isinstance(estimator, cls):
+            raise TypeError(f"{path} holds a {type(estimator).__name__}, not a {cls.__name__}")
+        return estimator
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if not name.startswith("_cached_")}
+
+    def __repr__(self, N_CHAR_MAX=700):
+        text = super().__repr__(N_CHAR_MAX)
+        if "schema_" not in self.__dict__:
+            return text
+        return f"{text} fitted on {self.n_samples_} rows x {self.n_features_in_} columns{self._fitted_summary()}"
+
+    def _fitted_summary(self):
+        return ""
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def _read_features(self, X, sample_weight, forbidden_name):
+        """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
+        self.__dict__.pop("_cached_model", None)
+        X = _as_table(X, self)
+        if _is_named(X):
+            validate_data(self, X, skip_check_array=True)
+        read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
+        self.n_features_in_ = len(read.schema.names)
+        if not hasattr(X, "columns") and "feature_names_in_" in self.__dict__:
+            del self.feature_names_in_
+        self.schema_ = read.schema
+        self.n_samples_ = len(read.codes)
+        return read
+
+    def _feature_state_names(self, X, forbidden_name):
+        if self.state_names is None:
+            return None
+        if not isinstance(self.state_names, dict):
+            raise ValueError(f"state_names must be a dict column -> states, got {type(self.state_names).__name__}")
+        names = set(table.read_columns(X)[0])
+        unknown = [name for name in self.state_names if name not in names and name != forbidden_name]
+        if unknown:
+            raise ValueError(f"state_names declares {unknown[0]!r}, which is no column of X (nor {forbidden_name!r})")
+        return {name: states for name, states in self.state_names.items() if name in names}
+
+    def _encode(self, X):
+        """Codes of new rows; arrays by position, tables by name."""
+        check_is_fitted(self)
+        X = _as_table(X, self)
+        unnamed_fit = self.schema_.names == tuple(f"x{i}" for i in range(self.n_features_in_))
+        if isinstance(X, pd.DataFrame) and unnamed_fit and not set(self.schema_.names) <= set(X.columns):
+            _check_width(self, X.shape[1])
+            warnings.warn(
+                f"X has feature names, but {type(self).__name__} was fitted without feature names",
+                UserWarning,
+                stacklevel=3,
+            )
+            X = X.set_axis(list(self.schema_.names), axis=1)
+        elif isinstance(X, (np.ndarray, list, tuple)):
+            _check_width(self, table.read_columns(X)[1].width)
+            if hasattr(self, "feature_names_in_"):
+                warnings.warn(
+                    f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        return table.encode_like(X, self.schema_, self.handle_unknown)
+
+
+def spawn_generators(random_state, n):
+    """Independent generators for `n` starts or chains; the i-th does not depend on `n`.
+
+    int -> default_rng(int); None -> fresh; Generator or RandomState -> one 128-bit draw from it.
+    """
+    return [np.random.default_rng(child) for child in seed_sequence(random_state).spawn(n)]
+
+
+def seed_sequence(random_state):
+    """The root SeedSequence behind a seed in any accepted form."""
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence([int(w) for w in random_state.integers(0, 2**32, size=4, dtype=np.uint64)])
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence([int(w) for w in random_state.randint(0, 2**32, size=4, dtype=np.uint64)])
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+        return np.random.SeedSequence(int(random_state))
+    raise ValueError(
+        f"random_state={random_state!r}: pass a non-negative integer, None, a numpy Generator or a numpy RandomState"
+    )
+
+
+def random_generator(random_state):
+    """One generator from a seed in any accepted form: ``default_rng(seed)`` for an int."""
+    return np.random.default_rng(seed_sequence(random_state))
+
+
+def check_choice(name, value, choices):
+    """An error that lists the choices, unless `value` is one of them."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(repr(c) for c in choices)}")
+
+
+def check_number(name, value, low=0.0, high=np.inf, *, open_low=False, integer=False):
+    """An error that names the parameter and its range, unless `value` is a number inside it."""
+    kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    inside = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
+    if not inside or (open_low and value == low):
+        left = f"greater than {low}" if open_low else f"at least {low}"
+        bound = left if high == np.inf else f"{left} and at most {high}"
+        raise ValueError(f"{name}={value!r} must be {'an integer' if integer else 'a number'} {bound}")
+
+
+def resolve_preset(estimator, presets):
+    """Values of the parameters under ``estimator.preset``: a dict, never written to the estimator.
+
+    presets : dict preset name -> dict of parameter values. A parameter that the user set to something that is neither its
+    default nor the preset's value is an error naming both.
+    """
+    values = estimator.get_params(deep=False)
+    if estimator.preset is None:
+        return values
+    check_choice("preset", estimator.preset, presets)
+    defaults = type(estimator)().get_params(deep=False)
+    for name, wanted in presets[estimator.preset].items():
+        given = values[name]
+        if not _same(given, wanted) and not _same(given, defaults[name]):
+            raise ValueError(
+                f"preset={estimator.preset!r} sets {name}={wanted!r}, but {name}={given!r} was passed; drop one"
+            )
+        values[name] = wanted
+    return values
+
+
+def _same(a, b):
+    return a is b or (type(a) is type(b) and bool(np.all(a == b)))
+
+
+def _as_table(X, estimator):
+    if X is None or isinstance(X, (str, bytes)) or np.isscalar(X):
+        raise ValueError(
+            f"{type(estimator).__name__} wants a table of discrete values, got {X!r}; pass a DataFrame or 2D array"
+        )
+    if hasattr(X, "tocsr") or isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not _is_named(X)):
+        if getattr(X, "dtype", None) is not None and getattr(X.dtype, "kind", "O") in "US":
+            X = np.asarray(X)
+            if X.ndim == 2:
+                return X
+        return check_array(
+            X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1, estimator=estimator
+        )
+    return X
+
+
+def _is_named(X):
+    return (
+        hasattr(X, "columns") or isinstance(X, (pd.Series, dict)) or hasattr(X, "schema") or hasattr(X, "column_names")
+    )
+
+
+def _check_width(estimator, width):
+    if width != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {width} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as input"
+        )
