@@ -7,7 +7,6 @@ index of the attribute parent. Nothing here is shared with pgm_bma.
 import itertools
 import math
 
-
 # ---------------------------------------------------------------- inference and EM on complete attributes
 
 
