@@ -1,6 +1,6 @@
 """Slow, literal definitions for region graphs and Kikuchi-Bayes; shares no code with the package.
 
-Variables are columns of a table of rows (lists of integers), the class is one of the columns, regions are frozensets of column numbers.
+Variables are columns of a table of rows (lists of integers), the class is one of them, regions are frozensets of column numbers.
 """
 
 import itertools
@@ -82,7 +82,7 @@ def log_scores(rows, cardinalities, initial, class_column, attributes, **options
     """One number per class for a row of attribute values (given in column order, class left out)."""
     scores = []
     for c in range(cardinalities[class_column]):
-        row = list(attributes[:class_column]) + [c] + list(attributes[class_column:])
+        row = [*attributes[:class_column], c, *attributes[class_column:]]
         scores.append(log_potential(rows, cardinalities, initial, row, only=class_column, **options))
     return scores
 
