@@ -9,7 +9,15 @@ __version__ = "0.1.0"
 
 # public name -> module below pgm_bma that defines it
 _PUBLIC = {
+    "MDLDiscretizer": "discretize",
+    "FrequencyDiscretizer": "discretize",
+    "WidthDiscretizer": "discretize",
+    "SampleQuantileBinarizer": "discretize",
     "average_families": "stats.averaging",
+    "NaiveBayesClassifier": "estimators.naive_bayes",
+    "AveragedNaiveBayesClassifier": "estimators.naive_bayes",
+    "TANClassifier": "estimators.tan",
+    "AveragedNaiveBayesEstimator": "estimators.parameters_naive_bayes",
 }
 _MODULES = ()
 

@@ -268,7 +268,7 @@ def read_columns(X):
     if isinstance(X, (list, tuple)):
         X = pd.DataFrame(list(X)).infer_objects()
         return [f"x{i}" for i in range(X.shape[1])], _Columns([c for _, c in X.items()], named=False), len(X)
-    if isinstance(X, np.ndarray) or hasattr(X, "__array__") and not hasattr(X, "columns") and not hasattr(X, "schema"):
+    if isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not hasattr(X, "columns") and not hasattr(X, "schema")):
         return _read_array(np.asarray(X))
     if hasattr(X, "tocsr"):
         raise TypeError("sparse matrices are not discrete tables; pass X.toarray() or a DataFrame")

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+CELLS_AT_ONCE = 1 << 20  # cells of one vectorised step: bounds the memory on tall tables, the calls on wide ones
+
 
 def family_counts(codes, cardinalities, child, parents=(), weights=None):
     """Weighted counts of `child` under every joint state of `parents`.
@@ -27,17 +29,49 @@ def joint_index(codes, cardinalities, columns):
     return index, seen
 
 
-def class_counts(codes, cardinalities, class_codes, n_classes, weights=None):
-    """Counts of every column under every class.
+def state_offsets(cardinalities):
+    """Where the states of every column begin when all columns are laid side by side: (n_columns + 1,)."""
+    return np.concatenate([[0], np.cumsum(cardinalities)]).astype(np.int64)
 
-    codes : (n_samples, n_features)     class_codes : (n_samples,) without missing values
-    returns a list of (n_classes, cardinality) arrays; missing cells are left out column by column (available cases).
+
+def class_counts(codes, cardinalities, target, n_classes, weights=None):
+    """Counts of every column under every class, all columns side by side.
+
+    codes : (n_samples, n_columns)     target : (n_samples,) class codes, none missing
+    returns (n_classes, sum of cardinalities); missing cells are left out column by column (available cases).
     """
-    tables = []
-    class_codes = np.asarray(class_codes, dtype=np.int64)
-    for column, cardinality in enumerate(cardinalities):
-        values = codes[:, column]
-        index = class_codes * (int(cardinality) + 1) + values + 1  # slot 0 takes the missing cells
-        counts = np.bincount(index, weights, minlength=n_classes * (int(cardinality) + 1))
-        tables.append(counts.astype(float).reshape(n_classes, -1)[:, 1:])
-    return tables
+    offsets = state_offsets(cardinalities)
+    width = int(offsets[-1]) + 1  # the last slot takes the missing cells
+    row_start = np.asarray(target, dtype=np.int64)[:, None] * width
+    counts = np.zeros(n_classes * width)
+    for start, stop in column_groups(codes):
+        index = flat_index(codes, offsets, start, stop) + row_start
+        cell_weights = None if weights is None else np.repeat(weights, stop - start)
+        counts += np.bincount(index.ravel(), cell_weights, minlength=n_classes * width)
+    return counts.reshape(n_classes, width)[:, :-1]
+
+
+def gather_sum(codes, cardinalities, tables):
+    """Sum over the columns of ``tables[:, state]``; a missing cell adds nothing.
+
+    tables : (n_classes, sum of cardinalities)     returns (n_samples, n_classes)
+    """
+    offsets = state_offsets(cardinalities)
+    padded = np.concatenate([tables.T, np.zeros((1, tables.shape[0]))])
+    total = np.zeros((len(codes), tables.shape[0]))
+    for start, stop in column_groups(codes):
+        total += padded[flat_index(codes, offsets, start, stop)].sum(axis=1)
+    return total
+
+
+def column_groups(codes):
+    """(start, stop) ranges of columns that hold about `CELLS_AT_ONCE` cells each."""
+    n_columns = codes.shape[1]
+    step = max(1, min(n_columns, CELLS_AT_ONCE // max(len(codes), 1)))
+    return [(start, min(start + step, n_columns)) for start in range(0, n_columns, step)]
+
+
+def flat_index(codes, offsets, start, stop):
+    """Position of every cell among all states laid side by side; missing cells go to the slot past the end."""
+    block = codes[:, start:stop].astype(np.int64)
+    return np.where(block >= 0, block + offsets[start:stop], offsets[-1])
