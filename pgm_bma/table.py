@@ -331,8 +331,8 @@ def as_column(y):
         import narwhals as nw
 
         return _narwhals_column(nw.from_native(y, series_only=True), nw)
-    if isinstance(y, np.ndarray):
-        return y
+    if isinstance(y, np.ndarray) or hasattr(y, "__array__"):
+        return np.asarray(y)
     return pd.Series(list(y)).infer_objects().to_numpy()
 
 

@@ -37,12 +37,9 @@ class DiscreteEstimator(BaseEstimator):
 
     def to_networkx(self):
         """The structure as a plain ``networkx.DiGraph``, with the posterior of an arc where the method has one."""
-        from pgm_bma.results.networks import directed_graph
+        from pgm_bma.results.graphs import structure_graph
 
-        posterior = self._arc_posteriors()
-        return directed_graph(
-            self.model_.nodes(), self.model_.edges(), {arc: {"posterior": p} for arc, p in posterior.items()}
-        )
+        return structure_graph(self.model_, self._arc_posteriors())
 
     def _arc_posteriors(self):
         return {}
@@ -82,9 +79,9 @@ class DiscreteEstimator(BaseEstimator):
         """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
         self.__dict__.pop("_cached_model", None)
         X = _as_table(X, self)
+        read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
         if _is_named(X):
             validate_data(self, X, skip_check_array=True)
-        read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
         self.n_features_in_ = len(read.schema.names)
         if not hasattr(X, "columns") and "feature_names_in_" in self.__dict__:
             del self.feature_names_in_

@@ -47,7 +47,8 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
 
     def predict(self, X):
         """The most probable class of every row; ties go to the first class."""
-        return self.classes_[np.argmax(self._log_joint(self._encode(X)), axis=1)]
+        codes = self._encode(X)
+        return self.classes_[np.argmax(self._log_joint(codes), axis=1)]
 
     def predict_log_proba(self, X):
         """Natural log of `predict_proba`."""

@@ -39,6 +39,21 @@ def directed_graph(nodes, edges, node_data=None, edge_data=None, **graph_data):
     return graph
 
 
+def structure_graph(model, arc_posteriors=None):
+    """The structure of a pgmpy network as a plain ``networkx.DiGraph``; arcs carry `posterior` where it is given.
+
+    arc_posteriors : dict (tail, head) -> probability
+    """
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(model.nodes())
+    graph.add_edges_from(model.edges())
+    for arc, posterior in (arc_posteriors or {}).items():
+        graph.edges[arc]["posterior"] = float(posterior)
+    return graph
+
+
 def export_copy(graph):
     """Copy any graph or pgmpy network into a plain networkx graph with text nodes and simple attributes.
 

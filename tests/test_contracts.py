@@ -1,0 +1,373 @@
+"""What every public estimator obeys. A new estimator joins by a line in CLASSIFIERS or CLUSTERERS."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import pgm_bma
+
+# name of the public class -> parameters that keep it small and deterministic
+CLASSIFIERS = {
+    "NaiveBayesClassifier": {},
+    "AveragedNaiveBayesClassifier": {},
+    "TANClassifier": {},
+}
+CLUSTERERS = {}
+# estimators whose result depends on a seed
+SEEDED = set(CLUSTERERS)
+
+ALL = {**CLASSIFIERS, **CLUSTERERS}
+classifiers = pytest.mark.parametrize("name", CLASSIFIERS)
+estimators = pytest.mark.parametrize("name", ALL)
+clusterers = pytest.mark.parametrize("name", CLUSTERERS)
+seeded = pytest.mark.parametrize("name", sorted(SEEDED))
+
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": "equal to rounding only where codes are re-ordered by the check",
+    "check_sample_weight_equivalence_on_sparse_data": "sparse matrices are not discrete tables",
+    "check_clustering": "rounds continuous blobs to a few values and wants the blobs back",
+    "check_dataframe_column_names_consistency": "columns are matched by name, in any order, extra ones ignored",
+}
+
+
+def build(name, **parameters):
+    return getattr(pgm_bma, name)(**{**ALL[name], **parameters})
+
+
+def frame(n_rows=80, seed=0):
+    """A small mixed table whose columns depend on the class, and the class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n_rows)
+    noisy = np.where(rng.random(n_rows) < 0.8, y, 1 - y)
+    X = pd.DataFrame(
+        {
+            "text": np.array(["no", "yes"])[noisy],
+            "level": pd.Categorical(
+                rng.choice(["low", "mid"], n_rows), categories=["low", "mid", "high"], ordered=True
+            ),
+            "count": np.where(rng.random(n_rows) < 0.3, 2, y),
+            "flag": rng.random(n_rows) < 0.4 + 0.2 * y,
+        }
+    )
+    return X, pd.Series(np.array(["bad", "good"])[y], name="outcome")
+
+
+def with_missing(X, seed=1):
+    mask = np.random.default_rng(seed).random(X.shape) < 0.15
+    return X.astype({"count": "Int64", "flag": "boolean"}).mask(mask)
+
+
+def fitted(name, X=None, y=None, **keywords):
+    if X is None:
+        X, y = frame()
+    return build(name).fit(X, y if name in CLASSIFIERS else None, **keywords)
+
+
+# ------------------------------------------------------------------------------------------------ scikit-learn
+
+
+def sklearn_checks():
+    for name in ALL:
+        for _, check in estimator_checks_generator(build(name), mark=None):
+            function = check.func if hasattr(check, "func") else check
+            label = function.__name__
+            marks = (
+                [pytest.mark.xfail(reason=EXPECTED_FAILURES[label], strict=False)] if label in EXPECTED_FAILURES else []
+            )
+            yield pytest.param(name, check, marks=marks, id=f"{name}-{label}")
+
+
+@pytest.mark.parametrize("name, check", sklearn_checks())
+def test_scikit_learn_check(name, check):
+    check(build(name))
+
+
+@estimators
+def test_clone_and_parameters(name):
+    estimator = build(name)
+    fitted_one = fitted(name)
+    copy = clone(fitted_one)
+    assert copy.get_params().keys() == estimator.get_params().keys()
+    with pytest.raises(NotFittedError):
+        copy.predict(frame()[0])
+
+
+@classifiers
+def test_cross_validation_in_a_pipeline(name):
+    X, y = frame(200)
+    scores = cross_val_score(make_pipeline(FunctionTransformer(), build(name)), X, y, cv=4, error_score="raise")
+    assert scores.mean() > 0.65  # the informative column alone is right in 80 % of the rows
+
+
+# ------------------------------------------------------------------------------------------------ reading tables
+
+
+@estimators
+def test_column_order_and_extra_columns_do_not_matter(name):
+    X, _ = frame()
+    estimator = fitted(name)
+    shuffled = X[X.columns[::-1]].assign(extra="ignored")
+    np.testing.assert_array_equal(estimator.predict_proba(shuffled), estimator.predict_proba(X))
+
+
+@estimators
+def test_strings_categories_and_polars_give_equal_results(name):
+    polars = pytest.importorskip("polars")
+    X, y = frame()
+    X = X.drop(columns="level")
+    expected = fitted(name, X, y).predict_proba(X)
+    as_object = X.astype(object)
+    as_polars = polars.DataFrame({column: X[column].tolist() for column in X})
+    as_arrow = as_polars.to_arrow()
+    for table in (as_object, X.astype("category"), as_polars, as_arrow):
+        np.testing.assert_array_equal(fitted(name, table, y).predict_proba(table), expected)
+
+
+@estimators
+def test_missing_cells_in_fit_and_predict(name):
+    X, y = frame()
+    holes = with_missing(X)
+    proba = fitted(name, holes, y).predict_proba(holes)
+    assert np.isfinite(proba).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)  # rounding of a few terms
+
+
+@estimators
+def test_one_row_as_dict_series_or_frame(name):
+    X, _ = frame()
+    estimator = fitted(name)
+    expected = estimator.predict_proba(X.iloc[[3]])
+    np.testing.assert_array_equal(estimator.predict_proba(X.iloc[3]), expected)
+    np.testing.assert_array_equal(estimator.predict_proba(X.iloc[3].to_dict()), expected)
+
+
+@estimators
+def test_unseen_values_and_missing_columns_are_named(name):
+    X, _ = frame()
+    estimator = fitted(name)
+    odd = X.head(2).assign(text=["no", "maybe"])
+    with pytest.raises(ValueError, match=r"column 'text' holds 'maybe', unseen in fit.*handle_unknown='missing'"):
+        estimator.predict(odd)
+    lenient = fitted(name).set_params(handle_unknown="missing")
+    expected = lenient.predict_proba(X.head(2).assign(text=["no", None]))
+    np.testing.assert_array_equal(lenient.predict_proba(odd), expected)
+    with pytest.raises(ValueError, match="lacks column 'flag'"):
+        estimator.predict(X.drop(columns="flag"))
+
+
+@estimators
+def test_bad_tables_get_a_clear_error(name):
+    X, y = frame(60)
+    rng = np.random.default_rng(0)
+    cases = [
+        (X.assign(count=rng.random(60)), r"column 'count' holds 60 different float values; discretise"),
+        (X.assign(count=[np.inf] + [1.0] * 59), r"column 'count' holds an infinite value"),
+        (X.set_axis(["a", "b", "b", "d"], axis=1), r"column name 'b' occurs twice"),
+        (X.iloc[:0], r"0 sample\(s\)"),
+        (X[[]], r"no columns"),
+    ]
+    for table, message in cases:
+        with pytest.raises(ValueError, match=message):
+            build(name).fit(table, y.iloc[: len(table)] if name in CLASSIFIERS else None)
+
+
+@estimators
+def test_declared_states_are_kept_in_order(name):
+    X, y = frame()
+    declared = {"text": ["yes", "no", "never"], "count": [2, 1, 0, 7]}
+    estimator = build(name, state_names=declared).fit(X, y if name in CLASSIFIERS else None)
+    assert list(estimator.schema_.states[0]) == declared["text"]
+    assert list(estimator.schema_.states[2]) == declared["count"]
+    assert list(estimator.schema_.states[1]) == ["low", "mid", "high"]  # unused category kept
+    assert np.isfinite(estimator.predict_proba({**X.iloc[0], "text": "never", "count": 7})).all()
+
+
+@classifiers
+def test_target_contract(name):
+    X, y = frame()
+    by_name = build(name).fit(X.assign(outcome=y), y="outcome")
+    np.testing.assert_array_equal(by_name.predict_proba(X), fitted(name).predict_proba(X))
+    assert by_name.target_name_ == "outcome"
+    assert build(name).fit(X, y.to_numpy()).target_name_ == "class"
+    with pytest.raises(ValueError, match="target_name="):
+        build(name).fit(X, y.rename("text"))
+    with pytest.raises(ValueError, match="'outcome' has 2 missing"):
+        build(name).fit(X, y.where(np.arange(len(y)) > 1))
+    with pytest.raises(ValueError, match="one class"):
+        build(name).fit(X, ["same"] * len(X))
+    declared = build(name, state_names={"outcome": ["good", "bad", "ugly"]}).fit(X, y)
+    assert declared.classes_.tolist() == ["good", "bad", "ugly"]
+    assert declared.predict_proba(X).shape == (len(X), 3)
+
+
+@classifiers
+def test_no_rows_with_everything_declared_is_the_prior(name):
+    X, y = frame()
+    states = {"text": ["no", "yes"], "level": ["low", "mid"], "count": [0, 1, 2], "flag": [False, True]}
+    prior = build(name, state_names={**states, "outcome": ["bad", "good"]}).fit(X.iloc[:0], y.iloc[:0])
+    np.testing.assert_allclose(prior.predict_proba(X), 0.5, atol=1e-12)  # symmetric prior, rounding of a few terms
+
+
+# ------------------------------------------------------------------------------------------------ weights and seeds
+
+
+@estimators
+def test_weights_are_repetitions_bit_for_bit(name):
+    X, y = frame(40)
+    weights = np.random.default_rng(5).integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), weights)
+    weighted = fitted(name, X, y, sample_weight=weights)
+    plain = fitted(name, X.iloc[repeated], y.iloc[repeated])
+    known = X.iloc[repeated]
+    np.testing.assert_array_equal(weighted.predict_proba(known), plain.predict_proba(known))
+
+
+@estimators
+def test_bad_weights(name):
+    X, y = frame(10)
+    for bad, message in (([-1] + [1] * 9, "negative"), ([np.nan] + [1] * 9, "NaN"), ([0] * 10, "zero for every row")):
+        with pytest.raises(ValueError, match=message):
+            fitted(name, X, y, sample_weight=bad)
+
+
+@estimators
+def test_a_row_of_weight_zero_is_absent(name):
+    X, y = frame(30)
+    X.loc[0, "text"] = "odd"
+    weights = np.ones(30)
+    weights[0] = 0
+    estimator = fitted(name, X, y, sample_weight=weights)
+    assert estimator.schema_.states[0] == ("no", "yes")
+
+
+FRESH = """
+import hashlib, sys
+sys.path.insert(0, {root!r})
+from tests.test_contracts import fitted, frame
+print(hashlib.sha256(fitted({name!r}).predict_proba(frame()[0]).tobytes()).hexdigest())
+"""
+
+
+@estimators
+def test_equal_in_a_fresh_interpreter_with_another_hash_seed(name, request):
+    import hashlib
+    import os
+
+    here = hashlib.sha256(fitted(name).predict_proba(frame()[0]).tobytes()).hexdigest()
+    code = FRESH.format(root=str(request.config.rootpath), name=name)
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert there.stdout.strip() == here
+
+
+@estimators
+def test_n_jobs_does_not_change_the_result(name):
+    if "n_jobs" not in build(name).get_params():
+        pytest.skip("has no n_jobs")
+    X, y = frame()
+    y = y if name in CLASSIFIERS else None
+    one = build(name, n_jobs=1).fit(X, y).predict_proba(X)
+    two = build(name, n_jobs=2).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(one, two)
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
+@estimators
+def test_pickle_and_save(name, tmp_path):
+    X, _ = frame()
+    estimator = fitted(name)
+    expected = estimator.predict_proba(X)
+    pickled = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(pickled.predict_proba(X), expected)
+    estimator.save(tmp_path / "model.npz")
+    loaded = type(estimator).load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+    assert loaded.get_params().keys() == estimator.get_params().keys()
+
+
+@estimators
+def test_the_network_is_not_pickled(name):
+    estimator = fitted(name)
+    before = len(pickle.dumps(estimator))
+    _ = estimator.model_
+    assert len(pickle.dumps(estimator)) == before
+
+
+@estimators
+def test_predict_proba_equals_variable_elimination(name):
+    from pgmpy.inference import VariableElimination
+
+    X, y = frame()
+    estimator = fitted(name, with_missing(X), y)
+    if not estimator.model_is_exact_:
+        pytest.skip("model_ is not the fitted distribution itself")
+    target = estimator.target_name_ if name in CLASSIFIERS else estimator.cluster_name
+    rows = with_missing(X, seed=9).head(6)
+    engine = VariableElimination(estimator.model_)
+    for (_, row), proba in zip(rows.iterrows(), estimator.predict_proba(rows)):
+        evidence = {column: value for column, value in row.items() if not pd.isna(value)}
+        factor = engine.query([target], evidence=evidence, show_progress=False)
+        states = list(estimator.target_states_ if name in CLASSIFIERS else range(estimator.n_clusters_))
+        values = np.array([factor.get_value(**{target: state}) for state in states])
+        np.testing.assert_allclose(proba, values / values.sum(), atol=1e-9)  # the contract's own tolerance
+
+
+@classifiers
+def test_log_proba_argmax_and_explain_agree(name):
+    X, _ = frame()
+    estimator = fitted(name)
+    proba = estimator.predict_proba(X)
+    np.testing.assert_allclose(np.exp(estimator.predict_log_proba(X)), proba, atol=1e-15)
+    np.testing.assert_array_equal(estimator.predict(X), estimator.classes_[proba.argmax(axis=1)])
+    evidence = estimator.explain(X.iloc[0])
+    assert list(evidence.columns) == list(estimator.classes_)
+    weights = np.exp(evidence.sum() - evidence.sum().max())
+    np.testing.assert_allclose(weights / weights.sum(), proba[0], atol=1e-9)
+
+
+@estimators
+def test_repr_and_graph(name):
+    estimator = fitted(name)
+    assert name in repr(build(name)) and "fitted on 80 rows x 4 columns" in repr(estimator)
+    graph = estimator.to_networkx()
+    assert {"text", "level", "count", "flag"} <= set(graph.nodes)
+
+
+@clusterers
+def test_clusterer_contract(name):
+    X, _ = frame(120)
+    estimator = fitted(name, X)
+    proba = estimator.predict_proba(X)
+    assert estimator.labels_.dtype == np.int64 and len(estimator.labels_) == len(X)
+    assert proba.shape == (len(X), estimator.n_clusters_)
+    np.testing.assert_array_equal(estimator.predict(X), proba.argmax(axis=1))
+    np.testing.assert_array_equal(estimator.labels_, estimator.predict(X))
+    np.testing.assert_array_equal(estimator.transform(X), proba)
+    np.testing.assert_allclose(estimator.score(X), estimator.score_samples(X).mean(), rtol=1e-12)
+    rows, labels = estimator.sample(7, random_state=0)
+    assert list(rows.columns) == list(X.columns) and len(rows) == len(labels) == 7
+    frame_out = estimator.set_output(transform="pandas").transform(X)
+    assert list(frame_out.columns) == [f"cluster{k}" for k in range(estimator.n_clusters_)]
+
+
+@seeded
+def test_equal_seeds_equal_results(name):
+    X, y = frame()
+    y = y if name in CLASSIFIERS else None
+    first, second = (build(name, random_state=3).fit(X, y).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    generator = build(name, random_state=np.random.default_rng(3)).fit(X, y).predict_proba(X)
+    again = build(name, random_state=np.random.default_rng(3)).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(generator, again)
