@@ -18,8 +18,16 @@ _PUBLIC = {
     "AveragedNaiveBayesClassifier": "estimators.naive_bayes",
     "TANClassifier": "estimators.tan",
     "AveragedNaiveBayesEstimator": "estimators.parameters_naive_bayes",
+    "load_dataset": "datasets",
+    "list_datasets": "datasets",
+    "load_network": "datasets",
+    "list_networks": "datasets",
+    "random_selective_naive_bayes": "simulate",
+    "random_augmented_naive_bayes": "simulate",
+    "random_network_classifier": "simulate",
+    "random_dag": "simulate",
 }
-_MODULES = ()
+_MODULES = ("simulate",)  # a callable module: pgm_bma.simulate(model, n)
 
 __all__ = [*_PUBLIC, *_MODULES]
 
