@@ -10,8 +10,7 @@ from math import inf, log
 
 
 def completions(row, cards):
-    for filling in product(*[range(r) if value < 0 else (value,) for value, r in zip(row, cards)]):
-        yield filling
+    yield from product(*[range(r) if value < 0 else (value,) for value, r in zip(row, cards)])
 
 
 def parent_state(full, node, cards, parents):
