@@ -1,0 +1,563 @@
+"""Compiled loop of latent-class EM, EMA and its variational twin: one loop, the step that renews the tables is swapped.
+
+Columns are grouped into super-columns of a few dozen joint states: their tables are multiplied together once per
+iteration, so that a row costs one look-up per group instead of one per column, and the counts of the groups are summed
+back onto the columns. Rows are multiplied up in the linear domain; a run of groups whose product could underflow is
+closed by a logarithm (`_chunks`), so that wide tables are exact too. A missing cell is one more state of its column,
+with factor 1 (exact marginalisation) and no count.
+
+Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
+CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
+BLOCK = 128  # rows handled together: their products stay in the first-level cache
+TINY = 1e-280  # products are kept above this
+FLOOR = 1e-50  # smallest positive factor: a group holds at most 5 columns that share its joint states
+
+
+class Layout(NamedTuple):
+    """What the loop knows of the data."""
+
+    codes: np.ndarray  # (n_groups, n_rows) joint state of every super-column
+    weights: np.ndarray  # (n_rows,)
+    group_start: np.ndarray  # (n_groups + 1,) first column of a group
+    table_start: np.ndarray  # (n_groups + 1,) first joint state of a group
+    state_start: np.ndarray  # (n_columns + 1,) first state of a column
+    slots: np.ndarray  # (n_columns,) states of a column, one more if it has missing cells
+
+
+class Priors(NamedTuple):
+    """Pseudo-counts, and the half of the averaging that the clusters do not change."""
+
+    cluster: float  # per cell of the cluster variable
+    dependent: np.ndarray  # (n_columns,) per cell of P(column | cluster)
+    log_arc: np.ndarray  # (n_columns,) log prior of the arc
+    log_alone: np.ndarray  # (n_columns,) log p(column on its own)
+    log_independent: np.ndarray  # (n_columns,) log prior of no arc + log_alone
+    independent_mean: np.ndarray  # (n_states_total,) posterior mean without the arc
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run_start(layout, priors, theta_c, theta, arcs, class_counts, counts, mode, stop_collapsed, max_iter, tol):
+    """Iterate one start in place.
+
+    theta_c (n_clusters,), theta (n_states_total, n_clusters) : in the start, out the end
+    arcs (n_columns,) : out, weights of the arcs that built `theta`
+    class_counts, counts : out, expected counts of the last expectation step
+    returns (log-likelihood, evidence bound, n_iter, how it ended, path of the objective)
+    """
+    n_columns, n_clusters = len(layout.slots), len(theta_c)
+    has_scores = priors.cluster > 0.0  # EM without a prior has none
+    for i in range(n_columns):
+        has_scores = has_scores and priors.dependent[i] > 0.0
+    factor_c, factors = np.empty(n_clusters), np.empty(theta.shape)  # what the expectation step multiplies
+    log_factors, log_dependent = np.empty(theta.shape), np.empty(n_columns)
+    work = np.empty((2, layout.table_start[-1], n_clusters))
+    path = np.empty(min(max_iter, 256) + 1)
+    bound, n_iter, ended, is_last = np.nan, 0, EXHAUSTED, max_iter == 0
+    while True:
+        if mode != VARIATIONAL or n_iter == 0:
+            _copy_tables(theta_c, theta, factor_c, factors)
+        if has_scores and (is_last or n_iter == 0) and (mode != VARIATIONAL or n_iter == 0):
+            _log_into(factors, log_factors)
+        total = expectation(layout, factor_c, factors, class_counts, counts, work)
+        if has_scores and (mode != EM or is_last):
+            family_scores(layout, priors, class_counts, counts, log_dependent)
+            if mode == VARIATIONAL or is_last:
+                bound = _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent)
+        if n_iter == len(path):
+            path = _longer(path)
+        path[n_iter] = _objective(layout, priors, mode, total, bound, theta_c, theta)
+        if is_last:
+            break
+        if mode == EM:
+            change = maximise(layout, priors, class_counts, counts, theta_c, theta)
+        else:
+            change = average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs)
+        if mode == VARIATIONAL:
+            expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors)
+        n_iter += 1
+        if mode != EM and stop_collapsed and _no_arc(priors, log_dependent):
+            ended = COLLAPSED
+        elif change < tol:
+            ended = CONVERGED
+        is_last = ended != EXHAUSTED or n_iter == max_iter
+    if mode == EM or max_iter == 0:
+        for i in range(n_columns):
+            log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
+            arcs[i] = _logistic(log_odds) if has_scores else np.nan
+    return total, bound, n_iter, ended, path
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _objective(layout, priors, mode, total, bound, theta_c, theta):
+    """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
+    if mode == VARIATIONAL:
+        return bound
+    if mode == LINEAR:
+        return total
+    if priors.cluster > 0.0:
+        for k in range(len(theta_c)):
+            total += priors.cluster * np.log(theta_c[k])
+    product, a = 1.0, 0.0
+    for i in range(len(layout.slots)):
+        if priors.dependent[i] != a:
+            total += a * np.log(product)
+            product, a = 1.0, priors.dependent[i]
+        if a > 0.0:
+            for s in range(layout.state_start[i], layout.state_start[i + 1]):
+                for k in range(len(theta_c)):
+                    product *= theta[s, k]
+                    if product < 1e-150:  # theta >= a / (n + a r) in EM with a prior, far above 1e-150
+                        total += a * np.log(product)
+                        product = 1.0
+    return total + a * np.log(product)
+
+
+# ------------------------------------------------------------------------------------------------------- the steps
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def maximise(layout, priors, class_counts, counts, theta_c, theta):
+    """EM's step: posterior means, EMA eq. 7. Returns the largest change."""
+    n_clusters = len(theta_c)
+    change = _renew_clusters(priors, class_counts, theta_c)
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        for k in range(n_clusters):
+            total = (last - first) * a
+            for s in range(first, last):
+                total += counts[s, k]
+            scale = 1.0 / total if total > 0.0 else 0.0
+            for s in range(first, last):
+                # neither counts nor prior: uniform
+                value = (counts[s, k] + a) * scale if total > 0.0 else 1.0 / (last - first)
+                change = max(change, abs(value - theta[s, k]))
+                theta[s, k] = value
+    return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs):
+    """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. Returns the change."""
+    n_clusters = len(theta_c)
+    change = _renew_clusters(priors, class_counts, theta_c)
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        arc = _logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
+        arcs[i] = arc
+        for k in range(n_clusters):
+            total = (last - first) * a
+            for s in range(first, last):
+                total += counts[s, k]
+            scale = arc / total
+            for s in range(first, last):
+                value = (counts[s, k] + a) * scale + (1.0 - arc) * priors.independent_mean[s]
+                change = max(change, abs(value - theta[s, k]))
+                theta[s, k] = value
+    return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
+    """Factors of the variational expectation step: exp(E log theta_C) and exp(P(arc) E log theta_ijk)."""
+    n_clusters = len(factor_c)
+    total = n_clusters * priors.cluster
+    for k in range(n_clusters):
+        total += class_counts[k]
+    for k in range(n_clusters):
+        factor_c[k] = np.exp(_digamma(class_counts[k] + priors.cluster) - _digamma(total))
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        for k in range(n_clusters):
+            total = (last - first) * a
+            for s in range(first, last):
+                total += counts[s, k]
+            base = _digamma(total)
+            for s in range(first, last):
+                log_factors[s, k] = arcs[i] * (_digamma(counts[s, k] + a) - base)
+                factors[s, k] = np.exp(log_factors[s, k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _renew_clusters(priors, class_counts, theta_c):
+    total = len(theta_c) * priors.cluster
+    for k in range(len(theta_c)):
+        total += class_counts[k]
+    change = 0.0
+    for k in range(len(theta_c)):
+        value = (class_counts[k] + priors.cluster) / total if total > 0.0 else 1.0 / len(theta_c)
+        change = max(change, abs(value - theta_c[k]))
+        theta_c[k] = value
+    return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _no_arc(priors, log_dependent):
+    """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
+    for i in range(len(log_dependent)):
+        is_open = priors.log_arc[i] > -np.inf
+        if priors.log_arc[i] == 0.0 or (is_open and log_dependent[i] >= priors.log_alone[i]):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------------ expectation
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expectation(layout, factor_c, factors, class_counts, counts, work):
+    """E step (EMA eq. 4, 5): fills the expected counts, returns the sum of log normalisers (the log-likelihood)."""
+    tables, group_counts = work[0], work[1]
+    n_groups, n_rows = layout.codes.shape
+    n_clusters = len(factor_c)
+    chunk_end = np.empty(n_groups, np.int64)
+    n_chunks = _chunks(layout, factors, chunk_end)
+    for g in range(n_groups):
+        _multiply_out(layout, factors, g, tables)
+    for k in range(n_clusters):
+        class_counts[k] = 0.0
+        for cell in range(len(group_counts)):
+            group_counts[cell, k] = 0.0
+    p = np.empty((BLOCK, n_clusters))
+    logs = np.empty((BLOCK if n_chunks > 1 else 1, n_clusters))
+    total, product, product_weight = 0.0, 1.0, 1.0
+    for start in range(0, n_rows, BLOCK):
+        size = min(BLOCK, n_rows - start)
+        for row in range(size):
+            for k in range(n_clusters):
+                p[row, k] = factor_c[k]
+        group = 0
+        for chunk in range(n_chunks):
+            while group < chunk_end[chunk]:
+                base, codes = layout.table_start[group], layout.codes[group]
+                for row in range(size):
+                    cell = base + codes[start + row]
+                    for k in range(n_clusters):
+                        p[row, k] *= tables[cell, k]
+                group += 1
+            if n_chunks > 1:
+                for row in range(size):
+                    for k in range(n_clusters):
+                        value = np.log(p[row, k])
+                        logs[row, k] = value if chunk == 0 else logs[row, k] + value
+                        p[row, k] = 1.0
+        for row in range(size):
+            weight = layout.weights[start + row]
+            shift = 0.0
+            if n_chunks > 1:
+                shift = logs[row, 0]
+                for k in range(1, n_clusters):
+                    shift = max(shift, logs[row, k])
+                for k in range(n_clusters):
+                    p[row, k] = np.exp(logs[row, k] - shift) if shift > -np.inf else 0.0
+            norm = 0.0
+            for k in range(n_clusters):
+                norm += p[row, k]
+            if norm == 0.0:  # impossible under every cluster: it says nothing about the cluster
+                total = -np.inf
+                for k in range(n_clusters):
+                    p[row, k] = factor_c[k]
+                    norm += p[row, k]
+            elif n_chunks > 1 or norm < 1e-100:
+                total += weight * (shift + np.log(norm))
+            else:  # one logarithm for many rows: their normalisers are multiplied up while the weight stays the same
+                if weight != product_weight or product < 1e-200:
+                    total += product_weight * np.log(product)
+                    product, product_weight = 1.0, weight
+                product *= norm
+            scale = weight / norm
+            for k in range(n_clusters):
+                p[row, k] *= scale
+                class_counts[k] += p[row, k]
+        for group in range(n_groups):
+            base, codes = layout.table_start[group], layout.codes[group]
+            for row in range(size):
+                cell = base + codes[start + row]
+                for k in range(n_clusters):
+                    group_counts[cell, k] += p[row, k]
+    for g in range(n_groups):
+        _sum_back(layout, group_counts, g, counts)
+    return total + product_weight * np.log(product)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _chunks(layout, factors, chunk_end):
+    """Ends of the runs of groups whose products stay above TINY whatever the row holds; returns their number.
+
+    Exact zeros are left out of the bound: a product that meets one is zero, as it should be.
+    """
+    n_groups = len(chunk_end)
+    smallest, n_chunks = 1.0, 0
+    for g in range(n_groups):
+        group_smallest = 1.0
+        for i in range(layout.group_start[g], layout.group_start[g + 1]):
+            low = 1.0
+            for s in range(layout.state_start[i], layout.state_start[i + 1]):
+                for k in range(factors.shape[1]):
+                    value = factors[s, k]
+                    if 0.0 < value < low:
+                        low = value
+            group_smallest *= max(low, FLOOR)
+        if smallest * group_smallest < TINY and g > 0:
+            chunk_end[n_chunks] = g
+            n_chunks += 1
+            smallest = 1.0
+        smallest *= group_smallest
+    chunk_end[n_chunks] = n_groups
+    return n_chunks + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _multiply_out(layout, factors, g, tables):
+    """Joint table of one group, column by column, the last column fastest; a missing cell has factor 1."""
+    n_clusters = factors.shape[1]
+    base = layout.table_start[g]
+    for k in range(n_clusters):
+        tables[base, k] = 1.0
+    size = 1
+    for i in range(layout.group_start[g], layout.group_start[g + 1]):
+        first, slots = layout.state_start[i], layout.slots[i]
+        n_states = layout.state_start[i + 1] - first
+        for cell in range(size - 1, -1, -1):  # backwards, so that a cell is read before it is overwritten
+            for slot in range(slots - 1, -1, -1):
+                for k in range(n_clusters):
+                    factor = 1.0
+                    if slot < n_states:
+                        factor = factors[first + slot, k]
+                        if 0.0 < factor < FLOOR:
+                            factor = FLOOR
+                    tables[base + cell * slots + slot, k] = tables[base + cell, k] * factor
+        size *= slots
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum_back(layout, group_counts, g, counts):
+    """Counts of one group onto its columns, last column first; overwrites the group's counts."""
+    n_clusters = counts.shape[1]
+    base = layout.table_start[g]
+    size = layout.table_start[g + 1] - base
+    for i in range(layout.group_start[g + 1] - 1, layout.group_start[g] - 1, -1):
+        first, slots = layout.state_start[i], layout.slots[i]
+        n_states = layout.state_start[i + 1] - first
+        for s in range(first, first + n_states):
+            for k in range(n_clusters):
+                counts[s, k] = 0.0
+        size //= slots
+        for cell in range(size):
+            for slot in range(slots):
+                for k in range(n_clusters):
+                    value = group_counts[base + cell * slots + slot, k]
+                    if slot < n_states:
+                        counts[first + slot, k] += value
+                    if slot == 0:
+                        group_counts[base + cell, k] = value
+                    else:
+                        group_counts[base + cell, k] += value
+
+
+# -------------------------------------------------------------------------------------------- scores and bound
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def family_scores(layout, priors, class_counts, counts, log_dependent):
+    """Log marginal likelihood of every column given the cluster (the Gammas of EMA eq. 11), at expected counts.
+
+    Gamma functions are shifted upwards by products, and one logarithm per family closes all the products: the price of
+    a cell is one logarithm.
+    """
+    n_clusters = len(class_counts)
+    whole_prior, whole = -1.0, 0.0
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        score, up = 0.0, 1.0
+        is_complete = layout.slots[i] == last - first
+        if is_complete and whole_prior == (last - first) * a:
+            score = whole  # without missing cells the row totals are the cluster sizes, whatever the column
+        else:
+            for k in range(n_clusters):
+                total = 0.0
+                for s in range(first, last):
+                    total += counts[s, k]
+                if is_complete:
+                    total = class_counts[k]
+                score += _log_gamma((last - first) * a) - _log_gamma(total + (last - first) * a)
+            score -= (last - first) * n_clusters * _log_gamma(a)
+            if is_complete:
+                whole_prior, whole = (last - first) * a, score
+        for s in range(first, last):
+            for k in range(n_clusters):
+                x = counts[s, k] + a
+                while x < 10.0:
+                    up *= x
+                    x += 1.0
+                score += _stirling(x)
+                if up > 1e250:
+                    score -= np.log(up)
+                    up = 1.0
+        log_dependent[i] = score - np.log(up)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
+    """Evidence bound: sum_i log(w_dep + w_ind) + log p(class counts) + entropy of q.
+
+    The entropy is the sum of log normalisers minus the expected log factors.
+    """
+    n_clusters = len(factor_c)
+    bound = total
+    n = 0.0
+    for k in range(n_clusters):
+        n += class_counts[k]
+        bound += _log_gamma(class_counts[k] + priors.cluster) - _log_gamma(priors.cluster)
+        if class_counts[k] > 0.0:
+            bound -= class_counts[k] * np.log(factor_c[k])
+    bound += _log_gamma(n_clusters * priors.cluster) - _log_gamma(n + n_clusters * priors.cluster)
+    for i in range(len(layout.slots)):
+        bound += _log_add(priors.log_arc[i] + log_dependent[i], priors.log_independent[i])
+        for s in range(layout.state_start[i], layout.state_start[i + 1]):
+            for k in range(n_clusters):
+                if counts[s, k] > 0.0:
+                    bound -= counts[s, k] * log_factors[s, k]
+    return bound
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _copy_tables(theta_c, theta, factor_c, factors):
+    for k in range(len(theta_c)):
+        factor_c[k] = theta_c[k]
+        for s in range(len(theta)):
+            factors[s, k] = theta[s, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _longer(path):
+    longer = np.empty(2 * len(path))
+    for t in range(len(path)):
+        longer[t] = path[t]
+    return longer
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_into(values, logs):
+    for s in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            logs[s, k] = np.log(values[s, k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _stirling(x):
+    """log Gamma(x), x >= 10; the first term left out is below 2e-14."""
+    y = 1.0 / x
+    z = y * y
+    series = y * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188))))
+    return (x - 0.5) * np.log(x) - x + 0.9189385332046727 + series
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_gamma(x):
+    product = 1.0
+    while x < 10.0:
+        product *= x
+        x += 1.0
+    return _stirling(x) - np.log(product)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _digamma(x):
+    """psi(x), x > 0: shifted upwards to x >= 10, the reciprocals gathered over one denominator."""
+    numerator, denominator = 0.0, 1.0
+    while x < 10.0:
+        numerator = numerator * x + denominator
+        denominator *= x
+        x += 1.0
+    y = 1.0 / x
+    z = y * y
+    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z / 132))))
+    return np.log(x) - 0.5 * y - series - numerator / denominator
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _logistic(x):
+    if x >= 0.0:
+        return 1.0 / (1.0 + np.exp(-x))
+    e = np.exp(x)
+    return e / (1.0 + e)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_add(a, b):
+    high, low = max(a, b), min(a, b)
+    return high if low == -np.inf else high + np.log1p(np.exp(low - high))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_joint(codes, state_start, log_theta_c, log_theta):
+    """log p(cluster, row), (n_rows, n_clusters); a missing cell (-1) adds nothing."""
+    n_rows, n_columns = codes.shape
+    n_clusters = len(log_theta_c)
+    joint = np.empty((n_rows, n_clusters))
+    for row in range(n_rows):
+        for k in range(n_clusters):
+            joint[row, k] = log_theta_c[k]
+    for i in range(n_columns):
+        first = state_start[i]
+        for row in range(n_rows):
+            code = codes[row, i]
+            if code >= 0:
+                for k in range(n_clusters):
+                    joint[row, k] += log_theta[first + code, k]
+    return joint
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def join_codes(codes, group_start, cardinalities, slots, joined):
+    """Joint state of every super-column, first column slowest; a missing cell takes the slot after the last state."""
+    for g in range(len(group_start) - 1):
+        for row in range(codes.shape[0]):
+            joined[g, row] = 0
+        for i in range(group_start[g], group_start[g + 1]):
+            for row in range(codes.shape[0]):
+                code = codes[row, i]
+                joined[g, row] = joined[g, row] * slots[i] + (code if code >= 0 else cardinalities[i])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def column_counts(codes, weights, state_start, counts, has_missing):
+    """Weighted counts of every column on its own, and which columns have missing cells."""
+    for i in range(codes.shape[1]):
+        for row in range(codes.shape[0]):
+            code = codes[row, i]
+            if code >= 0:
+                counts[state_start[i] + code] += weights[row]
+            else:
+                has_missing[i] = True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run_starts(layout, priors, theta_c, theta, arcs, mode, stop_collapsed, max_iter, tol):
+    """Iterate a batch of starts in place; returns their scores (n_starts, 4) and a list of their paths.
+
+    theta_c (n_starts, n_clusters), theta (n_starts, n_states_total, n_clusters), arcs (n_starts, n_columns)
+    """
+    n_starts = len(theta_c)
+    found = np.empty((n_starts, 4))
+    paths = []
+    class_counts, counts = np.empty(theta_c.shape[1]), np.empty(theta.shape[1:])
+    for i in range(n_starts):
+        total, bound, n_iter, ended, path = run_start(
+            layout, priors, theta_c[i], theta[i], arcs[i], class_counts, counts, mode, stop_collapsed, max_iter, tol
+        )
+        found[i, 0], found[i, 1], found[i, 2], found[i, 3] = total, bound, n_iter, ended
+        paths.append(path)
+    return found, paths
