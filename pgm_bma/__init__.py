@@ -26,8 +26,10 @@ _PUBLIC = {
     "random_augmented_naive_bayes": "simulate",
     "random_network_classifier": "simulate",
     "random_dag": "simulate",
+    "write_bif": "bif",
+    "read_bif": "bif",
 }
-_MODULES = ("simulate",)  # a callable module: pgm_bma.simulate(model, n)
+_MODULES = ("simulate", "metrics")  # a callable module: pgm_bma.simulate(model, n)
 
 __all__ = [*_PUBLIC, *_MODULES]
 
