@@ -1,0 +1,161 @@
+"""Compiled loops of Kikuchi-Bayes: counting, interaction terms, losses, scores and leave-one-out contrasts.
+
+All see flat arrays. A set of attributes number t has columns `columns[t, :]` (-1 fills up), the cell of a row is
+sum_j code_j * strides[t, j], and its table of (cells, n_classes) starts at `offsets[t]` of the flat array. The strict
+subsets of t that count are `parts[pointers[t]:pointers[t + 1]]`, and `part_strides` turns the digits of a cell of t into
+the cell of the part.
+"""
+
+import numpy as np
+from numba import njit
+
+_BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache
+
+
+@njit(cache=True)
+def count_cells(codes, target, weights, columns, strides, offsets, n_classes, counts, totals):
+    """Add the weight of every row that has all cells of a set; totals[t] is the weight counted."""
+    for t in range(columns.shape[0]):
+        size = 0
+        while size < columns.shape[1] and columns[t, size] >= 0:
+            size += 1
+        for r in range(codes.shape[0]):
+            cell = 0
+            for j in range(size):
+                code = codes[r, columns[t, j]]
+                if code < 0:
+                    cell = -1
+                    break
+                cell += code * strides[t, j]
+            if cell >= 0:
+                counts[offsets[t] + cell * n_classes + target[r]] += weights[r]
+                totals[t] += weights[r]
+
+
+@njit(cache=True)
+def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, n_classes, source, values):
+    """values[t] -= sum of the tables of its parts, set after set.
+
+    cards : (n_sets, width), 1 fills up. `source` holds the tables of the parts; it may be `values` itself when smaller
+    sets come first.
+    """
+    width = cards.shape[1]
+    digits = np.zeros(width, dtype=np.int64)
+    for t in range(cards.shape[0]):
+        digits[:] = 0
+        n_cells = (offsets[t + 1] - offsets[t]) // n_classes
+        for cell in range(n_cells):
+            for e in range(pointers[t], pointers[t + 1]):
+                part_cell = 0
+                for j in range(width):
+                    part_cell += digits[j] * part_strides[e, j]
+                start = part_offsets[parts[e]] + part_cell * n_classes
+                for c in range(n_classes):
+                    values[offsets[t] + cell * n_classes + c] -= source[start + c]
+            _advance(digits, cards[t])
+
+
+@njit(cache=True)
+def _advance(digits, card):
+    """The next cell; the last column varies fastest."""
+    for j in range(len(digits) - 1, -1, -1):
+        digits[j] += 1
+        if digits[j] < card[j]:
+            return
+        digits[j] = 0
+
+
+@njit(cache=True)
+def focus_losses(counts, totals, smoothed, local, offsets, n_classes, loss, floor, freedom):
+    """Three numbers per focus: the loss of the local approximation, the loss of the smoothed table itself, degrees of freedom.
+
+    smoothed : log P(x, c) of the focus' own table; local : log Phi'(x, c) of the approximation, same layout
+    loss[t] = sum p(x, c) ln [p(c | x) / Phi'(c | x)], floor[t] the same against `smoothed`, empirical on the left.
+    freedom[t] = sum over observed x of (classes seen there - 1).
+    """
+    for t in range(len(totals)):
+        loss[t], floor[t], freedom[t] = 0.0, 0.0, 0.0
+        if totals[t] <= 0:
+            continue
+        for start in range(offsets[t], offsets[t + 1], n_classes):
+            n_x, seen = 0.0, 0
+            for c in range(n_classes):
+                n_x += counts[start + c]
+                seen += counts[start + c] > 0
+            if n_x <= 0:
+                continue
+            freedom[t] += seen - 1
+            normal_local = _logsumexp(local, start, n_classes)
+            normal_smoothed = _logsumexp(smoothed, start, n_classes)
+            for c in range(n_classes):
+                n = counts[start + c]
+                if n > 0:
+                    own = np.log(n / n_x)
+                    loss[t] += n * (own - local[start + c] + normal_local)
+                    floor[t] += n * (own - smoothed[start + c] + normal_smoothed)
+        loss[t] /= totals[t]
+        floor[t] /= totals[t]
+
+
+@njit(cache=True)
+def _logsumexp(values, start, size):
+    top = values[start]
+    for c in range(1, size):
+        top = max(top, values[start + c])
+    total = 0.0
+    for c in range(size):
+        total += np.exp(values[start + c] - top)
+    return top + np.log(total)
+
+
+@njit(cache=True)
+def add_scores(codes, columns, strides, offsets, n_classes, values, scores):
+    """scores[r, :] += values of every set at the cell of row r; a set with a missing cell adds nothing."""
+    n_rows = codes.shape[0]
+    for first in range(0, n_rows, _BLOCK):
+        stop = min(first + _BLOCK, n_rows)
+        for t in range(columns.shape[0]):
+            size = 0
+            while size < columns.shape[1] and columns[t, size] >= 0:
+                size += 1
+            for r in range(first, stop):
+                cell = 0
+                for j in range(size):
+                    code = codes[r, columns[t, j]]
+                    if code < 0:
+                        cell = -1
+                        break
+                    cell += code * strides[t, j]
+                if cell >= 0:
+                    start = offsets[t] + cell * n_classes
+                    for c in range(n_classes):
+                        scores[r, c] += values[start + c]
+
+
+@njit(cache=True)
+def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, reduced, contrasts):
+    """contrasts[r, k, t]: term t of the k-th other class minus that of the row's own class, the row left out.
+
+    values : terms of the full tables, used for the other classes; reduced : terms with one row less in the cell, for the own class.
+    """
+    for t in range(columns.shape[0]):
+        size = 0
+        while size < columns.shape[1] and columns[t, size] >= 0:
+            size += 1
+        for r in range(codes.shape[0]):
+            cell = 0
+            for j in range(size):
+                code = codes[r, columns[t, j]]
+                if code < 0:
+                    cell = -1
+                    break
+                cell += code * strides[t, j]
+            if cell < 0:
+                continue
+            start = offsets[t] + cell * n_classes
+            own = reduced[start + target[r]]
+            k = 0
+            for c in range(n_classes):
+                if c != target[r]:
+                    contrasts[r, k, t] = values[start + c] - own
+                    k += 1
