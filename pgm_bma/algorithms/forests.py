@@ -1,0 +1,148 @@
+"""Sums over all rooted forests: every node has one parent or is a root, without cycles.
+
+With arc weights a_ij (j is the parent of i) and root weights r_i, the sum over all forests of the product of their weights is
+det(diag(r + row sums of a) - a) (directed matrix-tree theorem). The determinant is never formed: nodes are eliminated one by one
+without a subtraction (k = n-1 .. 0, the weights of the nodes that remain absorb the paths through k):
+
+    s_k = r_k + sum_j a_kj        a_ij += a_ik a_kj / s_k        r_i += a_ik r_k / s_k        log sum = sum_k log s_k
+
+and the reverse sweep of the same steps gives the posterior of every arc and root.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.algorithms._forest_kernels import log_sum_and_posteriors, log_sums
+
+MAX_WALK = 200  # steps of Wilson's walk per node before the sampler changes to conditioning
+
+
+class ForestSum(NamedTuple):
+    """log_sum: log of the sum over all forests; arc_posterior (n, n), [child, parent]; root_posterior (n,)."""
+
+    log_sum: float
+    arc_posterior: np.ndarray
+    root_posterior: np.ndarray
+
+
+def forest_sum(log_arc_weights, log_root_weights):
+    """Sum over all rooted forests with the posterior of every arc and root.
+
+    Parameters
+    ----------
+    log_arc_weights : (n, n), [child, parent]; the diagonal is ignored; -inf forbids an arc
+    log_root_weights : (n,)
+
+    Returns
+    -------
+    ForestSum; the posteriors of a node's arcs and of its being a root sum to 1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgm_bma.algorithms.forests import forest_sum
+    >>> result = forest_sum(np.zeros((3, 3)), np.zeros(3))  # 16 forests on three labelled nodes
+    >>> round(float(np.exp(result.log_sum)), 9), result.root_posterior.round(9).tolist()
+    (16.0, [0.5, 0.5, 0.5])
+    """
+    weights, shift = _with_roots(log_arc_weights, log_root_weights)
+    n = len(weights)
+    if n == 0:
+        return ForestSum(0.0, np.zeros((0, 0)), np.zeros(0))
+    block = n if n <= 200 else int(np.ceil(np.sqrt(n)))
+    log_sum, posterior = log_sum_and_posteriors(weights, block)
+    if log_sum == -np.inf:
+        raise ValueError("every forest has weight 0; allow a root or break the cycles of required arcs")
+    return ForestSum(float(log_sum + shift), posterior[:, :n], posterior[:, n])
+
+
+def log_forest_sums(log_arc_weights, log_root_weights):
+    """Log sums alone, batched: (batch, n, n) and (batch, n) -> (batch,)."""
+    weights, shift = _with_roots(log_arc_weights, log_root_weights)
+    return log_sums(weights) + shift
+
+
+def sample_forests(log_arc_weights, log_root_weights, n_samples, rng):
+    """Independent forests with probability proportional to their weight: (n_samples, n) parents, -1 = root.
+
+    Wilson's loop-erased walk; where strong cycles would keep it walking, parents are drawn one node at a time from their exact
+    conditional posterior instead.
+    """
+    weights, _ = _with_roots(log_arc_weights, log_root_weights)
+    n = len(weights)
+    choice = np.exp(weights)
+    choice[np.arange(n), np.arange(n)] = 0.0
+    cumulative = np.cumsum(choice, axis=1)
+    cumulative /= cumulative[:, -1:]
+    forests = np.empty((n_samples, n), dtype=np.int64)
+    for sample in range(n_samples):
+        parents = _wilson(cumulative, rng)
+        forests[sample] = _sample_by_conditioning(weights, rng) if parents is None else parents
+    return forests
+
+
+def _wilson(cumulative, rng):
+    n = len(cumulative)
+    parents = np.full(n, -2)
+    for start in range(n):
+        node, steps = start, 0
+        walk = {}
+        while node != n and parents[node] == -2:
+            walk[node] = int(np.searchsorted(cumulative[node], rng.random(), side="right"))
+            node = walk[node]
+            steps += 1
+            if steps > MAX_WALK * n:
+                return None
+        node = start
+        while node != n and parents[node] == -2:  # the last exits from every node: the walk with its loops erased
+            parents[node] = -1 if walk[node] == n else walk[node]
+            node = walk[node]
+    return parents
+
+
+def _sample_by_conditioning(weights, rng):
+    weights = weights.copy()
+    n = len(weights)
+    parents = np.empty(n, dtype=np.int64)
+    for node in range(n):
+        _, posterior = log_sum_and_posteriors(weights, n if n <= 200 else int(np.ceil(np.sqrt(n))))
+        row = posterior[node] / posterior[node].sum()
+        chosen = int(rng.choice(n + 1, p=row))
+        kept = weights[node, chosen]
+        weights[node] = -np.inf
+        weights[node, chosen] = kept
+        parents[node] = -1 if chosen == n else chosen
+    return parents
+
+
+def best_forest(log_arc_weights, log_root_weights):
+    """The forest of highest weight: (n,) parents, -1 = root (maximum branching, Edmonds)."""
+    import networkx as nx
+
+    weights, _ = _with_roots(log_arc_weights, log_root_weights)
+    n = len(weights)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n + 1))
+    for child in range(n):
+        for parent in range(n + 1):
+            if parent != child and weights[child, parent] > -np.inf:
+                graph.add_edge(parent, child, weight=float(weights[child, parent]))
+    tree = nx.maximum_spanning_arborescence(graph)
+    parents = np.full(n, -1)
+    for parent, child in tree.edges:
+        parents[child] = -1 if parent == n else parent
+    return parents
+
+
+def _with_roots(log_arc_weights, log_root_weights):
+    """(..., n, n + 1) with every row's largest weight at 0, and the sum of what was taken out."""
+    arcs = np.array(log_arc_weights, dtype=float)
+    n = arcs.shape[-1]
+    arcs[..., np.arange(n), np.arange(n)] = -np.inf
+    weights = np.concatenate([arcs, np.asarray(log_root_weights, dtype=float)[..., None]], axis=-1)
+    if np.isnan(weights).any() or (weights == np.inf).any():
+        raise ValueError("log weights must be numbers or -inf")
+    peak = weights.max(axis=-1, keepdims=True, initial=-np.inf)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    return np.ascontiguousarray(weights - peak), peak.sum(axis=(-2, -1))
