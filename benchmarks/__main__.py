@@ -48,12 +48,14 @@ def _sets_table(node):
 def show(found):
     print(f"python -m {__package__} NAME [--full] [--seed N] [--out FOLDER] ...\n")
     width = max(map(len, found), default=0)
-    for title, wanted in (("Speed against peers ('all' runs these):", False), ("Tables of the papers:", True)):
-        chosen = {name: line for name, (line, table) in found.items() if table is wanted}
-        if chosen:
-            print(title)
-            for name, line in chosen.items():
-                print(f"  {name:<{width}}  {line}")
+    titles = ("Speed against peers ('all' runs these):", "Tables of the papers:", "Other experiments:")
+    groups = {title: [] for title in titles}
+    for name, (line, table) in found.items():
+        title = titles[0] if name.startswith("speed_") else titles[1] if table else titles[2]
+        groups[title].append(f"  {name:<{width}}  {line}")
+    for title, lines in groups.items():
+        if lines:
+            print("\n".join([title, *lines]))
     return 0
 
 

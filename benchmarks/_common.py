@@ -108,7 +108,7 @@ def save_csv(rows, name, out=None):
 
 
 def results_folder(out=None):
-    """`out` (made if missing); else results/ beside this module if it is there and writable; else the current folder."""
+    """`out` (made if missing); else results/ beside this module, if there and writable; else the current folder."""
     if out is not None:
         out = Path(out)
         out.mkdir(parents=True, exist_ok=True)

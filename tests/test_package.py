@@ -1,0 +1,151 @@
+"""The wheel holds the package with its data and benchmarks and nothing else; imports stay light; the benchmark list works."""
+
+import configparser
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import pgm_bma
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("numpy", "pandas", "sklearn", "numba", "pgmpy")
+
+
+def run(*arguments, cwd=None, **environment):
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, unpacked; built in a copy, so that the checkout stays clean and no stale build folder plays a part."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("pgm_bma", "data", "benchmarks", "tests"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, source / name)
+    run(
+        "-c", "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])", str(out), cwd=source
+    )
+    (path,) = out.glob("*.whl")
+    with zipfile.ZipFile(path) as file:
+        file.extractall(out / "unpacked")
+    return out / "unpacked"
+
+
+def files(folder, pattern="*"):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob(pattern) if path.is_file()}
+
+
+def test_the_wheel_holds_the_package_only(wheel):
+    tops = {path.name for path in wheel.iterdir()}
+    assert tops == {"pgm_bma", f"pgm_bma-{pgm_bma.__version__}.dist-info"}
+    written = {name for name in files(wheel / "pgm_bma", "*.py") if not name.startswith(("_benchmarks", "_data"))}
+    assert written == files(ROOT / "pgm_bma", "*.py")  # no subpackage was forgotten in setup.cfg
+
+
+def test_the_wheel_carries_data_and_benchmarks_whole(wheel):
+    data = {name for name in files(ROOT / "data") if name.endswith((".csv", ".bif", ".md"))}
+    assert files(wheel / "pgm_bma" / "_data") == data
+    assert len([name for name in data if name.endswith(".csv")]) == 11
+    assert len([name for name in data if name.endswith(".bif")]) == 10
+    benchmarks = files(ROOT / "benchmarks", "*.py") | {
+        name for name in files(ROOT / "benchmarks", "*.csv") if name.startswith("published/")
+    }
+    assert files(wheel / "pgm_bma" / "_benchmarks") == benchmarks
+
+
+def test_data_may_be_redistributed():
+    """Sets without a clear licence, or too large, must not slip into the repository."""
+    assert not [name for name in files(ROOT / "data") if name.startswith(("mushroom", "soybean", "golub"))]
+    readme = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    for name in pgm_bma.list_datasets():
+        assert name in readme or name[:4] == "monk"
+    for name in pgm_bma.list_networks():
+        assert f"| {name} |" in readme
+
+
+def test_an_installed_package_finds_its_data(wheel, tmp_path):
+    script = (
+        "import pgm_bma, pgm_bma.datasets as d; print(pgm_bma.__file__); print(d._data_folder());"
+        "print(pgm_bma.load_dataset('zoo')[0].shape, (d._data_folder() / 'bif' / 'alarm.bif').is_file())"
+    )
+    package, folder, found = run("-c", script, cwd=tmp_path, PYTHONPATH=str(wheel)).splitlines()
+    assert Path(package) == wheel / "pgm_bma" / "__init__.py"
+    assert Path(folder) == wheel / "pgm_bma" / "_data"
+    assert found == "(101, 17) True"
+
+
+def test_benchmarks_are_listed_from_both_places(wheel, tmp_path):
+    lists = [run("-m", "benchmarks", cwd=ROOT), run("-m", "pgm_bma._benchmarks", cwd=tmp_path, PYTHONPATH=str(wheel))]
+    for name in ("speed_simulate", "speed_encode", "speed_naive_bayes"):
+        assert all(name in text for text in lists)
+    assert lists[0].splitlines()[1:] == lists[1].splitlines()[1:]  # the first line names the command
+
+
+def test_every_benchmark_says_what_it_does():
+    for line in run("-m", "benchmarks", cwd=ROOT).splitlines():
+        if line.startswith("  "):
+            assert len(line.split(maxsplit=1)) == 2, f"the module of {line.strip()!r} has no docstring"
+
+
+def test_benchmarks_refuse_unknown_names_and_skip_without_peers(tmp_path):
+    wrong = subprocess.run([sys.executable, "-m", "benchmarks", "nonsense"], cwd=ROOT, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "speed_simulate" in wrong.stderr
+    script = (
+        "from benchmarks._common import *; import sys\n"
+        "def main(argv): need('no_such_peer')\n"
+        "def other(argv): need_dataset('golub')\n"
+        "run(main); run(other); sys.exit(run(main))"
+    )
+    said = run("-c", script, cwd=ROOT, PGM_BMA_DATA=str(tmp_path)).splitlines()
+    assert said[0] == "skipped: no_such_peer is not installed here (pip install no_such_peer)"
+    assert said[1].startswith("skipped: ") and "golub.csv" in said[1]
+
+
+def test_published_tables_are_read():
+    script = "from benchmarks._common import paper_table; print(len(paper_table('kikuchi_table2').columns))"
+    assert run("-c", script, cwd=ROOT).strip() == "13"
+
+
+def test_import_is_light():
+    """0.3 s is the promise; the import itself takes a few milliseconds, so a slow machine does not break it."""
+    script = (
+        "import sys, time; start = time.perf_counter(); import pgm_bma; took = time.perf_counter() - start;"
+        f"print(took < 0.3, sorted(set({HEAVY}) & set(sys.modules)))"
+    )
+    assert run("-c", script).strip() == "True []"
+
+
+def test_help_is_light():
+    script = (
+        "import runpy, sys; sys.argv = ['pgm-bma', '--help']\n"
+        "try: runpy.run_module('pgm_bma', run_name='__main__')\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        f"print('\\nheavy:', sorted(set({HEAVY}) & set(sys.modules)))"
+    )
+    said = run("-c", script)
+    assert "usage" in said.lower() and "heavy: []" in said
+
+
+def test_all_public_names_load():
+    for name in pgm_bma.__all__:
+        assert getattr(pgm_bma, name) is not None
+    assert set(pgm_bma.__all__) <= set(dir(pgm_bma))
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        pgm_bma.nothing_like_it  # noqa: B018
+
+
+def test_the_version_is_written_once_more_only():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    assert config["metadata"]["version"] == pgm_bma.__version__
