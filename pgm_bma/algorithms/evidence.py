@@ -134,6 +134,12 @@ def row_log_likelihood(plan, theta):
     return rows
 
 
+def observed_rows_possible(plan, theta):
+    """(n_rows,) False where a fully observed cluster has probability zero; the other clusters are met on the way."""
+    zero = cluster_tables(plan.tree, theta) == 0
+    return ~((plan.job_of < 0) & zero[plan.row_bases]).any(axis=1)
+
+
 def posteriors(plan, theta, variables):
     """P(variable | row) for every row: a list of (n_rows, cardinality); a point mass where the variable is observed."""
     tree = plan.tree
@@ -368,10 +374,6 @@ class ImpossibleEvidence(ValueError):
             f"the observed values of {named} have probability zero under the network; correct the row, or give the tables no "
             "exact zeros (a prior alpha > 0)"
         )
-
-    def labelled(self, labels):
-        """The same error with the label of the row beside its position."""
-        return ImpossibleEvidence(self.row, labels[self.row])
 
 
 class EvidencePlan(NamedTuple):

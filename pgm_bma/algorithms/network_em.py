@@ -37,6 +37,7 @@ def fit_network(
     alpha=1.0,
     init=None,
     fixed=(),
+    draw_all=False,
     n_init=1,
     rng=None,
     max_iter=100,
@@ -54,8 +55,8 @@ def fit_network(
     parents : list of tuples of positions
     weights : (n_rows,), optional
     alpha : pseudo-count per cell: a number, or a list with a number or an (n_parent_states, n_states) array per node
-    init : list of tables (None where free to draw), optional; they make start 0, and `fixed` ones every start;
-        "random" draws every table
+    init : list of tables (None where free to draw), optional; they make start 0, and `fixed` ones every start
+    draw_all : draw all free tables of a start, also those that the complete rows could give (see `draw_start`)
     fixed : positions of the nodes whose table in `init` is kept
     n_init : starts; the one with the highest log-likelihood is returned
     rng : numpy.random.Generator; start i draws from its i-th spawned child, whatever `n_init` is
@@ -84,7 +85,7 @@ def fit_network(
 
     def run(item):
         number, generator = item
-        return run_start(problem, draw_start(problem, number, generator, init), max_iter, atol, progress)
+        return run_start(problem, draw_start(problem, number, generator, init, draw_all), max_iter, atol, progress)
 
     starts = _map(run, list(enumerate(rng.spawn(n_init))), n_jobs)
     best = int(np.argmax([start.log_likelihood for start in starts]))
@@ -168,12 +169,12 @@ def make_problem(codes, cardinalities, parents, weights=None, alpha=1.0, fixed=(
     return Problem(plan, prior, line_start, free, frozenset(np.flatnonzero(gaps.all(axis=0)).tolist()))
 
 
-def draw_start(problem, number, rng, init=None):
+def draw_start(problem, number, rng, init=None, draw_all=False):
     """Tables of start `number`, one flat vector.
 
     Families that touch a latent variable are drawn from Dirichlet(1). The others start from the rows in which they are
-    complete, smoothed by one count per cell; without any latent variable all are drawn from start 1 on. Given tables are
-    used in start 0, fixed ones in every start.
+    complete, smoothed by one count per cell; without any latent variable all are drawn from start 1 on, with `draw_all`
+    always. Given tables are used in start 0, fixed ones in every start.
     """
     plan, tree = problem.plan, problem.plan.tree
     codes, cards = plan.codes, tree.cardinalities
@@ -184,11 +185,11 @@ def draw_start(problem, number, rng, init=None):
             (int(cards[node]), size // int(cards[node]))
         ).T  # always drawn: start i stays start i
         is_fixed = not problem.free[np.searchsorted(problem.line_start, tree.family_start[node])]
-        given = None if init is None or isinstance(init, str) else init[node]
+        given = None if init is None else init[node]
         if given is not None and (number == 0 or is_fixed):
             tables.append(np.asarray(given, dtype=float))
             continue
-        if init != "random" and problem.latent.isdisjoint(scope) and (problem.latent or number == 0):
+        if not draw_all and problem.latent.isdisjoint(scope) and (problem.latent or number == 0):
             drawn = family_counts(codes, cards, node, scope[:-1], plan.weights) + 1.0
         tables.append(drawn / drawn.sum(axis=1, keepdims=True))
     return flatten(tables)
