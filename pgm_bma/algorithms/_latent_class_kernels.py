@@ -18,7 +18,7 @@ EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
 CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
 BLOCK = 128  # rows handled together: their products stay in the first-level cache
 TINY = 1e-280  # products are kept above this
-FLOOR = 1e-50  # smallest positive factor: a group holds at most 5 columns that share its joint states
+FLOOR = 1e-39  # smallest positive factor: at most 7 columns (128 joint states) are multiplied in a group
 
 
 class Layout(NamedTuple):
@@ -44,55 +44,62 @@ class Priors(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run_start(layout, priors, theta_c, theta, arcs, class_counts, counts, mode, stop_collapsed, max_iter, tol):
-    """Iterate one start in place.
+def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_collapsed, max_iter, tol):
+    """Iterate a batch of starts in place.
 
-    theta_c (n_clusters,), theta (n_states_total, n_clusters) : in the start, out the end
-    arcs (n_columns,) : out, weights of the arcs that built `theta`
-    class_counts, counts : out, expected counts of the last expectation step
-    returns (log-likelihood, evidence bound, n_iter, how it ended, path of the objective)
+    all_theta_c (n_starts, n_clusters), all_theta (n_starts, n_states_total, n_clusters) : in the start, out the end
+    all_arcs (n_starts, n_columns) : out, the weights of the arcs that built the tables
+    returns found (n_starts, 4): sum of log normalisers, evidence bound, updates, how it ended; and the list of the paths
+    of the objective, longer than the number of updates + 1
     """
-    n_columns, n_clusters = len(layout.slots), len(theta_c)
+    n_starts, n_clusters = all_theta_c.shape
+    n_columns = len(layout.slots)
     has_scores = priors.cluster > 0.0  # EM without a prior has none
     for i in range(n_columns):
         has_scores = has_scores and priors.dependent[i] > 0.0
-    factor_c, factors = np.empty(n_clusters), np.empty(theta.shape)  # what the expectation step multiplies
-    log_factors, log_dependent = np.empty(theta.shape), np.empty(n_columns)
+    factor_c, factors = np.empty(n_clusters), np.empty(all_theta.shape[1:])  # what the expectation step multiplies
+    log_factors, log_dependent = np.empty(all_theta.shape[1:]), np.empty(n_columns)
+    class_counts, counts = np.empty(n_clusters), np.empty(all_theta.shape[1:])
     work = np.empty((2, layout.table_start[-1], n_clusters))
-    path = np.empty(min(max_iter, 256) + 1)
-    bound, n_iter, ended, is_last = np.nan, 0, EXHAUSTED, max_iter == 0
-    while True:
-        if mode != VARIATIONAL or n_iter == 0:
-            _copy_tables(theta_c, theta, factor_c, factors)
-        if has_scores and (is_last or n_iter == 0) and (mode != VARIATIONAL or n_iter == 0):
-            _log_into(factors, log_factors)
-        total = expectation(layout, factor_c, factors, class_counts, counts, work)
-        if has_scores and (mode != EM or is_last):
-            family_scores(layout, priors, class_counts, counts, log_dependent)
-            if mode == VARIATIONAL or is_last:
-                bound = _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent)
-        if n_iter == len(path):
-            path = _longer(path)
-        path[n_iter] = _objective(layout, priors, mode, total, bound, theta_c, theta)
-        if is_last:
-            break
-        if mode == EM:
-            change = maximise(layout, priors, class_counts, counts, theta_c, theta)
-        else:
-            change = average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs)
-        if mode == VARIATIONAL:
-            expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors)
-        n_iter += 1
-        if mode != EM and stop_collapsed and _no_arc(priors, log_dependent):
-            ended = COLLAPSED
-        elif change < tol:
-            ended = CONVERGED
-        is_last = ended != EXHAUSTED or n_iter == max_iter
-    if mode == EM or max_iter == 0:
-        for i in range(n_columns):
-            log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
-            arcs[i] = _logistic(log_odds) if has_scores else np.nan
-    return total, bound, n_iter, ended, path
+    found, paths = np.empty((n_starts, 4)), []
+    for start in range(n_starts):
+        theta_c, theta, arcs = all_theta_c[start], all_theta[start], all_arcs[start]
+        path = np.empty(min(max_iter, 256) + 1)
+        bound, n_iter, ended, is_last = np.nan, 0, EXHAUSTED, max_iter == 0
+        while True:
+            if mode != VARIATIONAL or n_iter == 0:
+                _copy_tables(theta_c, theta, factor_c, factors)
+                if has_scores and (is_last or n_iter == 0):
+                    _log_into(factors, log_factors)
+            total = expectation(layout, factor_c, factors, class_counts, counts, work)
+            if has_scores and (mode != EM or is_last):
+                family_scores(layout, priors, class_counts, counts, log_dependent)
+                if mode == VARIATIONAL or is_last:
+                    bound = _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent)
+            if n_iter == len(path):
+                path = _longer(path)
+            path[n_iter] = _objective(layout, priors, mode, total, bound, theta_c, theta)
+            if is_last:
+                break
+            if mode == EM:
+                change = maximise(layout, priors, class_counts, counts, theta_c, theta)
+            else:
+                change = average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs)
+            if mode == VARIATIONAL:
+                expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors)
+            n_iter += 1
+            if mode != EM and stop_collapsed and _no_arc(priors, log_dependent):
+                ended = COLLAPSED
+            elif change < tol:
+                ended = CONVERGED
+            is_last = ended != EXHAUSTED or n_iter == max_iter
+        if mode == EM or max_iter == 0:
+            for i in range(n_columns):
+                log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
+                arcs[i] = _logistic(log_odds) if has_scores else np.nan
+        found[start, 0], found[start, 1], found[start, 2], found[start, 3] = total, bound, n_iter, ended
+        paths.append(path)
+    return found, paths
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -294,7 +301,8 @@ def expectation(layout, factor_c, factors, class_counts, counts, work):
 def _chunks(layout, factors, chunk_end):
     """Ends of the runs of groups whose products stay above TINY whatever the row holds; returns their number.
 
-    Exact zeros are left out of the bound: a product that meets one is zero, as it should be.
+    Positive factors below FLOOR are raised to it. Exact zeros stay and are left out of the bound: a product that meets
+    one is zero, as it should be.
     """
     n_groups = len(chunk_end)
     smallest, n_chunks = 1.0, 0
@@ -306,8 +314,11 @@ def _chunks(layout, factors, chunk_end):
                 for k in range(factors.shape[1]):
                     value = factors[s, k]
                     if 0.0 < value < low:
+                        if value < FLOOR:
+                            value = FLOOR
+                            factors[s, k] = FLOOR
                         low = value
-            group_smallest *= max(low, FLOOR)
+            group_smallest *= low
         if smallest * group_smallest < TINY and g > 0:
             chunk_end[n_chunks] = g
             n_chunks += 1
@@ -329,14 +340,13 @@ def _multiply_out(layout, factors, g, tables):
         first, slots = layout.state_start[i], layout.slots[i]
         n_states = layout.state_start[i + 1] - first
         for cell in range(size - 1, -1, -1):  # backwards, so that a cell is read before it is overwritten
-            for slot in range(slots - 1, -1, -1):
+            source, target = base + cell, base + cell * slots
+            if n_states < slots:
                 for k in range(n_clusters):
-                    factor = 1.0
-                    if slot < n_states:
-                        factor = factors[first + slot, k]
-                        if 0.0 < factor < FLOOR:
-                            factor = FLOOR
-                    tables[base + cell * slots + slot, k] = tables[base + cell, k] * factor
+                    tables[target + n_states, k] = tables[source, k]
+            for state in range(n_states - 1, -1, -1):
+                for k in range(n_clusters):
+                    tables[target + state, k] = tables[source, k] * factors[first + state, k]
         size *= slots
 
 
@@ -354,15 +364,16 @@ def _sum_back(layout, group_counts, g, counts):
                 counts[s, k] = 0.0
         size //= slots
         for cell in range(size):
-            for slot in range(slots):
-                for k in range(n_clusters):
-                    value = group_counts[base + cell * slots + slot, k]
-                    if slot < n_states:
-                        counts[first + slot, k] += value
-                    if slot == 0:
-                        group_counts[base + cell, k] = value
-                    else:
-                        group_counts[base + cell, k] += value
+            source, target = base + cell * slots, base + cell
+            for k in range(n_clusters):
+                total = 0.0
+                for state in range(n_states):
+                    value = group_counts[source + state, k]
+                    counts[first + state, k] += value
+                    total += value
+                if n_states < slots:
+                    total += group_counts[source + n_states, k]
+                group_counts[target, k] = total
 
 
 # -------------------------------------------------------------------------------------------- scores and bound
@@ -542,22 +553,3 @@ def column_counts(codes, weights, state_start, counts, has_missing):
                 counts[state_start[i] + code] += weights[row]
             else:
                 has_missing[i] = True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def run_starts(layout, priors, theta_c, theta, arcs, mode, stop_collapsed, max_iter, tol):
-    """Iterate a batch of starts in place; returns their scores (n_starts, 4) and a list of their paths.
-
-    theta_c (n_starts, n_clusters), theta (n_starts, n_states_total, n_clusters), arcs (n_starts, n_columns)
-    """
-    n_starts = len(theta_c)
-    found = np.empty((n_starts, 4))
-    paths = []
-    class_counts, counts = np.empty(theta_c.shape[1]), np.empty(theta.shape[1:])
-    for i in range(n_starts):
-        total, bound, n_iter, ended, path = run_start(
-            layout, priors, theta_c[i], theta[i], arcs[i], class_counts, counts, mode, stop_collapsed, max_iter, tol
-        )
-        found[i, 0], found[i, 1], found[i, 2], found[i, 3] = total, bound, n_iter, ended
-        paths.append(path)
-    return found, paths

@@ -14,6 +14,7 @@ Santafe, Lozano, Larranaga, "Bayesian model averaging of naive Bayes for cluster
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from pgm_bma.algorithms.start_averaging import align_labels, start_weights
 MODES = {None: kernels.EM, "linear": kernels.LINEAR, "variational": kernels.VARIATIONAL}
 COMBINATIONS = ("best", "uniform", "likelihood", "evidence")
 BATCH = 8  # starts in one compiled call; fixed, so that the number of threads changes nothing
-MAX_JOINT_STATES = 32  # of a super-column: measured best on tall tables
+MAX_JOINT_STATES = 128  # of a super-column
 REPLICATE_LIMIT = 200  # starts tried by n_init="until-replicated"
 IDENTICAL = 1e-3  # EM ends without clusters when no table differs between them by more than this
 
@@ -106,8 +107,8 @@ def make_problem(codes, cardinalities, weights, n_clusters, settings=None, avera
 def _layout(codes, weights, cardinalities, state_start, has_missing):
     """Consecutive columns join a super-column while its joint states stay few."""
     slots = cardinalities + has_missing
-    # on few rows a large joint table costs more than the look-ups that it saves
-    limit = int(np.clip(len(codes) // 4, 1, MAX_JOINT_STATES))
+    # measured: on few rows a large joint table costs more than the look-ups that it saves
+    limit = min(int(2 * np.sqrt(len(codes))), MAX_JOINT_STATES)
     group_start, sizes, size = [0], [], 1
     for i, n_slots in enumerate(slots.tolist()):
         if i > group_start[-1] and size * n_slots > limit:
@@ -299,7 +300,7 @@ def log_joint(codes, theta_c, theta, state_start):
 
 
 def _fit_record(problem, starts, weights, best, theta_c, theta, arcs, all_collapsed):
-    layout, priors = problem.layout, problem.priors
+    layout = problem.layout
     class_counts, counts, log_likelihood = expected_counts(problem, theta_c, theta)
     return LatentClassFit(
         theta_c=theta_c,
@@ -325,7 +326,8 @@ def expected_counts(problem, theta_c, theta):
     """Expected counts under given tables: (n_clusters,), (n_states_total, n_clusters), and the log-likelihood."""
     class_counts, counts = np.empty(len(theta_c)), np.empty_like(theta)
     work = np.empty((2, problem.layout.table_start[-1], len(theta_c)))
-    total = kernels.expectation(problem.layout, theta_c, theta, class_counts, counts, work)
+    factors = theta.copy()  # the kernel raises tiny factors in place
+    total = kernels.expectation(problem.layout, theta_c, factors, class_counts, counts, work)
     return class_counts, counts, float(total)
 
 
@@ -441,4 +443,4 @@ class LatentClassFit(NamedTuple):
 def split_tables(theta, state_start):
     """theta (n_states_total, n_clusters) -> list of (n_clusters, cardinality)."""
     columns = np.ascontiguousarray(theta.T)
-    return [columns[:, a:b] for a, b in zip(state_start[:-1], state_start[1:])]
+    return [columns[:, a:b] for a, b in pairwise(state_start)]
