@@ -21,6 +21,7 @@ CLASSIFIERS = {
     "NaiveBayesClassifier": {},
     "AveragedNaiveBayesClassifier": {},
     "TANClassifier": {},
+    "ForestAveragedClassifier": {},
 }
 CLUSTERERS = {}
 # estimators whose result depends on a seed

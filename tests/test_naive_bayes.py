@@ -6,7 +6,6 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgm_bma import AveragedNaiveBayesClassifier, AveragedNaiveBayesEstimator, NaiveBayesClassifier, TANClassifier
-from pgm_bma.algorithms.augmented_tree import AugmentedTree, augmented_log_joint, topological_order
 from tests.oracles.naive_bayes import selective_naive_bayes
 
 
@@ -93,22 +92,3 @@ def test_tan_finds_the_tree_and_its_parameters():
     assert table.variables[1:] == ["class", "b"]
     np.testing.assert_allclose(table.values[:, 1, 2], (counts + 1) / (counts.sum() + 3), atol=1e-15)
     assert tan.score(X, y) > NaiveBayesClassifier().fit(X, y).score(X, y) + 0.1
-
-
-def test_missing_cells_of_a_tree_are_summed_out_exactly():
-    rng = np.random.default_rng(5)
-    cards, parents = [2, 3, 2, 3], np.array([1, -1, 1, 2])
-    tables = [rng.dirichlet(np.ones(r), (2, cards[p] if p >= 0 else 1)) for r, p in zip(cards, parents)]
-    tree = AugmentedTree(np.array([0.3, 0.7]), parents, tables)
-    grid = np.array(np.meshgrid(*map(range, cards), indexing="ij")).reshape(4, -1).T
-    joint = np.exp(augmented_log_joint(tree, grid))
-    assert joint.sum() == pytest.approx(1.0, abs=1e-12)  # complete rows: a distribution
-    for row in ([-1, 2, -1, 0], [-1, -1, -1, -1], [1, -1, -1, 2], [0, -1, 1, -1]):
-        match = ((grid == row) | (np.array(row) < 0)).all(axis=1)
-        np.testing.assert_allclose(
-            np.exp(augmented_log_joint(tree, np.array([row])))[0], joint[match].sum(0), atol=1e-13
-        )
-
-
-def test_parents_come_first():
-    assert topological_order([3, 0, 1, -1]) == [3, 0, 1, 2]

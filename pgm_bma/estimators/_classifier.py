@@ -61,7 +61,7 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
 
     def explain(self, row):
         """Log evidence per variable and class for one row; the column sums are the log joint."""
-        codes = self._encode(_single_row(row, self))
+        codes = self._encode(single_row(row, self))
         return pd.DataFrame(self._evidence(codes), index=["(prior)", *self.schema_.names], columns=list(self.classes_))
 
     def _read_training(self, X, y, sample_weight):
@@ -114,7 +114,7 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
         return f", {self.target_name_!r} in {len(self.classes_)} classes"
 
 
-def _single_row(row, estimator):
+def single_row(row, estimator):
     """One row in any form as a one-row table."""
     if isinstance(row, (pd.Series, dict)):
         return row

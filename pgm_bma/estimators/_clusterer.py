@@ -9,7 +9,7 @@ from sklearn.base import ClusterMixin, TransformerMixin
 
 from pgm_bma import table
 from pgm_bma.estimators._base import DiscreteEstimator, random_generator
-from pgm_bma.estimators._classifier import _single_row
+from pgm_bma.estimators._classifier import single_row
 
 
 class Folded(NamedTuple):
@@ -101,7 +101,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def explain(self, row):
         """Log evidence per variable and cluster for one row; the column sums are the log joint."""
-        codes = self._encode(_single_row(row, self))
+        codes = self._encode(single_row(row, self))
         return pd.DataFrame(
             self._evidence(codes), index=["(prior)", *self.schema_.names], columns=range(self.n_clusters_)
         )

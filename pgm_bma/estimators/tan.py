@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from pgm_bma.algorithms.augmented_tree import augmented_log_joint, column_terms, fit_augmented_tree
-from pgm_bma.algorithms.tan import tan_parents
+from pgm_bma.algorithms.augmented_naive_bayes import log_joint
+from pgm_bma.algorithms.tan import fit_tan
 from pgm_bma.estimators._classifier import ClassifierBase
 from pgm_bma.estimators.naive_bayes import check_prior
 
@@ -45,17 +45,22 @@ class TANClassifier(ClassifierBase):
     def _fit(self, training):
         check_prior(self.alpha, self.equivalent_sample_size)
         names, cardinalities = list(training.schema.names), training.schema.cardinalities
-        data = (training.codes, cardinalities, training.target, len(training.classes))
-        parents, information = tan_parents(*data, training.weights)
-        self._result = fit_augmented_tree(*data, parents, training.weights, self.alpha, self.equivalent_sample_size)
-        self.class_probability_ = self._result.class_probability
-        self.parents_ = pd.Series(
-            [names[p] if p >= 0 else None for p in parents], index=names, dtype=object, name="parent"
+        self._result = fit_tan(
+            training.codes,
+            cardinalities,
+            training.target,
+            len(training.classes),
+            training.weights,
+            alpha=self.alpha,
+            equivalent_sample_size=self.equivalent_sample_size,
         )
-        self.conditional_mutual_information_ = pd.DataFrame(information, index=names, columns=names)
+        parents = [names[p] if p >= 0 else None for p in self._result.parents]
+        self.class_probability_ = self._result.parameters.class_probs
+        self.parents_ = pd.Series(parents, index=names, dtype=object, name="parent")
+        self.conditional_mutual_information_ = pd.DataFrame(self._result.information, index=names, columns=names)
 
     def _log_joint(self, codes):
-        return augmented_log_joint(self._result, codes)
+        return log_joint(codes, self.schema_.cardinalities, self._result.parents, self._result.parameters)
 
     def _evidence(self, codes):
         missing = [name for name, code in zip(self.schema_.names, codes[0]) if code < 0]
@@ -63,7 +68,10 @@ class TANClassifier(ClassifierBase):
             raise ValueError(
                 f"the row has no value for {missing[0]!r}; a tree's evidence is split by column for complete rows only"
             )
-        return np.array([np.log(self._result.class_probability), *(t[0] for t in column_terms(self._result, codes))])
+        rows = [np.log(self.class_probability_)]
+        for i, (parent, table) in enumerate(zip(self._result.parents, self._result.tables)):
+            rows.append(np.log(table[:, codes[0, parent] if parent >= 0 else 0, codes[0, i]]))
+        return np.array(rows)
 
     def _build_model(self):
         from pgm_bma.results.augmented import augmented_network

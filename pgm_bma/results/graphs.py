@@ -54,6 +54,19 @@ def structure_graph(model, arc_posteriors=None):
     return graph
 
 
+def posterior_graph(nodes, arc_posteriors, threshold=0.0, **graph_data):
+    """``networkx.DiGraph`` of all arcs with a posterior above `threshold`; it may be cyclic.
+
+    arc_posteriors : dict (tail, head) -> probability
+    """
+    import networkx as nx
+
+    graph = nx.DiGraph(**graph_data)
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from((a, b, {"posterior": float(p)}) for (a, b), p in arc_posteriors.items() if p > threshold)
+    return graph
+
+
 def export_copy(graph):
     """Copy any graph or pgmpy network into a plain networkx graph with text nodes and simple attributes.
 

@@ -5,7 +5,10 @@ class c are ``pairs[c, offsets[i]:offsets[i+1], offsets[j]:offsets[j+1]]``. A mi
 the rows in which both cells are present.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy.special import gammaln
 
 from pgm_bma.stats.counts import state_offsets
 
@@ -53,3 +56,74 @@ def conditional_mutual_information(pairs, cardinalities):
                 ratio = (joint * per_class)[seen] / np.broadcast_to(independent, joint.shape)[seen]
                 information[i, j] = information[j, i] = max(float(joint[seen] @ np.log(ratio)) / total, 0.0)
     return information
+
+
+class PairScores(NamedTuple):
+    """Log marginal likelihoods, all [child, parent] where there are two axes.
+
+    with_parent (n, n): the child given the class and the parent, on the rows that have both cells
+    without_parent (n, n): the child given the class alone, on those same rows
+    alone (n,): the child given the class alone, on all rows that have it
+    """
+
+    with_parent: np.ndarray
+    without_parent: np.ndarray
+    alone: np.ndarray
+
+
+def pair_scores(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
+    """Dirichlet scores of all families with the class and one other column as parents.
+
+    pairs : (n_classes, S, S) from `pair_counts`; pass ``pairs.sum(0, keepdims=True)`` to leave the class out.
+    Without missing cells `without_parent` repeats `alone`; with them it is the fair opponent of `with_parent`.
+    """
+    cardinalities = np.asarray(cardinalities)
+    n_classes, n = len(pairs), len(cardinalities)
+    starts = state_offsets(cardinalities)[:-1]
+    one, two = _pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
+    alpha_cells = np.repeat(np.repeat(two, cardinalities, axis=0), cardinalities, axis=1)
+    alpha_lines = np.repeat(
+        two * cardinalities, cardinalities, axis=0
+    )  # (S, n): prior mass of child i given a state of j
+    alpha_states = np.repeat(one, cardinalities)
+    with_parent, without_parent, alone = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    for table in pairs:  # rows: states of the parent, columns: states of the child
+        cells = _block_sums(gammaln(table + alpha_cells) - gammaln(alpha_cells), starts)
+        lines = gammaln(alpha_lines) - gammaln(alpha_lines + np.add.reduceat(table, starts, axis=1))
+        with_parent += cells + np.add.reduceat(lines, starts, axis=0)
+        margin = np.add.reduceat(table, starts, axis=0)  # (n, S): the child's states on the rows that have the parent
+        without_parent += _line_scores(margin, alpha_states, one * cardinalities, starts)
+        alone += _line_scores(np.diagonal(table)[None], alpha_states, one * cardinalities, starts)[0]
+    return PairScores(with_parent.T, without_parent.T, alone)
+
+
+def _block_sums(table, starts):
+    return np.add.reduceat(np.add.reduceat(table, starts, axis=0), starts, axis=1)
+
+
+def _line_scores(counts, alpha, alpha_totals, starts):
+    cells = np.add.reduceat(gammaln(counts + alpha) - gammaln(alpha), starts, axis=1)
+    return cells + gammaln(alpha_totals) - gammaln(alpha_totals + np.add.reduceat(counts, starts, axis=1))
+
+
+def pair_means(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
+    """Posterior means P(child state | class, parent state): (n_classes, S, S), rows parents; and alone: (n_classes, S)."""
+    cardinalities = np.asarray(cardinalities)
+    n_classes, n = len(pairs), len(cardinalities)
+    starts = state_offsets(cardinalities)[:-1]
+    one, two = _pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
+    cells = pairs + np.repeat(np.repeat(two, cardinalities, axis=0), cardinalities, axis=1)
+    totals = np.add.reduceat(cells, starts, axis=2)
+    single = np.diagonal(pairs, axis1=1, axis2=2) + np.repeat(one, cardinalities)
+    single_totals = np.add.reduceat(single, starts, axis=1)
+    columns = np.repeat(np.arange(n), cardinalities)
+    return cells / totals[:, :, columns], single / single_totals[:, columns]
+
+
+def _pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size):
+    """Pseudo-count of a cell without (n,) and with a parent (n, n)."""
+    n = len(cardinalities)
+    if equivalent_sample_size is None:
+        return np.full(n, float(alpha)), np.full((n, n), float(alpha))
+    spread = equivalent_sample_size / n_classes
+    return spread / cardinalities, spread / np.outer(cardinalities, cardinalities)
