@@ -1,0 +1,278 @@
+"""Compiled scoring of all families at once.
+
+A family score splits into two sums over cells that do not depend on which variable is the child (ORD eq. 7):
+
+    log S(child; Z) = A(Z + child) - B(Z, child)     A(T) = sum over the cells of T of lgamma(a + N) - lgamma(a)
+
+so one table per *set* serves all of its members as children. With K2, a is `alpha`, and B uses alpha times the child's
+cardinality; with BDeu, a is the equivalent sample size over the number of cells, and B(Z) is A(Z) itself.
+
+The sets are walked depth first, so that a set extends the cells of its prefix. Cells are bitsets over rows, counted by AND
+and popcount, or (`use_bits=False`: many weighted rows) row lists with cell numbers. Empty cells add nothing and are not kept.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+
+@intrinsic
+def popcount(typingctx, word):
+    """Number of ones in a 64-bit word: one machine instruction."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), codegen  # signed: int64 + uint64 would be a float
+
+
+@njit(cache=True, nogil=True)
+def score_families(data, prior, layout, use_bits, scores):
+    """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
+
+    data : (bits (n_values, n_words), first_value (n,), codes (n_rows, n), weights (n_rows,), cardinalities (n,))
+    prior : (alpha, equivalent_sample_size or 0, lgamma tables (n_rows, n_counts) or empty, child_row (n,), products (n_rows,))
+    layout : (local (n, n) position of a variable among the candidates of a child or -1, offsets (n + 1,),
+              n_candidates (n,), binomials (n + 1, max_indegree + 2), max_indegree)
+    """
+    bits, first_value, codes, weights, cards = data
+    local, max_indegree = layout[0], layout[4]
+    n, n_rows, n_words = cards.size, codes.shape[0], bits.shape[1]
+    max_cells = _max_cells(cards, max_indegree, n_rows)
+    cell_bits = np.zeros((max_indegree + 1, max_cells if use_bits else 1, n_words), dtype=np.uint64)
+    cell_of_row = np.zeros((max_indegree + 1, 1 if use_bits else n_rows), dtype=np.int64)
+    counts = np.zeros((max_indegree + 1, max_cells))
+    scratch = np.zeros(max_cells * cards.max())
+    labels = np.zeros(scratch.size, dtype=np.int64)
+    n_cells = np.zeros(max_indegree + 1, dtype=np.int64)
+    products = np.ones(max_indegree + 1)
+    covered = np.ones((max_indegree + 1, n), dtype=np.bool_)  # children whose candidates cover the set
+    members = np.zeros(max_indegree + 1, dtype=np.int64)
+    following = np.zeros(max_indegree + 1, dtype=np.int64)
+    if weights.sum() == 0.0:
+        return
+    n_cells[0], counts[0, 0] = 1, weights.sum()
+    if use_bits:
+        for value in range(cards[0]):
+            cell_bits[0, 0] |= bits[first_value[0] + value]
+    _subtract_parents(members, 0, covered[0], counts[0], 1, 1.0, cards, prior, layout, scores)
+    depth = 0
+    while depth >= 0:
+        if depth == max_indegree:
+            cells = cell_bits[depth] if use_bits else cell_bits[0]
+            _add_leaves(
+                members, depth, covered[depth], cells, cell_of_row[depth], counts[depth], n_cells[depth], products[depth],
+                data, prior, layout, use_bits, scratch, scores,
+            )  # fmt: skip
+            depth -= 1
+            continue
+        v = following[depth]
+        if v == n:
+            depth -= 1
+            continue
+        following[depth] = v + 1
+        useful = False
+        for i in range(n):
+            covered[depth + 1, i] = covered[depth, i] and (i == v or local[i, v] >= 0)
+            useful |= covered[depth + 1, i]
+        if not useful:
+            continue
+        members[depth] = v
+        depth += 1
+        following[depth] = v + 1
+        products[depth] = products[depth - 1] * cards[v]
+        if use_bits:
+            values = bits[first_value[v] : first_value[v] + cards[v]]
+            n_cells[depth] = _split_bits(
+                cell_bits[depth - 1], counts[depth - 1], n_cells[depth - 1], values, counts[depth], cell_bits[depth]
+            )
+        else:
+            n_cells[depth] = _split_rows(
+                cell_of_row[depth - 1], n_cells[depth - 1], codes[:, v], cards[v], weights, scratch, labels,
+                counts[depth], cell_of_row[depth],
+            )  # fmt: skip
+        value = _cell_sum(counts[depth], n_cells[depth], -1, products[depth], cards, prior)
+        for k in range(depth):
+            if covered[depth, members[k]]:
+                scores[_family(members[k], members, depth, layout)] += value
+        _subtract_parents(
+            members, depth, covered[depth], counts[depth], n_cells[depth], products[depth], cards, prior, layout, scores
+        )
+
+
+@njit(cache=True, nogil=True)
+def _add_leaves(
+    members, size, covered, cells, cell_of_row, counts, n_cells, product, data, prior, layout, use_bits, scratch, scores
+):
+    """A(T) of the largest sets, `members[:size]` and one variable behind them, added to the families inside T."""
+    bits, first_value, codes, weights, cards = data
+    alpha, sample_size, tables, _, products = prior
+    local, offsets, n_candidates, binomials, _ = layout
+    n_words = bits.shape[1]
+    base = np.zeros(size, dtype=np.int64)  # place of (member, other members and a variable still to be named)
+    for k in range(size):
+        child = members[k]
+        base[k] = _family(child, members, size, layout) - offsets[child]
+        for t in range(size - 1):
+            base[k] -= binomials[n_candidates[child], t]
+        base[k] += offsets[child]
+        for t in range(size):
+            base[k] += binomials[n_candidates[child], t]
+    row = 0
+    first = members[size - 1] + 1 if size else 0
+    for v in range(first, cards.size):
+        useful = covered[v]
+        for k in range(size):
+            useful |= covered[members[k]] and local[members[k], v] >= 0
+        if not useful:
+            continue
+        a = alpha if sample_size == 0.0 else sample_size / (product * cards[v])
+        if tables.shape[0] and sample_size > 0.0:
+            row = np.searchsorted(products, product * cards[v])
+        value = 0.0
+        if use_bits:
+            for c in range(n_cells):
+                rest = np.int64(counts[c])
+                if rest == 1:  # one row stays one row
+                    value += _log_rising(a, rest, tables, row)
+                    continue
+                for s in range(first_value[v], first_value[v] + cards[v] - 1):
+                    found = np.int64(0)
+                    for w in range(n_words):
+                        found += popcount(cells[c, w] & bits[s, w])
+                    if found:
+                        value += _log_rising(a, found, tables, row)
+                        rest -= found
+                if rest:  # the last state takes what is left
+                    value += _log_rising(a, rest, tables, row)
+        else:
+            scratch[: n_cells * cards[v]] = 0.0
+            for r in range(weights.size):
+                scratch[cell_of_row[r] * cards[v] + codes[r, v]] += weights[r]
+            for c in range(n_cells * cards[v]):
+                count = scratch[c]
+                if count > 0.0:
+                    value += _log_rising(a, count, tables, row)
+        for k in range(size):
+            child = members[k]
+            if covered[child] and local[child, v] >= 0:
+                scores[base[k] + binomials[local[child, v], size]] += value
+        if covered[v]:
+            members[size] = v
+            scores[_family(v, members, size + 1, layout)] += value
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _log_rising(a, count, tables, row):
+    """lgamma(a + count) - lgamma(a)"""
+    if tables.shape[0]:
+        return tables[row, np.int64(count)]
+    return math.lgamma(a + count) - math.lgamma(a)
+
+
+@njit(cache=True, nogil=True)
+def _max_cells(cards, max_indegree, n_rows):
+    ordered = np.sort(cards)[::-1]
+    cells = 1
+    for k in range(min(max_indegree, cards.size)):
+        cells = min(cells * ordered[k], max(n_rows, 1))
+    return cells
+
+
+@njit(cache=True, nogil=True)
+def _subtract_parents(members, size, covered, counts, n_cells, product, cards, prior, layout, scores):
+    """Subtract B(Z, child) from every family whose parent set is exactly Z = `members[:size]`."""
+    _, sample_size, _, child_row, _ = prior
+    known = np.zeros(child_row.max() + 1, dtype=np.bool_)
+    value_of = np.zeros(known.size)
+    for child in range(cards.size):
+        if not covered[child]:
+            continue
+        inside = False
+        for k in range(size):
+            inside |= members[k] == child
+        if inside:
+            continue
+        row = child_row[child]  # equal for children with equal B
+        if not known[row]:
+            asked = -1 if sample_size > 0.0 else child
+            value_of[row] = _cell_sum(counts, n_cells, asked, product, cards, prior)
+            known[row] = True
+        scores[_family(child, members, size, layout)] -= value_of[row]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _family(child, members, size, layout):
+    """Place of the family (child, members without child): by size, then colexicographic rank of local positions."""
+    local, offsets, n_candidates, binomials, _ = layout
+    rank, taken = 0, 0
+    for k in range(size):
+        if members[k] != child:
+            taken += 1
+            rank += binomials[local[child, members[k]], taken]
+    for smaller in range(taken):
+        rank += binomials[n_candidates[child], smaller]
+    return offsets[child] + rank
+
+
+@njit(cache=True, nogil=True)
+def _cell_sum(counts, n_cells, child, product, cards, prior):
+    """Sum of lgamma(a + N) - lgamma(a); `child` >= 0 asks for K2's B of that child, else A of the set itself."""
+    alpha, sample_size, tables, child_row, products = prior
+    total = 0.0
+    if sample_size > 0.0:
+        a = sample_size / product
+        row = np.searchsorted(products, product) if tables.shape[0] else 0
+    elif child >= 0:
+        a, row = alpha * cards[child], child_row[child]
+    else:
+        a, row = alpha, 0
+    if tables.shape[0]:
+        table = tables[row]
+        for c in range(n_cells):
+            total += table[int(counts[c])]
+        return total
+    base = math.lgamma(a)
+    for c in range(n_cells):
+        total += math.lgamma(a + counts[c]) - base
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _split_bits(cells, counts, n_cells, values, new_counts, new_cells):
+    n_new = 0
+    for c in range(n_cells):
+        rest = counts[c]
+        for s in range(values.shape[0]):
+            if rest == 0.0:
+                break
+            found = 0
+            for w in range(cells.shape[1]):
+                word = cells[c, w] & values[s, w]
+                new_cells[n_new, w] = word
+                found += popcount(word)
+            if found:
+                new_counts[n_new] = found
+                rest -= found
+                n_new += 1
+    return n_new
+
+
+@njit(cache=True, nogil=True)
+def _split_rows(cells, n_cells, values, cardinality, weights, sums, label, new_counts, new_cells):
+    """Weighted twin of the splits: cell numbers per row; new cells are numbered in cell order, empty ones left out."""
+    size = n_cells * cardinality
+    sums[:size] = 0.0
+    for row in range(values.size):
+        sums[cells[row] * cardinality + values[row]] += weights[row]
+    n_new = 0
+    for c in range(size):
+        if sums[c] > 0.0:
+            label[c] = n_new
+            new_counts[n_new] = sums[c]
+            n_new += 1
+    for row in range(values.size):
+        new_cells[row] = label[cells[row] * cardinality + values[row]]
+    return n_new
