@@ -48,6 +48,7 @@ def fit_latent_class(
     tol=1e-6,
     n_jobs=1,
     progress=None,
+    keep_order=None,
 ):
     """Fit a latent-class model with a given number of clusters.
 
@@ -74,6 +75,8 @@ def fit_latent_class(
     n_jobs : int
         Threads; -1 for all processors. The result does not depend on it.
     progress : callable (n_done) -> None, optional
+    keep_order : bool, optional
+        Keep the order of the given tables; else clusters are numbered by falling probability. Default: as `init` is given.
 
     Returns
     -------
@@ -85,7 +88,8 @@ def fit_latent_class(
     problem = make_problem(codes, cardinalities, weights, n_clusters, priors, averaging)
     rng = np.random.default_rng() if rng is None else rng
     starts = _run(problem, n_clusters, init, n_init, rng, collapse, max_iter, tol, n_jobs, progress)
-    return _conclude(problem, starts, combine_starts, collapse, keep_order=not isinstance(init, str))
+    keep_order = not isinstance(init, str) if keep_order is None else keep_order
+    return _conclude(problem, starts, combine_starts, collapse, keep_order)
 
 
 # ------------------------------------------------------------------------------------------------- the problem
