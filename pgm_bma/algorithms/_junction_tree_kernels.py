@@ -14,8 +14,8 @@ from numba import njit
 CELLS, N, UP, SEP, PARENT, IN_PARENT, BUFFER, MESSAGE, VECTOR, PLAN = range(10)
 N_FIELDS = 10
 
-# below / above these a scale factor moves into the logarithm; two such factors still multiply inside the float range
-_SMALL, _LARGE = 1e-100, 1e100
+# beyond these a scale factor moves into the logarithm; what is inside can still be multiplied by a table value of 1e-270
+_SMALL, _LARGE = 1e-30, 1e30
 
 
 @njit(cache=True, nogil=True)
@@ -86,6 +86,9 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
                 return -np.inf
             inverse = 1.0 / largest
             scale *= largest
+            if scale < _SMALL or scale > _LARGE:
+                log_z += np.log(scale)
+                scale = 1.0
             for k in range(n_above):
                 value = buffer[place + k] * (message[out + index[to + k]] * inverse)
                 buffer[place + k] = value
@@ -97,9 +100,9 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
             for k in range(n_above):
                 buffer[place + k] *= inverse
             scale *= top
-        if scale < _SMALL or scale > _LARGE:
-            log_z += np.log(scale)
-            scale = 1.0
+            if scale < _SMALL:
+                log_z += np.log(scale)
+                scale = 1.0
     root = entries[first]
     total = 0.0
     for k in range(root[N]):

@@ -14,12 +14,11 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from pgm_bma.algorithms.augmented_naive_bayes import Parameters, log_joint, make_layout
 from pgm_bma.algorithms.forests import best_forest, forest_sum, log_forest_sums, sample_forests
 from pgm_bma.stats.counts import state_offsets
-from pgm_bma.stats.dirichlet import cell_alpha, posterior_mean
+from pgm_bma.stats.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
 from pgm_bma.stats.pairs import indicators, pair_counts, pair_means, pair_scores
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
@@ -59,17 +58,42 @@ def fit_forest_average(
     class_arc_prior : None (the class is a parent of every column) or (n_columns,) prior of each class arc (selective)
     forbidden : (n, n) bool [child, parent] arcs between columns that no structure may have
     """
-    cardinalities = np.asarray(cardinalities)
-    n = len(cardinalities)
     class_weights = np.zeros((len(codes), n_classes))
     class_weights[np.arange(len(codes)), target] = 1.0 if weights is None else weights
     pairs = pair_counts(indicators(codes, cardinalities), class_weights)
+    return average_from_counts(
+        pairs,
+        class_weights.sum(0),
+        np.asarray(cardinalities),
+        alpha=alpha,
+        equivalent_sample_size=equivalent_sample_size,
+        class_arc_prior=class_arc_prior,
+        structure_prior=structure_prior,
+        forbidden=forbidden,
+    )
+
+
+def average_from_counts(
+    pairs,
+    totals,
+    cardinalities,
+    *,
+    alpha=1.0,
+    equivalent_sample_size=None,
+    class_arc_prior=None,
+    structure_prior="arc_cost",
+    forbidden=None,
+):
+    """The average behind observed or expected counts: pairs (n_classes, S, S), totals (n_classes,)."""
+    n, n_classes = len(cardinalities), len(totals)
     free = pairs.sum(0, keepdims=True)
     prior = {"alpha": alpha, "equivalent_sample_size": equivalent_sample_size}
+    log_cost = np.full((n, n), log_arc_prior(structure_prior, n))
+    if forbidden is not None:
+        log_cost[np.asarray(forbidden, dtype=bool)] = -np.inf
     log_roots = np.full((n, 2), -np.inf)
     log_arcs = np.full((n, n, 2), -np.inf)
     with_class = pair_scores(pairs, cardinalities, **prior)
-    log_cost = log_arc_prior(structure_prior, n)
     log_roots[:, 1] = with_class.alone
     base = with_class.alone[:, None] - with_class.without_parent + log_cost
     log_arcs[:, :, 1] = base + with_class.with_parent
@@ -81,27 +105,28 @@ def fit_forest_average(
         log_roots[:, 1] += log_in
         log_arcs[:, :, 0] = base + without.with_parent + log_out[:, None]
         log_arcs[:, :, 1] += log_in[:, None]
-    if forbidden is not None:
-        log_arcs[np.asarray(forbidden, dtype=bool)] = -np.inf
     arcs, roots = np.logaddexp(log_arcs[..., 0], log_arcs[..., 1]), np.logaddexp(log_roots[:, 0], log_roots[:, 1])
     result = forest_sum(arcs, roots)
     share = np.exp(log_arcs[..., 1] - np.where(np.isfinite(arcs), arcs, 0.0))  # of the arc's weight that has the class
     class_arc = (result.arc_posterior * share).sum(1) + result.root_posterior * np.exp(log_roots[:, 1] - roots)
     means, singles = pair_means(pairs, cardinalities, **prior)
     free_means, free_singles = pair_means(free, cardinalities, **prior)
-    totals = class_weights.sum(0)
     class_alpha = cell_alpha(1, n_classes, alpha, equivalent_sample_size)
-    log_class = gammaln(n_classes * class_alpha) - gammaln(n_classes * class_alpha + totals.sum())
-    log_class += (gammaln(class_alpha + totals) - gammaln(class_alpha)).sum()
-    allowed = np.full((n, n), log_cost)
-    if forbidden is not None:
-        allowed[np.asarray(forbidden, dtype=bool)] = -np.inf
-    log_prior_mass = forest_sum(allowed, np.zeros(n)).log_sum
+    log_class = float(log_marginal_likelihood(totals[None], class_alpha))
     return ForestAverage(
-        cardinalities, posterior_mean(totals, class_alpha), log_arcs, log_roots, np.log(means), np.log(singles),
-        np.log(free_means[0]), np.log(free_singles[0]), result.log_sum, result.arc_posterior,
-        np.minimum(class_arc, 1.0), float(log_class + result.log_sum - log_prior_mass),
-    )  # fmt: skip
+        cardinalities=cardinalities,
+        class_probability=posterior_mean(totals, class_alpha),
+        log_arcs=log_arcs,
+        log_roots=log_roots,
+        log_means=np.log(means),
+        log_singles=np.log(singles),
+        log_free_means=np.log(free_means[0]),
+        log_free_singles=np.log(free_singles[0]),
+        log_sum=result.log_sum,
+        arc_posterior=result.arc_posterior,
+        class_arc_posterior=np.minimum(class_arc, 1.0),
+        log_evidence=log_class + result.log_sum - forest_sum(log_cost, np.zeros(n)).log_sum,
+    )
 
 
 def log_arc_prior(structure_prior, n_columns):

@@ -11,6 +11,7 @@ number of parameter tables. `evidence.plan_rows` joins it with rows; the kernels
 """
 
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from math import prod
 
 import numpy as np
@@ -76,9 +77,13 @@ def triangulate(neighbours, cardinalities, by="fill"):
     """
     near = {v: set(others) for v, others in neighbours.items()}
     cost = {v: _elimination_cost(v, near, cardinalities, by) for v in near}
+    heap = [(c, v) for v, c in cost.items()]
+    heapify(heap)
     order, bags = [], []
     while near:
-        v = min(near, key=lambda u: (cost[u], u))
+        known, v = heappop(heap)
+        if v not in near or known != cost[v]:  # a stale entry: the current one is in the heap as well
+            continue
         around = near.pop(v)
         order.append(v)
         bags.append(frozenset(around | {v}))
@@ -92,6 +97,7 @@ def triangulate(neighbours, cardinalities, by="fill"):
         stale.discard(v)
         for u in stale:
             cost[u] = _elimination_cost(u, near, cardinalities, by)
+            heappush(heap, (cost[u], u))
     return order, bags
 
 
