@@ -5,7 +5,7 @@ import pandas as pd
 
 from pgm_bma.table import encode
 
-from ._common import best_of, parser, print_table, run, save_csv
+from ._common import best_of_each, parser, print_table, run, save_csv
 
 
 def main(argv=None):
@@ -20,18 +20,15 @@ def main(argv=None):
     for kind in ("str", "object", "category"):
         data = strings(n_rows, options.columns, kind, rng)
         check(data)
-        ours = best_of(lambda data=data: encode(data), options.repeats)
-        theirs = best_of(lambda data=data: [pd.factorize(data[name]) for name in data], options.repeats)
-        rows.append(
+        seconds = best_of_each(
             {
-                "rows": n_rows,
-                "columns": options.columns,
-                "dtype": kind,
-                "encode": ours,
-                "factorize": theirs,
-                "ratio": ours / theirs,
-            }
+                "encode": lambda data=data: encode(data),
+                "factorize": lambda data=data: [pd.factorize(data[name]) for name in data],
+            },
+            options.repeats,
         )
+        ratio = seconds["encode"] / seconds["factorize"]
+        rows.append({"rows": n_rows, "columns": options.columns, "dtype": kind, **seconds, "ratio": ratio})
     print_table(
         rows, f"seconds, best of {options.repeats}; the aim is a ratio of at most 1.2 for strings (folding not counted)"
     )

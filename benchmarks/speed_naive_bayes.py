@@ -8,7 +8,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from pgm_bma import AveragedNaiveBayesClassifier, NaiveBayesClassifier, load_dataset
 
-from ._common import best_of, parser, print_table, run, save_csv
+from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 
 
 def main(argv=None):
@@ -29,14 +29,9 @@ def compare(name, repeats):
     data, target = load_dataset(name)
     X, y = data.drop(columns=target), data[target]
     peer = make_pipeline(OrdinalEncoder(), CategoricalNB())
-    seconds = {
-        label: best_of(lambda model=model: model.fit(X, y).predict(X), repeats)
-        for label, model in [
-            ("averaged", AveragedNaiveBayesClassifier()),
-            ("naive_bayes", NaiveBayesClassifier()),
-            ("sklearn", peer),
-        ]
-    }
+    models = {"averaged": AveragedNaiveBayesClassifier(), "naive_bayes": NaiveBayesClassifier(), "sklearn": peer}
+    calls = {label: lambda model=model: model.fit(X, y).predict(X) for label, model in models.items()}
+    seconds = best_of_each(calls, repeats)
     # plain naive Bayes with one pseudo-count per cell is the same model but for CategoricalNB's unsmoothed class prior
     agree = (NaiveBayesClassifier().fit(X, y).predict(X) == peer.fit(X, y).predict(X)).mean()
     return {"data": name, **seconds, "ratio": seconds["averaged"] / seconds["sklearn"], "agreement": agree}

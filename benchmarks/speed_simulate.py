@@ -5,7 +5,7 @@ import numpy as np
 from pgm_bma import load_network, simulate
 from pgm_bma.algorithms._random_dag_kernels import walk
 
-from ._common import best_of, parser, print_table, run, save_csv
+from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 
 
 def main(argv=None):
@@ -14,7 +14,7 @@ def main(argv=None):
     arguments.add_argument(
         "--rows", type=int, nargs="+", default=None, help="default 10000; with --full 1000 to 1000000"
     )
-    arguments.add_argument("--repeats", type=int, default=5)
+    arguments.add_argument("--repeats", type=int, default=10)
     options = arguments.parse_args(argv)
     sizes = options.rows or ([1000, 10_000, 100_000, 1_000_000] if options.full else [10_000])
     model = load_network(options.network)
@@ -32,11 +32,14 @@ def main(argv=None):
 
 
 def compare(model, n, options):
-    ours = best_of(lambda: simulate(model, n, options.seed), 4 * options.repeats)
-    theirs = best_of(
-        lambda: model.simulate(n, seed=options.seed, show_progress=False), options.repeats if n < 10**6 else 1
+    seconds = best_of_each(
+        {
+            "pgm_bma": lambda: simulate(model, n, options.seed),
+            "pgmpy": lambda: model.simulate(n, seed=options.seed, show_progress=False),
+        },
+        options.repeats if n < 10**6 else 1,
     )
-    return {"network": options.network, "rows": n, "pgm_bma": ours, "pgmpy": theirs, "ratio": theirs / ours}
+    return {"network": options.network, "rows": n, **seconds, "ratio": seconds["pgmpy"] / seconds["pgm_bma"]}
 
 
 def compare_chain(n_nodes, bound, options):

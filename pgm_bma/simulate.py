@@ -9,6 +9,7 @@ for arrays.
 import inspect
 import sys
 from functools import lru_cache
+from math import prod
 from types import ModuleType
 
 import numpy as np
@@ -73,14 +74,16 @@ def sample_codes(cpts, parents, n, rng, names=None):
     """
     n = _count("n", n, 0)
     names = range(len(cpts)) if names is None else names
-    cardinalities = [np.shape(cpt)[-1] for cpt in cpts]
+    cpts = [np.asarray(cpt, dtype=float) for cpt in cpts]
+    cardinalities = [cpt.shape[-1] for cpt in cpts]
     codes = np.empty((len(cpts), n), dtype=np.min_scalar_type(-max([1, *cardinalities])))
     for node in _topological_order(parents, names):
-        thresholds = _thresholds(cpts[node], [cardinalities[p] for p in parents[node]], names[node])
+        family = parents[node]
+        thresholds = _thresholds(cpts[node], prod(cardinalities[p] for p in family), names[node])
         uniform = rng.random(n)
-        if parents[node]:
-            index = codes[parents[node][0]].astype(np.intp)
-            for parent in parents[node][1:]:
+        if family:
+            index = codes[family[0]].astype(np.intp)
+            for parent in family[1:]:
                 index *= cardinalities[parent]
                 index += codes[parent]
             thresholds = (row.take(index) for row in thresholds)
@@ -91,17 +94,15 @@ def sample_codes(cpts, parents, n, rng, names=None):
     return codes.T
 
 
-def _thresholds(cpt, parent_cardinalities, node):
+def _thresholds(cpt, n_parent_states, node):
     """Cumulative probabilities without the last, (n_states - 1, n_parent_states)."""
-    cpt = np.asarray(cpt, dtype=float)
-    n_parent_states = int(np.prod(parent_cardinalities, dtype=np.int64))
     if cpt.size != n_parent_states * cpt.shape[-1]:
         raise ValueError(
             f"the table of node {node!r} has shape {cpt.shape}; its parents have {n_parent_states} joint states"
         )
     cumulative = cpt.reshape(n_parent_states, -1).T.cumsum(axis=0)
     total = cumulative[-1]
-    if not (np.isfinite(total) & (total > 0)).all() or cpt.min() < 0:
+    if not (cpt.min() >= 0 and total.min() > 0 and total.max() < np.inf):  # written so that NaN fails too
         raise ValueError(
             f"the table of node {node!r} has a row that is no distribution: negative, not finite or all zero"
         )
@@ -417,7 +418,7 @@ def _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefi
     shifted = [tuple(p + 1 for p in of_node) for of_node in parents]
     families = ((), *((0, *p) if arc else p for arc, p in zip(dependent, shifted)))
     cpts = tuple(
-        rng.dirichlet(np.full(size, float(alpha)), size=int(np.prod([sizes[p] for p in family], dtype=np.int64)))
+        rng.dirichlet(np.full(size, float(alpha)), size=prod(sizes[p] for p in family))
         for size, family in zip(sizes, families)
     )
     arrays = NetworkArrays(names, tuple(tuple(range(size)) for size in sizes), families, cpts, (cluster_name,))
