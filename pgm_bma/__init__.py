@@ -17,6 +17,9 @@ _PUBLIC = {
     "NaiveBayesClassifier": "estimators.naive_bayes",
     "AveragedNaiveBayesClassifier": "estimators.naive_bayes",
     "TANClassifier": "estimators.tan",
+    "LatentClassClusterer": "estimators.latent_class",
+    "EMAClusterer": "estimators.latent_class",
+    "EMAEstimator": "estimators.parameters_ema",
     "ForestAveragedClassifier": "estimators.forests",
     "AveragedNaiveBayesEstimator": "estimators.parameters_naive_bayes",
     "EMEstimator": "estimators.parameters_em",
@@ -33,6 +36,8 @@ _PUBLIC = {
     "random_dag": "simulate",
     "write_bif": "bif",
     "read_bif": "bif",
+    "save": "io",
+    "load": "io",
 }
 _MODULES = ("simulate", "metrics")  # a callable module: pgm_bma.simulate(model, n)
 
