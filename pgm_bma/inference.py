@@ -103,7 +103,7 @@ def predict_proba(model, data, variables=None, handle_unknown="error", max_cliqu
     return pd.DataFrame(values, index=asked.index, columns=columns)
 
 
-def impute(model, data, method="marginal", seed=None, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE):
+def impute(model, data, method="marginal", random_state=None, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE):
     """Fill the missing cells of a table from a network.
 
     Parameters
@@ -114,7 +114,7 @@ def impute(model, data, method="marginal", seed=None, handle_unknown="error", ma
         "marginal": each cell its own most probable state, which gets the most cells right. "joint": the jointly most
         probable states of all that is unobserved in the row, latent variables included. "sample": one draw per row from the
         joint posterior, for multiple imputation. Ties go to the first state.
-    seed : int, Generator, RandomState or None; for "sample"
+    random_state : int, Generator, RandomState or None; for "sample"
 
     Returns
     -------
@@ -145,7 +145,7 @@ def impute(model, data, method="marginal", seed=None, handle_unknown="error", ma
         from pgm_bma.estimators._base import random_generator
 
         asked = asked.unfolded()
-        rng = random_generator(seed)
+        rng = random_generator(random_state)
         found = asked.answer(lambda plan: evidence.completions(plan, asked.theta, rng), fold=False)
         states = [found[:, p] for p in positions]
     filled = data.copy() if isinstance(data, pd.DataFrame) else table.decode(asked.given_codes, asked.schema)

@@ -243,7 +243,7 @@ def relabel(cpts, parents, cardinalities, node, order):
 
 def flatten(tables):
     """Tables of all nodes as one flat vector."""
-    return np.concatenate([np.ravel(table) for table in tables]).astype(float)
+    return np.concatenate([np.zeros(0), *(np.ravel(table) for table in tables)])
 
 
 def _map(function, items, n_jobs):
