@@ -23,7 +23,10 @@ CLASSIFIERS = {
     "TANClassifier": {},
     "ForestAveragedClassifier": {},
 }
-CLUSTERERS = {}
+CLUSTERERS = {
+    "LatentClassClusterer": {"n_init": 4, "random_state": 0},
+    "EMAClusterer": {"n_init": 4, "random_state": 0},
+}
 # estimators whose result depends on a seed
 SEEDED = set(CLUSTERERS)
 
