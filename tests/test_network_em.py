@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pgmpy.base import DAG
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
+from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
 from pgm_bma import EMEstimator
@@ -23,6 +24,7 @@ from pgm_bma.algorithms.network_em import expected_family_counts, fit_network, f
 from .oracles import network_em as oracle
 from .test_junction_tree import coupled_latents, plain, random_network, random_rows
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # many runs are cut short
 SEEDS = st.integers(0, 2**32 - 1)
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "ema.json").read_text())["cases"]
 
@@ -290,7 +292,7 @@ def test_naive_bayes_is_the_latent_class_room():
     # a prior by node takes the junction tree and keeps the order of the start: the same clusters, perhaps permuted
     assert other.log_likelihood_ == pytest.approx(estimator.log_likelihood_, abs=1e-9)
     np.testing.assert_allclose(np.sort(tables(general)["cluster"]), np.sort(tables(model)["cluster"]), atol=1e-9)
-    np.testing.assert_array_equal(other.starts_["n_iter"], estimator.starts_["n_iter"])
+    np.testing.assert_array_equal(other.starts_["iterations"], estimator.starts_["iterations"])
 
 
 def test_naive_bayes_with_gaps_starts_alike_and_ends_at_the_same_limit():
@@ -379,6 +381,25 @@ def test_fixed_tables_stay_and_priors_by_node_are_used():
     np.testing.assert_allclose(built["x2"].get_values().T, expected / expected.sum(axis=1, keepdims=True), atol=1e-5)
 
 
+def test_equivalent_sample_size_spreads_over_every_table():
+    df = pd.DataFrame({"a": [0, 0, 1], "b": [0, 1, 2]})
+    estimator = EMEstimator(equivalent_sample_size=6).fit(DiscreteBayesianNetwork([("a", "b")]), df)
+    np.testing.assert_allclose(estimator.parameters_[0].values, [5 / 9, 4 / 9])
+    np.testing.assert_allclose(estimator.parameters_[1].values.T, [[2 / 5, 2 / 5, 1 / 5], [1 / 4, 1 / 4, 2 / 4]])
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        EMEstimator(max_iter=1).fit(DiscreteBayesianNetwork([("a", "b")]), df.mask(df == 2))
+
+
+def test_both_faces_give_the_same_tables():
+    df = clustered(200)
+    model, estimator = fit_naive_bayes(df)
+    clusterer = pgm_bma.LatentClassClusterer(n_clusters=3, random_state=0).fit(df)
+    for name, table in tables(clusterer.model_).items():
+        np.testing.assert_array_equal(tables(model)[name], table)
+    assert estimator.log_likelihood_ == clusterer.log_likelihood_ and estimator.n_iter_ == clusterer.n_iter_
+    np.testing.assert_array_equal(estimator.score_path_, clusterer.score_path_)
+
+
 def test_maximum_likelihood_equals_pgmpys_em_from_the_same_start():
     from pgmpy.parameter_estimator import DiscreteEM
 
@@ -403,7 +424,7 @@ def test_a_plain_dag_without_latents_and_with_gaps():
     assert {cpd.variable for cpd in estimator.parameters_} == {"x0", "x1", "x2", "one"}
     again = EMEstimator(seed=0, n_init=6, atol=1e-9).fit(DAG([("x0", "x1"), ("x1", "x2"), ("x2", "one")]), df)
     # the later starts are drawn; here they all find the same optimum
-    assert np.ptp(again.starts_["score"]) < 1e-4 and again.starts_["n_iter"].nunique() > 1
+    assert np.ptp(again.starts_["objective"]) < 1e-4 and again.starts_["iterations"].nunique() > 1
 
 
 def test_unseen_states_categoricals_and_zero_weights():
@@ -428,6 +449,9 @@ def test_unseen_states_categoricals_and_zero_weights():
         ({"combine_starts": "worst"}, "combine_starts='worst'"),
         ({"max_iter": -1}, "max_iter=-1"),
         ({"n_init": 0}, "n_init=0"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"collapse": "never"}, "collapse='never'"),
+        ({"alpha": 2.0, "equivalent_sample_size": 1.0}, "exclude each other"),
         ({"init_cpds": "zeros"}, "init_cpds='zeros'"),
         ({"init_cpds": [TabularCPD("nobody", 2, [[0.5], [0.5]])]}, "table for 'nobody'"),
         (

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgm_bma import table
+from pgm_bma.estimators._base import check_number
 from pgm_bma.results.tables import cpt_array
+from pgm_bma.stats.dirichlet import cell_alpha
 
 
 def read_network(model, data, state_names=None, latent_card=None, given=({}, {}), sample_weight=None):
@@ -111,8 +113,15 @@ def _is_empty(column):
     return bool(pd.isna(np.asarray(column, dtype=object)).all())
 
 
-def alpha_per_node(alpha, network):
+def alpha_per_node(alpha, network, equivalent_sample_size=None):
     """Pseudo-counts for every node: numbers, or arrays (n_parent_states, n_states) made from pgmpy's transposed layout."""
+    if equivalent_sample_size is not None:
+        check_number("equivalent_sample_size", equivalent_sample_size, 0.0, open_low=True)
+        if isinstance(alpha, dict) or alpha != 1.0:
+            raise ValueError(f"alpha={alpha!r} and {equivalent_sample_size=} exclude each other; pass one of them")
+        cards = network.cardinalities
+        sizes = [int(np.prod(cards[[*ps, node]], dtype=np.int64)) for node, ps in enumerate(network.parents)]
+        return [cell_alpha(size, 1, equivalent_sample_size=equivalent_sample_size) for size in sizes]
     by_node = alpha if isinstance(alpha, dict) else dict.fromkeys(network.names, alpha)
     for node in by_node:
         if node not in network.names:

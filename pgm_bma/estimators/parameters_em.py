@@ -4,17 +4,20 @@ A thin layer over two rooms: `algorithms.network_em` for any structure, and `alg
 naive Bayes below one latent root and every column is complete, so that `LatentClassClusterer` gives the same tables.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.algorithms.evidence import ImpossibleEvidence
 from pgm_bma.algorithms.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge
-from pgm_bma.algorithms.latent_class import COMBINATIONS, PriorSettings, fit_latent_class
+from pgm_bma.algorithms.latent_class import fit_latent_class
 from pgm_bma.algorithms.network_em import fit_network, relabel
 from pgm_bma.estimators._base import check_choice, check_number, random_generator
+from pgm_bma.estimators._latent_class import check_n_jobs, prior_settings
 from pgm_bma.estimators._network import alpha_per_node, progress_bar, read_network
 from pgm_bma.results.networks import bayesian_network
 from pgm_bma.results.tables import read_cpds
@@ -34,6 +37,8 @@ class EMEstimator(DiscreteParameterEstimator):
     alpha : float or dict node -> float or array, default=1.0
         Dirichlet pseudo-count of every cell; 0 is maximum likelihood. An array has pgmpy's layout, (n_states,
         n_parent_states) with the parents in the order of ``model.get_parents(node)``. Nodes that a dict leaves out get 1.
+    equivalent_sample_size : float, optional
+        Total prior mass of every table (BDeu), instead of `alpha`.
     n_init : int, optional
         Starts; the one with the highest log-likelihood is returned. Default: 30 with latent variables, else 1.
     combine_starts : {"best", "uniform", "likelihood"}, default="best"
@@ -43,6 +48,8 @@ class EMEstimator(DiscreteParameterEstimator):
         Dirichlet(1), the others from the rows in which they are complete.
     fixed_cpds : dict or list of TabularCPD, optional
         Tables that are known and stay as they are.
+    collapse : {"stop", "ignore"}, default="stop"
+        In naive Bayes below a latent root, whether starts whose clusters became equal are passed over where others exist.
     max_iter, atol : int, default=1000; float, default=1e-6
         Updates at most, and the largest parameter change that counts as converged.
     seed : int, Generator, RandomState or None
@@ -61,7 +68,8 @@ class EMEstimator(DiscreteParameterEstimator):
     score_path_ : (n_iter_ + 1,) array
         What EM climbs, log-likelihood + sum of alpha x log theta, at the start and after every update.
     n_iter_ : int      converged_ : bool
-    starts_ : DataFrame with one line per start: log_likelihood, score, n_iter, converged, weight
+    starts_ : DataFrame, one line per start
+        score (what ranks the starts: the log-likelihood), iterations, converged, weight, log_likelihood, objective.
 
     Notes
     -----
@@ -88,10 +96,12 @@ class EMEstimator(DiscreteParameterEstimator):
         state_names=None,
         latent_card=None,
         alpha=1.0,
+        equivalent_sample_size=None,
         n_init=None,
         combine_starts="best",
         init_cpds=None,
         fixed_cpds=None,
+        collapse="stop",
         max_iter=1000,
         atol=1e-6,
         seed=None,
@@ -101,10 +111,12 @@ class EMEstimator(DiscreteParameterEstimator):
     ):
         self.latent_card = latent_card
         self.alpha = alpha
+        self.equivalent_sample_size = equivalent_sample_size
         self.n_init = n_init
         self.combine_starts = combine_starts
         self.init_cpds = init_cpds
         self.fixed_cpds = fixed_cpds
+        self.collapse = collapse
         self.max_iter = max_iter
         self.atol = atol
         self.seed = seed
@@ -129,7 +141,7 @@ class EMEstimator(DiscreteParameterEstimator):
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         self._check_parameters()
         network = read_network(model, data, self.state_names, self.latent_card, self._given_cpds(model), sample_weight)
-        alpha = alpha_per_node(self.alpha, network)
+        alpha = alpha_per_node(self.alpha, network, self.equivalent_sample_size)
         is_latent_class = self._is_plain_latent_class(network)
         with progress_bar(self.show_progress, "starts" if is_latent_class else "updates") as progress:
             if is_latent_class:
@@ -146,10 +158,18 @@ class EMEstimator(DiscreteParameterEstimator):
         self.n_iter_ = int(found.n_iter)
         self.converged_ = bool(found.converged)
         self.starts_ = found.starts
+        if not self.converged_ and self.max_iter > 0 and self.atol > 0:
+            warnings.warn(
+                f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def _check_parameters(self):
-        check_choice("combine_starts", self.combine_starts, [c for c in COMBINATIONS if c != "evidence"])
+        check_choice("combine_starts", self.combine_starts, ("best", "uniform", "likelihood"))
+        check_choice("collapse", self.collapse, ("stop", "ignore"))
+        check_n_jobs(self.n_jobs)
         check_number("max_iter", self.max_iter, 0, integer=True)
         check_number("atol", self.atol, 0)
         check_number("max_clique_size", self.max_clique_size, 1, integer=True)
@@ -186,10 +206,9 @@ class EMEstimator(DiscreteParameterEstimator):
         if network.init:
             tables = network.init_tables()
             init = (tables[0][0], tables[1:])
-        alpha = float(self.alpha)
         keywords = dict(
             weights=network.weights,
-            priors=PriorSettings(alpha, alpha, alpha),
+            priors=prior_settings(self.alpha, self.equivalent_sample_size, 0.5, allow_zero=True),
             n_init=self._n_starts(network),
             init=init,
             combine_starts=self.combine_starts,
@@ -210,14 +229,9 @@ class EMEstimator(DiscreteParameterEstimator):
             )
             if not fit.all_collapsed:
                 break
-        starts = pd.DataFrame(
-            {
-                "log_likelihood": fit.starts.log_likelihood,
-                "score": [path[-1] for path in fit.starts.paths],
-                "n_iter": fit.starts.n_iter,
-                "converged": fit.starts.converged,
-                "weight": fit.weights,
-            }
+        objectives = [path[-1] for path in fit.starts.paths]
+        starts = _starts_table(
+            fit.starts.log_likelihood, fit.starts.n_iter, fit.starts.converged, fit.weights, objectives
         )
         cpts = [fit.theta_c[None, :], *fit.tables]
         return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
@@ -251,19 +265,27 @@ class EMEstimator(DiscreteParameterEstimator):
             raise error.named(network.names) from None
         except ImpossibleEvidence as error:
             raise ImpossibleEvidence(network.first_row(error.row)) from None
-        starts = pd.DataFrame(
-            {
-                "log_likelihood": [s.log_likelihood for s in fit.starts],
-                "score": [s.score_path[-1] for s in fit.starts],
-                "n_iter": [s.n_iter for s in fit.starts],
-                "converged": [s.converged for s in fit.starts],
-                "weight": [float(i == fit.best) for i in range(len(fit.starts))],
-            }
-        )
+        rows = [
+            (s.log_likelihood, s.n_iter, s.converged, i == fit.best, s.score_path[-1]) for i, s in enumerate(fit.starts)
+        ]
+        starts = _starts_table(*zip(*rows))
         cpts = fit.cpts
         if not network.init and not isinstance(self.alpha, dict):
             cpts = _number_by_probability(network, cpts, fit.expected_counts)
         return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
+
+
+def _starts_table(log_likelihood, iterations, converged, weight, objective):
+    return pd.DataFrame(
+        {
+            "score": np.asarray(log_likelihood, dtype=float),
+            "iterations": np.asarray(iterations, dtype=np.int64),
+            "converged": np.asarray(converged, dtype=bool),
+            "weight": np.asarray(weight, dtype=float),
+            "log_likelihood": np.asarray(log_likelihood, dtype=float),
+            "objective": np.asarray(objective, dtype=float),
+        }
+    )
 
 
 def _number_by_probability(network, cpts, counts):
