@@ -39,7 +39,7 @@ _PUBLIC = {
     "save": "io",
     "load": "io",
 }
-_MODULES = ("simulate", "metrics")  # a callable module: pgm_bma.simulate(model, n)
+_MODULES = ("simulate", "metrics", "plotting")  # a callable module: pgm_bma.simulate(model, n)
 
 __all__ = [*_PUBLIC, *_MODULES]
 

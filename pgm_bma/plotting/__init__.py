@@ -1,0 +1,30 @@
+"""Pictures of what was learned. Every function takes ``ax=None`` and returns the axes it drew on.
+
+matplotlib is imported when something is drawn. Networks are laid out by graphviz when it is installed, by a layered layout
+of our own otherwise.
+"""
+
+from ._charts import (
+    plot_arc_posteriors,
+    plot_bound_collapse,
+    plot_calibration,
+    plot_relevance,
+    plot_score_traces,
+    plot_starts,
+)
+from ._networks import plot_interactions, plot_network, plot_region_graph, plot_structure_difference
+from ._profiles import plot_cluster_profiles
+
+__all__ = [
+    "plot_arc_posteriors",
+    "plot_bound_collapse",
+    "plot_calibration",
+    "plot_cluster_profiles",
+    "plot_interactions",
+    "plot_network",
+    "plot_region_graph",
+    "plot_relevance",
+    "plot_score_traces",
+    "plot_starts",
+    "plot_structure_difference",
+]

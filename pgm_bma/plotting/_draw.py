@@ -1,0 +1,100 @@
+"""Node-and-arc drawings: boxes with text, smooth arrows, on axes whose data units are inches of the layout."""
+
+import math
+from typing import NamedTuple
+
+from ._style import FONT, INK, PAPER, SOFT, inches, legend_below, new_axes, short_labels, text_size
+
+
+class Box(NamedTuple):
+    label: str
+    fill: str = PAPER
+    edge: str = SOFT
+    style: str = "-"
+    width: float = 0.9
+    ink: str = INK
+
+
+class Line(NamedTuple):
+    color: str = INK
+    width: float = 1.2
+    style: str = "-"
+    level: float = 2.0
+    arrow: bool = True
+
+
+def box_labels(names, limit=None):
+    """Labels for boxes; long names are shortened more where there are many."""
+    names = list(names)
+    return short_labels(names, limit or (24 if len(names) <= 20 else 18))
+
+
+def box_sizes(labels):
+    """name -> (width, height) in inches of a box around each label."""
+    sizes = {}
+    for name, label in labels.items():
+        width, height = text_size(label)
+        sizes[name] = (max(width + 0.18, 0.42), height + 0.12)
+    return sizes
+
+
+def paint(layout, boxes, lines, ax=None, handles=(), title=None, remark=None):
+    """Draw a layout. boxes : node -> Box    lines : arc -> Line    returns the axes
+
+    Boxes carry the gid "node:<name>", arcs "arc:<tail>-><head>", so that an SVG can be searched and tests can look.
+    """
+    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+    width, height = layout.size
+    below = 0.35 * bool(handles) + 0.2 * bool(remark)
+    ax = new_axes(ax, max(width, 5.0 if handles else 3.0), max(height, 1.0) + below + 0.3 * bool(title))
+    room = inches(ax)
+    scale = min(room[0] / width, room[1] / height, 1.3)
+    ax.set_xlim(0, width)
+    ax.set_ylim(0, height)
+    ax.set_aspect("equal", adjustable="box", anchor="C")
+    ax.set_axis_off()
+    for (tail, head), points in layout.routes.items():
+        line = lines[tail, head]
+        patch = FancyArrowPatch(
+            path=smooth_path(points), arrowstyle="-|>" if line.arrow else "-", color=line.color,
+            linewidth=line.width * scale, linestyle=line.style, shrinkA=0, shrinkB=0,
+            mutation_scale=(6 + 1.8 * line.width) * scale, zorder=line.level, joinstyle="miter", capstyle="butt",
+        )  # fmt: skip
+        patch.set_gid(f"arc:{tail}->{head}")
+        ax.add_patch(patch)
+    for node, (x, y) in layout.positions.items():
+        box = boxes[node]
+        w, h = box_sizes({node: box.label})[node]
+        patch = FancyBboxPatch(
+            (x - w / 2, y - h / 2), w, h, boxstyle="round,pad=0,rounding_size=0.07", facecolor=box.fill,
+            edgecolor=box.edge, linestyle=box.style, linewidth=box.width * scale, zorder=3,
+        )  # fmt: skip
+        patch.set_gid(f"node:{node}")
+        ax.add_patch(patch)
+        ax.text(
+            x, y, box.label, ha="center", va="center", fontsize=FONT * scale, color=box.ink, zorder=4, parse_math=False,
+            linespacing=1.15,
+        )  # fmt: skip
+    if title:
+        ax.set_title(title, fontsize=FONT + 2, color=INK)
+    legend_below(ax, list(handles), remark)
+    return ax
+
+
+def smooth_path(points, radius=0.45):
+    """A line through the points with rounded corners; it never leaves the hull of its corners."""
+    from matplotlib.path import Path
+
+    vertices, codes = [points[0]], [Path.MOVETO]
+    for before, corner, after in zip(points, points[1:], points[2:]):
+        vertices += [_towards(corner, before, radius), corner, _towards(corner, after, radius)]
+        codes += [Path.LINETO, Path.CURVE3, Path.CURVE3]
+    return Path([*vertices, points[-1]], [*codes, Path.LINETO])
+
+
+def _towards(point, other, distance):
+    """A point that far along the way, at most half of it."""
+    length = math.dist(point, other)
+    share = min(distance / length, 0.5) if length else 0.0
+    return (point[0] + (other[0] - point[0]) * share, point[1] + (other[1] - point[1]) * share)

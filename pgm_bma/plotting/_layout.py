@@ -1,0 +1,162 @@
+"""Where nodes and arcs go: a layered layout of our own, a fan for stars, and graphviz when it is installed.
+
+Units are inches; y grows upwards. Nothing depends on hashing, so equal graphs give equal pictures. No matplotlib here.
+"""
+
+import math
+import shutil
+from importlib.util import find_spec
+
+import numpy as np
+
+from ._layered import MARGIN, Layout, layered_layout
+
+
+def layout_graph(nodes, arcs, sizes, method="auto", hub=None, layers=None):
+    """Choose and run a layout.
+
+    nodes : list    arcs : list of (tail, head)    sizes : node -> (width, height)
+    method : "auto", "graphviz", "layered" or "fan"    hub : node that may have arcs to nearly all others
+    layers : node -> layer, if the layers are given (layered only)
+    """
+    if method not in ("auto", "graphviz", "layered", "fan"):
+        raise ValueError(f"layout={method!r}; choose 'auto', 'graphviz', 'layered' or 'fan'")
+    hub_arcs = [arc for arc in arcs if arc[0] == hub]
+    crowded = hub is not None and len(nodes) > 12 and len(hub_arcs) >= 0.6 * (len(nodes) - 1)
+    if method == "fan" or (method == "auto" and crowded and len(hub_arcs) == len(arcs)):
+        return fan_layout(nodes, arcs, sizes, hub)
+    if crowded:
+        return _above(nodes, arcs, sizes, method, hub)
+    if method == "graphviz" or (method == "auto" and layers is None and has_graphviz()):
+        return graphviz_layout(nodes, arcs, sizes)
+    return layered_layout(nodes, arcs, sizes, layers)
+
+
+def _above(nodes, arcs, sizes, method, hub):
+    """The others by themselves, the hub above them with straight arcs: its many arcs would pull everything apart."""
+    others = [v for v in nodes if v != hub]
+    rest = layout_graph(others, [arc for arc in arcs if hub not in arc], sizes, method)
+    width, height = rest.size
+    centre = (width / 2, height + 0.5 + sizes[hub][1] / 2)
+    routes = dict(rest.routes)
+    for tail, head in arcs:
+        if hub in (tail, head):
+            x, y = rest.positions[head if tail == hub else tail]
+            other = head if tail == hub else tail
+            points = [(centre[0], centre[1] - sizes[hub][1] / 2), (x, y + sizes[other][1] / 2)]
+            routes[tail, head] = points if tail == hub else points[::-1]
+    return Layout({hub: centre, **rest.positions}, routes, (width, centre[1] + sizes[hub][1] / 2 + MARGIN))
+
+
+def has_graphviz():
+    """Whether both pydot and the program dot are there."""
+    return shutil.which("dot") is not None and find_spec("pydot") is not None
+
+
+def fan_layout(nodes, arcs, sizes, hub):
+    """The hub in the middle, all others in a column on either side: readable for naive Bayes with many variables."""
+    others = [v for v in nodes if v != hub]
+    half = (len(others) + 1) // 2
+    columns = [others[:half], others[half:]]
+    step = max((sizes[v][1] for v in others), default=0.0) + 0.12
+    widest = max((sizes[v][0] for v in others), default=0.0)
+    # the farther the ends of a column, the flatter the arcs may run
+    reach = sizes[hub][0] / 2 + widest / 2 + max(1.2, 0.22 * half * step)
+    height = max(half * step, sizes[hub][1]) + 2 * MARGIN
+    width = 2 * reach + widest + 2 * MARGIN
+    positions = {hub: (width / 2, height / 2)}
+    for column, side in zip(columns, (-1, 1)):
+        for i, v in enumerate(column):
+            positions[v] = (width / 2 + side * reach, height / 2 + ((len(column) - 1) / 2 - i) * step)
+    routes = {}
+    for tail, head in arcs:
+        (x0, y0), (x1, y1) = positions[tail], positions[head]
+        side = 1 if x1 > x0 else -1
+        routes[tail, head] = [(x0 + side * sizes[tail][0] / 2, y0), (x1 - side * sizes[head][0] / 2, y1)]
+    return Layout(positions, routes, (width, height))
+
+
+def circle_layout(nodes, edges):
+    """Angles on a circle; neighbours in the list are kept near each other so that chords stay short.
+
+    returns node -> angle in radians, from the top clockwise
+    """
+    order = _ring_order(nodes, edges)
+    return {v: math.pi / 2 - 2 * math.pi * i / max(len(order), 1) for i, v in enumerate(order)}
+
+
+def graphviz_layout(nodes, arcs, sizes):
+    """Positions and curves computed by graphviz' dot, read from its plain output."""
+    if not has_graphviz():
+        raise RuntimeError(
+            "layout='graphviz' needs the package pydot (pip install 'pgm-bma[graphviz]') and the program dot"
+        )
+    options = []
+    for rankdir in ("TB", "LR"):
+        options.append(parse_plain(_run_dot(nodes, arcs, sizes, rankdir), nodes, arcs))
+    return min(options, key=lambda layout: max(layout.size[0] / 1.4, layout.size[1]))
+
+
+def _run_dot(nodes, arcs, sizes, rankdir):
+    import pydot
+
+    graph = pydot.Dot("g", graph_type="digraph", rankdir=rankdir, nodesep="0.2", ranksep="0.4")
+    name = {v: f"n{i}" for i, v in enumerate(nodes)}  # safe names: labels are drawn by us
+    for v in nodes:
+        width, height = sizes[v]
+        graph.add_node(
+            pydot.Node(name[v], label='""', shape="box", fixedsize="true", width=f"{width:.3f}", height=f"{height:.3f}")
+        )
+    for tail, head in arcs:
+        graph.add_edge(pydot.Edge(name[tail], name[head], arrowhead="none"))  # the curve then reaches the box
+    return graph.create(prog="dot", format="plain").decode()
+
+
+def parse_plain(text, nodes, arcs):
+    """Layout from the output of ``dot -Tplain`` whose nodes are called n0, n1, ..."""
+    positions, routes, size = {}, {}, (1.0, 1.0)
+    by_name = {f"n{i}": v for i, v in enumerate(nodes)}
+    for line in text.replace("\\\n", "").splitlines():
+        kind, *rest = line.split()
+        if kind == "graph":
+            size = (float(rest[1]) + 2 * MARGIN, float(rest[2]) + 2 * MARGIN)
+        elif kind == "node":
+            positions[by_name[rest[0]]] = (float(rest[1]) + MARGIN, float(rest[2]) + MARGIN)
+        elif kind == "edge":
+            n = int(rest[2])
+            numbers = [float(r) + MARGIN for r in rest[3 : 3 + 2 * n]]
+            points = list(zip(numbers[::2], numbers[1::2]))
+            routes[by_name[rest[0]], by_name[rest[1]]] = _points_on_bezier(points)
+    return Layout(positions, {arc: routes[arc] for arc in arcs if arc in routes}, size)
+
+
+def _points_on_bezier(points):
+    out = [points[0]]
+    for i in range(0, len(points) - 3, 3):
+        piece = np.asarray(points[i : i + 4])
+        for t in np.linspace(0.125, 1.0, 8):
+            weights = np.array([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3])
+            out.append(tuple(map(float, weights @ piece)))
+    return out
+
+
+def _ring_order(nodes, edges):
+    """Order on a circle: strongly connected nodes next to each other, by the angle of two smooth eigenvectors."""
+    nodes = list(nodes)
+    if len(nodes) < 4 or not edges:
+        return nodes
+    index = {v: i for i, v in enumerate(nodes)}
+    weights = np.zeros((len(nodes), len(nodes)))
+    for a, b, w in edges:
+        weights[index[a], index[b]] += abs(w)
+        weights[index[b], index[a]] += abs(w)
+    weights /= weights.max() or 1.0
+    weights += 1e-3  # one component
+    laplacian = np.diag(weights.sum(1)) - weights
+    _, vectors = np.linalg.eigh(laplacian)
+    first, second = vectors[:, 1], vectors[:, 2]
+    # an eigenvector has no sign of its own: the largest entry is made positive
+    first = first * np.sign(first[np.argmax(np.abs(first).round(9))])
+    second = second * np.sign(second[np.argmax(np.abs(second).round(9))])
+    angle = np.round(np.arctan2(second, first), 9)
+    return [nodes[i] for i in np.lexsort((np.arange(len(nodes)), angle))]

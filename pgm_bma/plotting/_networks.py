@@ -1,0 +1,393 @@
+"""Pictures of graphs: networks, region graphs, interaction graphs and the difference of two structures."""
+
+import math
+
+import numpy as np
+
+from ._draw import Box, Line, box_labels, box_sizes, paint
+from ._layout import circle_layout, layout_graph
+from ._style import (
+    BLUE,
+    FONT,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SOFT,
+    VERMILION,
+    inches,
+    legend_below,
+    new_axes,
+    number,
+    short_labels,
+    text_size,
+)
+
+
+def plot_network(
+    network, *, highlight=None, arc_posterior=None, threshold=0.05, layout="auto", max_nodes=120, max_arcs=None,
+    title=None, ax=None,
+):  # fmt: skip
+    """Draw the structure of a network; the class or cluster stands out, the width of an arc is its posterior.
+
+    Parameters
+    ----------
+    network : pgmpy network, networkx graph, fitted estimator, or list of arcs (tail, head)
+    highlight : node or list of nodes to colour; None takes the latent nodes, or the target of an estimator
+    arc_posterior : dict (tail, head) -> probability, DataFrame (rows are tails, columns heads), or Series by column (arcs
+        from the highlighted node). None takes the attribute ``posterior`` of the arcs where they have it.
+    threshold : arcs with a smaller posterior are not drawn
+    layout : "auto", "graphviz", "layered" or "fan" (the highlighted node in the middle)
+    max_nodes : larger networks are cut down to the nodes with the strongest arcs, which the picture then says
+    max_arcs : draw only this many arcs, those of highest posterior; None means two per node where arcs have posteriors and
+        there are more than 12 nodes (denser ones: see `plot_arc_posteriors`), else all
+    ax : matplotlib axes, or None for a new figure of fitting size
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from pgm_bma.plotting import plot_network
+    >>> ax = plot_network([("c", "x"), ("c", "y"), ("x", "y")], highlight="c", arc_posterior={("x", "y"): 0.3})
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['c', 'x', 'y']
+    """
+    graph = as_graph(network)
+    marked = _highlighted(network, graph, highlight)
+    nodes = list(graph.nodes())
+    posterior = _posteriors(graph, arc_posterior, marked)
+    arcs = [arc for arc in graph.edges() if posterior.get(arc, 1.0) >= threshold and arc[0] != arc[1]]
+    known = set(graph.edges())
+    arcs += [a for a, p in posterior.items() if a not in known and p >= threshold and a[0] in graph and a[1] in graph]
+    shown = _strongest(nodes, arcs, posterior, marked, max_nodes)
+    arcs = [arc for arc in arcs if arc[0] in shown and arc[1] in shown]
+    shown = [v for v in nodes if v in shown]
+    total = len(arcs)
+    if max_arcs is None:
+        max_arcs = 2 * len(shown) if posterior and len(shown) > 12 else total
+    kept = set(sorted(arcs, key=lambda arc: -posterior.get(arc, 1.0))[:max_arcs])
+    arcs = [arc for arc in arcs if arc in kept]
+
+    labels = box_labels(shown)
+    hub = marked[0] if marked and marked[0] in labels else None
+    plan = layout_graph(shown, arcs, box_sizes(labels), layout, hub)
+    latent = set(getattr(graph, "latents", ()))
+    boxes = {
+        v: Box(labels[v], *((ORANGE, INK) if v in marked else ()), style="--" if v in latent else "-") for v in shown
+    }
+    faint = len(shown) > 12 and sum(tail == hub for tail, _ in arcs) < len(arcs)  # class arcs recede behind the others
+    lines = {}
+    for arc in arcs:
+        width = 1.2 if arc not in posterior else 0.4 + 3.0 * posterior[arc]
+        behind = faint and arc[0] == hub
+        lines[arc] = Line("#C9B27A" if behind else INK, width * (0.6 if behind else 1.0), level=1.0 if behind else 2.0)
+    remarks = []
+    if len(shown) < len(nodes):
+        remarks.append(f"{len(shown)} of {len(nodes)} nodes, those with the strongest arcs")
+    if len(arcs) < total:
+        remarks.append(f"the {len(arcs)} strongest of {total} arcs")
+    elif posterior and min(posterior.values()) < threshold:
+        remarks.append(f"arcs below {number(threshold)} not drawn")
+    return paint(plan, boxes, lines, ax, _width_legend() if posterior else (), title, "; ".join(remarks))
+
+
+def plot_structure_difference(a, b, *, names=("first", "second"), highlight=None, layout="auto", title=None, ax=None):
+    """Draw two structures over one set of nodes: common arcs, arcs of only one of them, and arcs that are turned round.
+
+    Parameters
+    ----------
+    a, b : pgmpy networks, networkx graphs, fitted estimators or lists of arcs
+    names : how the legend calls the two
+    highlight : node or list of nodes to colour
+    layout, title, ax : as in `plot_network`
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from pgm_bma.plotting import plot_structure_difference
+    >>> ax = plot_structure_difference([("x", "y"), ("y", "z")], [("y", "x"), ("y", "z"), ("x", "z")])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['in both (1)', 'only first (0)', 'only second (1)', 'turned round in second (1)']
+    """
+    from matplotlib.lines import Line2D
+
+    first, second = as_graph(a), as_graph(b)
+    nodes = list(dict.fromkeys([*first.nodes(), *second.nodes()]))
+    in_a, in_b = list(first.edges()), list(second.edges())
+    known_a, known_b = set(in_a), set(in_b)
+    kinds = {
+        "in both ({})": ([e for e in in_a if e in known_b], Line(SOFT, 1.2)),
+        f"only {names[0]} ({{}})": (
+            [e for e in in_a if e not in known_b and e[::-1] not in known_b],
+            Line(VERMILION, 1.8, (0, (4, 2))),
+        ),
+        f"only {names[1]} ({{}})": (
+            [e for e in in_b if e not in known_a and e[::-1] not in known_a],
+            Line(BLUE, 1.8, (0, (1, 1.2))),
+        ),
+        f"turned round in {names[1]} ({{}})": (
+            [e for e in in_a if e not in known_b and e[::-1] in known_b and e[::-1] not in known_a],
+            Line(PURPLE, 1.8, (0, (6, 1.5, 1, 1.5))),
+        ),
+    }
+    lines = {arc: line for arcs, line in kinds.values() for arc in arcs}
+    handles = [
+        Line2D([], [], color=line.color, linewidth=line.width, linestyle=line.style, label=text.format(len(arcs)))
+        for text, (arcs, line) in kinds.items()
+    ]
+    labels = box_labels(nodes)
+    marked = _highlighted(a, first, highlight)
+    hub = marked[0] if marked and marked[0] in labels else None
+    plan = layout_graph(nodes, list(lines), box_sizes(labels), layout, hub)
+    boxes = {v: Box(labels[v], *((ORANGE, INK) if v in marked else ())) for v in nodes}
+    ax = paint(plan, boxes, lines, ax, handles, title)
+    legend_below(ax, handles, columns=2 if plan.size[0] < 7 else 4)
+    return ax
+
+
+def plot_region_graph(graph, *, target=None, title=None, ax=None):
+    """Draw a region graph: one box per region with its counting number, larger regions first.
+
+    Regions counted positively are blue, negatively vermilion, and those that cancel out white.
+
+    Parameters
+    ----------
+    graph : networkx DiGraph of frozensets with the attribute ``counting_number``, or an estimator with `region_graph_`
+    target : name of the class; said once below the picture where every region holds it, else written first
+    title, ax : as in `plot_network`
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from pgm_bma.plotting import plot_region_graph
+    >>> graph = nx.DiGraph()
+    >>> graph.add_node(frozenset("ca"), counting_number=1)
+    >>> graph.add_node(frozenset("cb"), counting_number=1)
+    >>> graph.add_node(frozenset("c"), counting_number=-1)
+    >>> graph.add_edges_from([(frozenset("ca"), frozenset("c")), (frozenset("cb"), frozenset("c"))])
+    >>> ax = plot_region_graph(graph, target="c")
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['a\\n+1', 'b\\n+1', 'c\\n-1']
+    """
+    from matplotlib.patches import Patch
+
+    target = getattr(graph, "target_name_", None) if target is None else target
+    graph = getattr(graph, "region_graph_", graph)
+    regions = sorted(graph.nodes(), key=lambda region: (-len(region), [str(v) for v in _members(region, target)]))
+    counts = {region: float(graph.nodes[region]["counting_number"]) for region in regions}
+    shared = target is not None and all(target in region for region in regions)
+    members = {region: _members(region, target)[shared and len(region) > 1 :] for region in regions}
+    short = short_labels(
+        dict.fromkeys(v for names in members.values() for v in names), 24 if len(regions) <= 20 else 18
+    )
+    labels = {r: f"{_wrapped([short[v] for v in members[r]])}\n{_signed(counts[r])}" for r in regions}
+    layers = {region: -len(region) for region in regions}
+    plan = layout_graph(regions, list(graph.edges()), box_sizes(labels), "layered", layers=layers)
+    colour = {1: "#CFE3F2", -1: "#F6D5BF", 0: "#FFFFFF"}
+    boxes = {r: Box(labels[r], colour[int(np.sign(counts[r]))]) for r in regions}
+    lines = {arc: Line(SOFT, 0.9) for arc in graph.edges()}
+    kinds = [(1, "counted positively"), (-1, "counted negatively"), (0, "cancels out")]
+    present = {int(np.sign(c)) for c in counts.values()}
+    handles = [Patch(facecolor=colour[s], edgecolor=SOFT, label=text) for s, text in kinds if s in present]
+    remark = f"every region also holds {target}" if shared and len(regions) > 1 else None
+    return paint(plan, boxes, lines, ax, handles, title, remark)
+
+
+def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None, ax=None):
+    """Draw an interaction graph: attributes on a circle, the strongest interactions as chords.
+
+    Positive interactions (together two attributes say more about the class than each alone) are solid blue, negative ones
+    (they say partly the same) dashed vermilion; the width is the size. A bar at the name shows an attribute's own relevance.
+
+    Parameters
+    ----------
+    interactions : symmetric DataFrame, dict or Series (a, b) -> number, or networkx graph whose edges have the attribute
+        ``interaction`` (else ``weight``)
+    relevance : Series or dict attribute -> number, e.g. mutual information with the class; None takes the node attribute
+        ``information`` where there is one
+    max_edges : draw only this many of the strongest
+    title, ax : as in `plot_network`
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from pgm_bma.plotting import plot_interactions
+    >>> ax = plot_interactions({("a", "b"): 0.4, ("b", "c"): -0.1}, relevance={"a": 0.2, "b": 0.1, "c": 0.0})
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['a', 'b', 'c']
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import PathPatch, Wedge
+    from matplotlib.path import Path
+
+    nodes, edges, own = _interaction_parts(interactions, relevance)
+    total = len(edges)
+    edges = sorted(edges, key=lambda e: (-abs(e[2]), str(e[0]), str(e[1])))[:max_edges]
+    angles = circle_layout(nodes, edges)
+    labels = box_labels(nodes)
+    longest = max(text_size(label)[0] for label in labels.values())
+    radius = max(1.4, len(nodes) * 0.19 / (2 * math.pi))
+    reach = radius + (0.45 if own else 0.15) + longest
+    ax = new_axes(ax, max(2 * reach, 5.4), 2 * reach + 0.75 + 0.3 * bool(title))
+    scale = min(min(inches(ax)) / (2 * reach), 1.3)
+    ax.set_xlim(-reach, reach)
+    ax.set_ylim(-reach, reach)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    strongest = max((abs(w) for *_, w in edges), default=1.0) or 1.0
+    for a, b, w in reversed(edges):
+        ends = [(radius * math.cos(angles[v]), radius * math.sin(angles[v])) for v in (a, b)]
+        bend = tuple((p + q) / 2 * 0.35 for p, q in zip(*ends))  # chords bow towards the middle
+        patch = PathPatch(
+            Path([ends[0], bend, ends[1]], [Path.MOVETO, Path.CURVE3, Path.CURVE3]), fill=False,
+            edgecolor=BLUE if w > 0 else VERMILION, linestyle="-" if w > 0 else (0, (3, 1.5)),
+            linewidth=(0.5 + 4.0 * abs(w) / strongest) * scale, alpha=0.85, zorder=2,
+        )  # fmt: skip
+        patch.set_gid(f"edge:{a}--{b}")
+        ax.add_patch(patch)
+    largest = max(own.values(), default=0.0) or 1.0
+    half = min(4.0, 150 / len(nodes))
+    for v, angle in angles.items():
+        degrees = math.degrees(angle)
+        ax.add_patch(Wedge((0, 0), radius + 0.04, degrees - half, degrees + half, width=0.04, color=INK, zorder=3))
+        if own:
+            bar = 0.3 * max(own.get(v, 0.0), 0.0) / largest
+            wedge = Wedge((0, 0), radius + 0.06 + bar, degrees - half, degrees + half, width=bar, color=SKY, zorder=3)
+            wedge.set_gid(f"relevance:{v}")
+            ax.add_patch(wedge)
+        far = radius + (0.42 if own else 0.12)
+        left = math.cos(angle) < -1e-9
+        ax.text(
+            far * math.cos(angle), far * math.sin(angle), labels[v], fontsize=FONT * scale, color=INK,
+            rotation=degrees + 180 if left else degrees, rotation_mode="anchor", ha="right" if left else "left",
+            va="center", parse_math=False,
+        )  # fmt: skip
+    handles = [
+        Line2D([], [], color=BLUE, linewidth=2.5, label="more together (positive)"),
+        Line2D([], [], color=VERMILION, linewidth=2.5, linestyle=(0, (3, 1.5)), label="shared (negative)"),
+    ]
+    if own:
+        handles.append(Line2D([], [], color=SKY, linewidth=6, label="relevance by itself"))
+    legend_below(ax, handles, f"the {len(edges)} strongest of {total} interactions" if total > len(edges) else None)
+    if title:
+        ax.set_title(title, fontsize=FONT + 2, color=INK)
+    return ax
+
+
+def as_graph(network):
+    """A networkx graph of whatever was given: a graph or pgmpy network, an estimator, or a list of arcs."""
+    import networkx as nx
+
+    if isinstance(network, nx.Graph):
+        return network
+    for name in ("edge_graph_", "causal_graph_", "model_"):
+        if isinstance(getattr(network, name, None), nx.Graph):
+            return getattr(network, name)
+    if hasattr(network, "to_networkx"):
+        return network.to_networkx()
+    graph = nx.DiGraph()
+    graph.add_edges_from((tail, head) for tail, head in network)
+    return graph
+
+
+def _highlighted(network, graph, highlight):
+    if highlight is None:
+        name = getattr(network, "target_name_", None) or getattr(network, "target_", None)
+        found = sorted(getattr(graph, "latents", ()), key=str)
+        return found or ([name] if isinstance(name, str) and name in graph else [])
+    wanted = list(highlight) if isinstance(highlight, list | tuple | set) and highlight not in graph else [highlight]
+    unknown = [v for v in wanted if v not in graph]
+    if unknown:
+        raise ValueError(f"highlight names {unknown[0]!r}, which is no node; the nodes are {list(graph.nodes())[:20]}")
+    return wanted
+
+
+def _posteriors(graph, given, marked):
+    """(tail, head) -> probability; empty where nothing is known."""
+    if given is None:
+        found = {(u, v): data.get("posterior") for u, v, data in graph.edges(data=True)}
+        return {arc: float(p) for arc, p in found.items() if p is not None}
+    if hasattr(given, "columns"):
+        return {(u, v): float(given.at[u, v]) for u in given.index for v in given.columns if u != v}
+    items = dict(given).items()
+    if all(isinstance(key, tuple) and len(key) == 2 for key, _ in items):
+        return {arc: float(p) for arc, p in items}
+    if not marked:
+        raise ValueError("arc_posterior is given by column; say with highlight= from which node the arcs come")
+    return {(marked[0], v): float(p) for v, p in items}
+
+
+def _strongest(nodes, arcs, posterior, marked, max_nodes):
+    if len(nodes) <= max_nodes:
+        return set(nodes)
+    strength = dict.fromkeys(nodes, 0.0)
+    for arc in arcs:
+        for v in arc:
+            strength[v] = max(strength[v], posterior.get(arc, 1.0))
+    order = sorted(nodes, key=lambda v: -strength[v])
+    return set([*marked, *(v for v in order if v not in marked)][:max_nodes])
+
+
+def _width_legend():
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], color=INK, linewidth=0.4 + 3.0 * p, label=f"posterior {p:g}") for p in (0.1, 0.5, 1.0)]
+
+
+def _members(region, target):
+    return sorted(region, key=lambda v: (v != target, str(v)))
+
+
+def _wrapped(names, width=26, most=4):
+    """Names with commas, broken into lines; of very large regions the first few."""
+    lines = [""]
+    for i, name in enumerate(names):
+        item = name if i == len(names) - 1 else f"{name},"
+        if lines[-1] and len(lines[-1]) + len(item) >= width:
+            lines.append("")
+        lines[-1] += f" {item}" if lines[-1] else item
+    return "\n".join(lines if len(lines) <= most else [*lines[:most], "…"])
+
+
+def _signed(value):
+    return "0" if value == 0 else f"{value:+.3g}"
+
+
+def _interaction_parts(interactions, relevance):
+    """nodes, edges (a, b, number), own relevance by node"""
+    own = {} if relevance is None else {v: float(x) for v, x in dict(relevance).items()}
+    if hasattr(interactions, "edges"):
+        graph = interactions
+        nodes = list(graph.nodes())
+        edges = [
+            (a, b, float(data.get("interaction", data.get("weight", 1.0)))) for a, b, data in graph.edges(data=True)
+        ]
+        if relevance is None:
+            found = {v: data.get("information") for v, data in graph.nodes(data=True)}
+            own = {v: float(x) for v, x in found.items() if x is not None}
+    elif hasattr(interactions, "columns"):
+        nodes = list(interactions.columns)
+        values = interactions.loc[nodes].to_numpy(dtype=float)
+        pairs = zip(*np.triu_indices(len(nodes), 1))
+        edges = [(nodes[i], nodes[j], float(values[i, j])) for i, j in pairs]
+    else:
+        edges = [(a, b, float(w)) for (a, b), w in dict(interactions).items()]
+        nodes = list(dict.fromkeys([v for a, b, _ in edges for v in (a, b)] + list(own)))
+    if not nodes:
+        raise ValueError("there are no attributes to draw")
+    return nodes, [e for e in edges if math.isfinite(e[2]) and e[2] != 0], own
+
+
+__all__ = ["plot_interactions", "plot_network", "plot_region_graph", "plot_structure_difference"]

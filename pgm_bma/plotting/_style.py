@@ -1,0 +1,97 @@
+"""Colours, axes and labels that all pictures share. Colours are Okabe and Ito's, which colour-blind readers can tell apart;
+whatever a colour says is also said by a dash pattern, a marker or a text."""
+
+import math
+
+ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, BLACK = (
+    "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#000000",
+)  # fmt: skip
+SERIES = [BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, YELLOW]
+INK, SOFT, PAPER, RULE = "#222222", "#6B7780", "#EEF3F7", "#D5DCE2"
+FONT = 9.0
+
+
+def new_axes(ax, width, height, largest=40.0):
+    """The given axes, or new ones of about this size in inches."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    shrink = min(1.0, largest / max(width, height))
+    _, ax = plt.subplots(figsize=(max(width * shrink, 2.0), max(height * shrink, 1.5)), layout="constrained")
+    return ax
+
+
+def inches(ax):
+    """Width and height of the axes as they stand."""
+    box = ax.get_window_extent()
+    dpi = ax.figure.dpi
+    return box.width / dpi, box.height / dpi
+
+
+def text_size(text, fontsize=FONT):
+    """Width and height of a text in inches, without drawing it."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=fontsize)
+    lines = text.split("\n")
+    width = max(text_to_path.get_text_width_height_descent(line or " ", font, ismath=False)[0] for line in lines)
+    return width / 72, len(lines) * fontsize * 1.25 / 72
+
+
+def short_labels(names, limit):
+    """name -> text of at most about `limit` characters, shortened in the middle and still distinct."""
+    names = list(names)
+    texts = {name: str(name) for name in names}
+    while True:
+        labels = {name: _shorten(text, limit) for name, text in texts.items()}
+        if len(set(labels.values())) == len(set(texts.values())) or limit >= max(map(len, texts.values()), default=0):
+            return labels
+        limit += 4
+
+
+def _shorten(text, limit):
+    if len(text) <= limit:
+        return text
+    tail = max(1, (limit - 1) // 3)
+    return text[: limit - 1 - tail] + "…" + text[-tail:]
+
+
+def note(ax, text):
+    """A remark below the axes."""
+    ax.annotate(
+        text, (0, 0), xytext=(0, -4), xycoords="axes fraction", textcoords="offset points", va="top", ha="left",
+        fontsize=FONT - 1.5, color=SOFT, annotation_clip=False, parse_math=False,
+    )  # fmt: skip
+
+
+def legend_below(ax, handles, remark=None, columns=None):
+    """Legend and remark under the axes, where they hide nothing."""
+    if not handles:
+        return note(ax, remark) if remark else None
+    legend = ax.legend(
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncol=columns or len(handles), frameon=False,
+        fontsize=FONT - 1, title=remark, title_fontsize=FONT - 1.5, handlelength=2.6, columnspacing=1.4,
+    )  # fmt: skip
+    legend.get_title().set_color(SOFT)
+    return legend
+
+
+def bare(ax, grid=None):
+    """Only the axis lines that help reading."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(SOFT)
+    ax.tick_params(colors=INK, labelsize=FONT - 1)
+    if grid:
+        ax.grid(axis=grid, color=RULE, linewidth=0.6)
+        ax.set_axisbelow(True)
+
+
+def number(value):
+    """A short number for a label."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    return f"{value:.3g}" if abs(value) < 1e4 else f"{value:,.0f}"
