@@ -387,7 +387,7 @@ def test_equivalent_sample_size_spreads_over_every_table():
     np.testing.assert_allclose(estimator.parameters_[0].values, [5 / 9, 4 / 9])
     np.testing.assert_allclose(estimator.parameters_[1].values.T, [[2 / 5, 2 / 5, 1 / 5], [1 / 4, 1 / 4, 2 / 4]])
     with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
-        EMEstimator(max_iter=1).fit(DiscreteBayesianNetwork([("a", "b")]), df.mask(df == 2))
+        EMEstimator(max_iter=1, n_init=1, seed=0).fit(two_latents(), clustered(20))
 
 
 def test_both_faces_give_the_same_tables():
