@@ -11,6 +11,7 @@ theta (one flat vector, see `JunctionTree.family_start`) it answers `expected_co
 and `completions`.
 """
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -273,7 +274,7 @@ def _catalogue(tree, cluster_of, masks):
         if above >= 0:
             children[above].append(c)
     hidden_of = [[v for i, v in enumerate(tree.scopes[c]) if mask >> i & 1] for c, mask in zip(cluster_of, masks)]
-    size = [int(np.prod([cards[v] for v in hidden], dtype=object)) for hidden in hidden_of]
+    size = [prod(cards[v] for v in hidden) for hidden in hidden_of]
     pool = _IndexPool()
     n_plans = len(masks)
     cells, up, sep = (np.zeros(n_plans, dtype=np.int64) for _ in range(3))
@@ -283,7 +284,7 @@ def _catalogue(tree, cluster_of, masks):
         step = dict(zip(tree.scopes[c], strides(tree.scopes[c], cards)))
         cells[plan] = pool.add([cards[v] for v in hidden], [step[v] for v in hidden])
         towards = [v for v in tree.separators[c] if v in hidden]
-        sep[plan] = np.prod([cards[v] for v in towards], dtype=np.int64)
+        sep[plan] = prod(cards[v] for v in towards)
         up[plan] = pool.add(*_digits(hidden, towards, cards))
         child_start[plan] = len(child_index)
         for child in children[c]:
@@ -450,7 +451,7 @@ class _IndexPool:
     def add(self, cards, steps):
         key = (tuple(cards), tuple(steps))
         if key not in self.known:
-            part = np.empty(int(np.prod(cards)), dtype=np.int32)
+            part = np.empty(prod(cards), dtype=np.int32)
             kernels.mixed_radix(np.array(cards, dtype=np.int64), np.array(steps, dtype=np.int64), part)
             self.known[key] = self.length
             self.parts.append(part)

@@ -12,10 +12,13 @@ number of parameter tables. `evidence.plan_rows` joins it with rows; the kernels
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
+CROWDED = (
+    64  # neighbours from which a variable waits until the others are gone; its exact cost would take quadratic time
+)
 MAX_CLIQUE_SIZE = 2**22  # joint states; a row that hides them all costs about 0.1 s and 100 MB
 
 
@@ -103,6 +106,8 @@ def triangulate(neighbours, cardinalities, by="fill"):
 
 def _elimination_cost(v, near, cardinalities, by):
     around = near[v]
+    if len(around) > CROWDED:
+        return (inf, len(around))
     fill = sum(len(around) - 1 - len(around & near[u]) for u in around)
     weight = cardinalities[v] * prod(cardinalities[u] for u in around)
     return (fill, weight) if by == "fill" else (weight, fill)
@@ -133,13 +138,15 @@ def _place_families(cards, hidden, scopes, n_families, bags, links):
     for position, bag in enumerate(bags):
         for v in bag:
             holding[v].append(position)
+    sizes = [prod(cards[v] for v in bag) for bag in bags]
+    smallest = {frozenset(): -1}  # set of hidden variables -> the smallest clique that holds it
     for number, scope in enumerate(scopes):
-        inside = [v for v in scope if v in hidden]
-        above = -1
-        if inside:
+        inside = frozenset(v for v in scope if v in hidden)
+        if inside not in smallest:
             rarest = min(inside, key=lambda v: len(holding[v]))
             fitting = [c for c in holding[rarest] if bags[c].issuperset(inside)]
-            above = min(fitting, key=lambda c: (prod(cards[v] for v in bags[c]), c))
+            smallest[inside] = min(fitting, key=lambda c: (sizes[c], c))
+        above = smallest[inside]
         if inside and len(inside) == len(scope):
             members[above].append(number)
         else:
