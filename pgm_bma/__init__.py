@@ -21,6 +21,7 @@ _PUBLIC = {
     "EMAClusterer": "estimators.latent_class",
     "EMAEstimator": "estimators.parameters_ema",
     "ForestAveragedClassifier": "estimators.forests",
+    "ForestAveragedClusterer": "estimators.forest_clusterer",
     "AveragedNaiveBayesEstimator": "estimators.parameters_naive_bayes",
     "EMEstimator": "estimators.parameters_em",
     "log_likelihood": "inference",

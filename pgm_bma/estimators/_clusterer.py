@@ -46,7 +46,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
         rows, weights, inverse = table.fold(read.codes, read.weights)
         self._fit(Folded(read.schema, rows, weights, inverse))
         labels = np.argmax(self._log_joint(rows), axis=1).astype(np.int64)[inverse]
-        if sample_weight is not None and len(labels) != len(np.atleast_1d(sample_weight)):
+        if sample_weight is not None and len(labels) != table.read_columns(X)[2]:
             labels = self._labels_of_all(X)  # rows of weight 0 took no part, yet every row gets a label
         self.labels_ = labels
         return self

@@ -103,6 +103,17 @@ def network_arrays(model):
     return NetworkArrays(names, states, tuple(parents), tuple(cpts), latents, model.name or None)
 
 
+def structure_of(model):
+    """The structure of a network as a pgmpy ``DAG`` with the same latents, for pgmpy's structure metrics."""
+    from pgmpy.base import DAG
+
+    graph = DAG()
+    graph.add_nodes_from(model.nodes())
+    graph.add_edges_from(model.edges())
+    graph.latents = set(model.latents)
+    return graph
+
+
 def markov_network(names, states, factors, latents=()):
     """Build a pgmpy ``DiscreteMarkovNetwork`` from non-negative tables over subsets of the variables.
 

@@ -80,7 +80,7 @@ def pair_scores(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
     cardinalities = np.asarray(cardinalities)
     n_classes, n = len(pairs), len(cardinalities)
     starts = state_offsets(cardinalities)[:-1]
-    one, two = _pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
+    one, two = pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
     alpha_cells = np.repeat(np.repeat(two, cardinalities, axis=0), cardinalities, axis=1)
     alpha_lines = np.repeat(
         two * cardinalities, cardinalities, axis=0
@@ -111,7 +111,7 @@ def pair_means(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
     cardinalities = np.asarray(cardinalities)
     n_classes, n = len(pairs), len(cardinalities)
     starts = state_offsets(cardinalities)[:-1]
-    one, two = _pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
+    one, two = pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
     cells = pairs + np.repeat(np.repeat(two, cardinalities, axis=0), cardinalities, axis=1)
     totals = np.add.reduceat(cells, starts, axis=2)
     single = np.diagonal(pairs, axis1=1, axis2=2) + np.repeat(one, cardinalities)
@@ -120,7 +120,7 @@ def pair_means(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
     return cells / totals[:, :, columns], single / single_totals[:, columns]
 
 
-def _pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size):
+def pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size):
     """Pseudo-count of a cell without (n,) and with a parent (n, n)."""
     n = len(cardinalities)
     if equivalent_sample_size is None:

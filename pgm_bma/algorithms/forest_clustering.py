@@ -1,0 +1,338 @@
+"""Clustering averaged over all forest-augmented naive Bayes structures: a variational loop with a bound that never falls.
+
+q(z) q(structure, tables): given the soft counts of q(z), the structures and tables have their exact posterior (one forest sum);
+given these, the clusters of a row follow from expected logarithms, weighted by the posterior of every arc:
+
+    log q(z=c) = E[log theta_c] + sum_i (P(root_i) E[log theta_i given c] + sum_j P(j -> i) E[log theta_i given c, x_j])
+    bound = sum_i score({C}) + log forest sum + log p(cluster counts) + entropy of q(z)
+
+Missing cells are hidden too, with q(x_i given z) of their own, updated one column at a time; the bound gains their entropy.
+Arcs whose posterior is below `PRUNED` are left out of the expectation step; what that can change is in `Run.pruned_loss`.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, log_softmax
+
+from pgm_bma.algorithms import augmented_naive_bayes as anb
+from pgm_bma.algorithms._forest_cluster_kernels import expect_rows, normalise
+from pgm_bma.algorithms.forest_average import ForestAverage, average_from_counts, log_arc_prior
+from pgm_bma.algorithms.forests import forest_sum
+from pgm_bma.algorithms.latent_class import fit_latent_class, log_joint
+from pgm_bma.algorithms.start_averaging import align_labels, start_weights
+from pgm_bma.algorithms.structural_em import Settings as StructuralSettings
+from pgm_bma.algorithms.structural_em import structural_em
+from pgm_bma.stats.counts import state_offsets
+from pgm_bma.stats.dirichlet import cell_alpha, log_marginal_likelihood
+from pgm_bma.stats.pairs import indicators, pair_counts, pair_prior, pair_scores
+
+PRUNED = 1e-9
+MIN_WEIGHT = 0.5  # a cluster with fewer expected rows is dropped from the answer
+
+
+class Settings(NamedTuple):
+    """Prior and stopping rule of a run."""
+
+    alpha: float = 1.0
+    equivalent_sample_size: float | None = None
+    structure_prior: str = "arc_cost"
+    max_iter: int = 500
+    tol: float = 1e-8  # relative gain of the bound
+
+
+class Rows(NamedTuple):
+    """Distinct rows: complete ones first. flags (n, S) indicators, zero where missing; n_complete of them have every cell."""
+
+    codes: np.ndarray
+    weights: np.ndarray
+    cardinalities: np.ndarray
+    flags: np.ndarray
+    n_complete: int
+    order: np.ndarray
+
+
+class Run(NamedTuple):
+    """responsibilities (n, n_clusters) in the order the rows were given; bounds: at the start and after each update;
+    pairs and totals: the counts behind the last structures; pruned_loss: the most that left-out arcs moved any log q."""
+
+    responsibilities: np.ndarray
+    bounds: np.ndarray
+    converged: bool
+    pairs: np.ndarray
+    totals: np.ndarray
+    pruned_loss: float
+
+
+def make_rows(codes, cardinalities, weights):
+    """Rows as the loop wants them."""
+    incomplete = (codes < 0).any(axis=1)
+    order = np.argsort(incomplete, kind="stable")
+    codes = np.ascontiguousarray(codes[order], dtype=np.int64)
+    flags = indicators(codes, cardinalities)
+    return Rows(codes, weights[order], np.asarray(cardinalities), flags, int((~incomplete).sum()), order)
+
+
+def run_start(rows, responsibilities, settings):
+    """The loop from one start: responsibilities (n, n_clusters) in the order that `make_rows` was given."""
+    q = np.array(responsibilities[rows.order], dtype=float)
+    hidden = _start_hidden(rows, q.shape[1])
+    entropy = _entropy(rows, q, hidden)
+    bounds, converged, loss = [], False, 0.0
+    while True:
+        pairs, totals = _soft_counts(rows, q, hidden)
+        forest, bound = _structures(pairs, totals, rows.cardinalities, settings)
+        bounds.append(bound + float(rows.weights @ entropy))
+        if len(bounds) > 1 and bounds[-1] - bounds[-2] <= settings.tol * abs(bounds[-2]):
+            converged = True
+        if converged or len(bounds) > settings.max_iter:
+            break
+        single, both, pruned = _expected_logs(pairs, totals, rows.cardinalities, forest, settings)
+        loss = max(loss, pruned)
+        q, hidden, entropy = _expect(rows, hidden, single, both, totals, settings)
+    result = np.empty_like(q)
+    result[rows.order] = q
+    return Run(result, np.array(bounds), converged, pairs, totals, loss)
+
+
+def average_of(pairs, totals, cardinalities, settings):
+    """The averaged model behind soft counts, for prediction."""
+    return average_from_counts(
+        pairs,
+        totals,
+        cardinalities,
+        alpha=settings.alpha,
+        equivalent_sample_size=settings.equivalent_sample_size,
+        structure_prior=settings.structure_prior,
+    )
+
+
+def _structures(pairs, totals, cardinalities, settings):
+    """Posterior of the structures given soft counts, and the bound without the entropies."""
+    scores = pair_scores(pairs, cardinalities, settings.alpha, settings.equivalent_sample_size)
+    n = len(cardinalities)
+    log_cost = log_arc_prior(settings.structure_prior, n)
+    forest = forest_sum(scores.with_parent - scores.alone[:, None] + log_cost, np.zeros(n))
+    alpha = cell_alpha(1, len(totals), settings.alpha, settings.equivalent_sample_size)
+    log_clusters = float(log_marginal_likelihood(totals[None], alpha))
+    log_prior_mass = forest_sum(np.full((n, n), log_cost), np.zeros(n)).log_sum
+    return forest, float(scores.alone.sum()) + forest.log_sum - log_prior_mass + log_clusters
+
+
+def _expected_logs(pairs, totals, cardinalities, forest, settings):
+    """Weighted expected logs: single (n_clusters, S), both (n_clusters, S, S) symmetric in its use, and the pruned loss.
+
+    both[c, a, b] for states a of column i and b of column j > i holds the two directions of the pair together.
+    """
+    n, offsets = len(cardinalities), state_offsets(cardinalities)
+    starts, column = offsets[:-1], np.repeat(np.arange(n), cardinalities)
+    one, two = pair_prior(len(totals), cardinalities, settings.alpha, settings.equivalent_sample_size)
+    posterior = np.where(forest.arc_posterior >= PRUNED, forest.arc_posterior, 0.0)
+    singles = np.diagonal(pairs, axis1=1, axis2=2) + one[column]
+    logs = digamma(singles) - digamma(np.add.reduceat(singles, starts, axis=1))[:, column]
+    single = forest.root_posterior[column] * logs
+    cells = pairs + two[np.ix_(column, column)]
+    log_cells = (
+        digamma(cells) - digamma(np.add.reduceat(cells, starts, axis=2))[:, :, column]
+    )  # child states in columns
+    weighted = posterior.T[np.ix_(column, column)] * log_cells
+    pruned = np.where(posterior == 0.0, forest.arc_posterior, 0.0)
+    loss = float((pruned.T[np.ix_(column, column)] * -log_cells).max(initial=0.0) * n)
+    return single, weighted + weighted.swapaxes(1, 2), loss
+
+
+def _expect(rows, hidden, single, both, totals, settings):
+    """New responsibilities, hidden cells, and the entropy of every row."""
+    alpha = cell_alpha(1, len(totals), settings.alpha, settings.equivalent_sample_size)
+    log_cluster = digamma(totals + alpha) - digamma((totals + alpha).sum())
+    m, q = rows.n_complete, np.empty((len(rows.codes), len(totals)))
+    entropy = np.empty(len(q))
+    offsets = state_offsets(rows.cardinalities)
+    lookups = np.ascontiguousarray(single.T), *_pair_tables(both, rows.cardinalities)
+    entropy[:m] = expect_rows(rows.codes[:m], log_cluster, offsets, *lookups, q[:m])
+    if m < len(q):
+        hidden = _update_hidden(rows, hidden, single, both)
+        cells = np.empty_like(q[m:])
+        for k, soft in enumerate(hidden):
+            quadratic = 0.5 * np.einsum("ns,ns->n", soft @ _without_own(both[k], rows.cardinalities), soft)
+            cells[:, k] = _cell_entropy(soft)
+            q[m:, k] = log_cluster[k] + soft @ single[k] + quadratic + cells[:, k]
+        entropy[m:] = [normalise(line) for line in q[m:]]
+        entropy[m:] += (q[m:] * cells).sum(1)
+    return q, hidden, entropy
+
+
+def _pair_tables(both, cardinalities):
+    """The pairs of columns with any arc left, and their tables (cells, n_clusters) one after another."""
+    offsets = state_offsets(cardinalities)
+    n = len(cardinalities)
+    active = _active_pairs(both, cardinalities)
+    first, second = np.nonzero(np.triu(active, 1))
+    blocks = [
+        both[:, offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]].reshape(len(both), -1)
+        for i, j in zip(first, second)
+    ]
+    sizes = np.array([block.shape[1] for block in blocks], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if n and len(sizes) else np.zeros(0, dtype=np.int64)
+    tables = np.ascontiguousarray(np.concatenate(blocks, axis=1).T) if blocks else np.zeros((0, len(both)))
+    return first, second, starts.astype(np.int64), np.asarray(cardinalities)[second], tables
+
+
+def _active_pairs(both, cardinalities):
+    offsets = state_offsets(cardinalities)[:-1]
+    nonzero = np.add.reduceat(np.add.reduceat((both != 0).any(0), offsets, axis=0), offsets, axis=1)
+    return nonzero > 0
+
+
+# ------------------------------------------------------------------------------------------------- missing cells
+
+
+def _start_hidden(rows, n_clusters):
+    """Soft indicators (n_clusters, n_incomplete, S): missing cells begin at the column's observed frequencies."""
+    soft = rows.flags[rows.n_complete :].copy()
+    offsets = state_offsets(rows.cardinalities)
+    frequency = rows.weights @ rows.flags + 1.0
+    for i in range(len(rows.cardinalities)):
+        own = slice(offsets[i], offsets[i + 1])
+        missing = rows.codes[rows.n_complete :, i] < 0
+        soft[missing, own] = frequency[own] / frequency[own].sum()
+    return np.repeat(soft[None], n_clusters, axis=0)
+
+
+def _update_hidden(rows, hidden, single, both):
+    """q(x_i given z) of every missing cell, one column after another: each step raises the bound."""
+    offsets = state_offsets(rows.cardinalities)
+    codes = rows.codes[rows.n_complete :]
+    hidden = hidden.copy()
+    for k in range(len(hidden)):
+        links = _without_own(both[k], rows.cardinalities)
+        for i in range(codes.shape[1]):
+            missing = codes[:, i] < 0
+            own = slice(offsets[i], offsets[i + 1])
+            logits = single[k, own] + hidden[k, missing] @ links[:, own]
+            hidden[k, missing, own] = np.exp(log_softmax(logits, axis=1))
+    return hidden
+
+
+def _without_own(table, cardinalities):
+    """A pair table (S, S) with the blocks of a column with itself set to zero."""
+    column = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    return np.where(column[:, None] == column[None, :], 0.0, table)
+
+
+def _soft_counts(rows, q, hidden):
+    m = rows.n_complete
+    weighted = q * rows.weights[:, None]
+    pairs = pair_counts(rows.flags[:m], weighted[:m])
+    for k in range(q.shape[1]) if m < len(q) else ():
+        soft, weight = hidden[k], weighted[m:, k]
+        more = (soft.T * weight) @ soft
+        np.fill_diagonal(more, weight @ soft)  # a cell with itself: its expectation, not its square
+        pairs[k] += more
+    return pairs, weighted.sum(0)
+
+
+def _cell_entropy(soft):
+    """Entropy of the hidden cells of every incomplete row; observed cells have none."""
+    return -(soft * np.log(np.where(soft > 0, soft, 1.0))).sum(axis=1)
+
+
+def _entropy(rows, q, hidden):
+    """Entropy of every row's cluster and hidden cells."""
+    terms = -(q * np.log(np.where(q > 0, q, 1.0))).sum(axis=1)
+    m = rows.n_complete
+    for k in range(q.shape[1]) if m < len(q) else ():
+        terms[m:] += q[m:, k] * _cell_entropy(hidden[k])
+    return terms
+
+
+# ------------------------------------------------------------------------------------------------- several starts
+
+
+INITS = ("both", "em", "structural", "random")
+
+
+class ForestClusters(NamedTuple):
+    """average: the model of the combined starts; bound: of the best start; runs: every start; weights (n_starts,);
+    responsibilities (n, n_clusters) behind the model, clusters by falling size."""
+
+    average: ForestAverage
+    bound: float
+    runs: list
+    weights: np.ndarray
+    best: int
+    responsibilities: np.ndarray
+
+
+def fit_forest_clusters(
+    codes,
+    cardinalities,
+    weights,
+    n_clusters,
+    rng,
+    settings,
+    n_init=10,
+    init="both",
+    combine_starts="evidence",
+    run_all=map,
+):
+    """Several starts, each run to its bound, combined after alignment of their labels.
+
+    init : where starts come from: "em" (latent-class EM), "structural" (structural EM from there), "both" in turns, or "random"
+    combine_starts : "evidence" (responsibilities averaged with weights exp(bound)) or "best"
+    run_all : a map, so that a caller may run starts in parallel; start i is the same whatever `n_init` is
+    """
+    rows = make_rows(codes, cardinalities, weights)
+    starts = starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init)
+    runs = list(run_all(partial(_run_one, rows=rows, settings=settings), starts))
+    bounds = np.array([run.bounds[-1] for run in runs])
+    best = int(np.argmax(bounds))
+    shares = start_weights(combine_starts, bounds, bounds, np.ones(len(runs), dtype=bool), best)
+    combined, pairs = np.zeros_like(runs[best].responsibilities), np.zeros_like(runs[best].pairs)
+    for run, share in zip(runs, shares):
+        if share > 0:
+            order = align_labels(runs[best].responsibilities, run.responsibilities, weights)
+            combined += share * run.responsibilities[:, order]
+            pairs += share * run.pairs[order]
+    totals = weights @ combined
+    order = [k for k in np.argsort(-totals, kind="stable") if totals[k] >= MIN_WEIGHT] or [int(np.argmax(totals))]
+    combined = combined[:, order] / combined[:, order].sum(1, keepdims=True)
+    average = average_of(pairs[order], totals[order], rows.cardinalities, settings)
+    return ForestClusters(average, float(bounds[best]), runs, shares, best, combined)
+
+
+def _run_one(responsibilities, rows, settings):
+    return run_start(rows, responsibilities, settings)
+
+
+def starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init):
+    """Responsibilities (n, n_clusters) of every start."""
+    if init == "random":
+        return [child.dirichlet(np.ones(n_clusters), size=len(codes)) for child in rng.spawn(n_init)]
+    fit = fit_latent_class(
+        codes,
+        cardinalities,
+        n_clusters,
+        weights=weights,
+        rng=rng,
+        n_init=n_init,
+        max_iter=100,
+        tol=1e-4,
+        collapse="ignore",
+    )
+    cases = anb.make_cases(codes, cardinalities, weights)
+    starts = []
+    for i, (theta_c, theta) in enumerate(zip(fit.starts.theta_c, fit.starts.theta)):
+        if init == "em" or (init == "both" and i % 2 == 0):
+            joint = log_joint(np.asfortranarray(codes), theta_c, theta, fit.state_start)
+            starts.append(np.exp(log_softmax(joint, axis=1)))
+        else:
+            naive = np.full(len(cardinalities), -1)
+            run = structural_em(
+                cases, naive, anb.Parameters(theta_c, np.ascontiguousarray(theta)), StructuralSettings()
+            )
+            found = np.empty_like(run.responsibilities)
+            found[cases.order] = run.responsibilities
+            starts.append(found)
+    return starts
