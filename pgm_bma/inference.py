@@ -169,7 +169,11 @@ class _Question:
         network = network_arrays(model)
         states = dict(zip(network.names, network.states))
         self.states, self.max_clique_size = states, max_clique_size
-        names, _, n_rows = table.read_columns(data)
+        names, read, n_rows = table.read_columns(data)
+        if not read.named and n_rows:
+            raise ValueError(
+                "the columns of data have no names; pass a DataFrame whose columns are nodes of the network"
+            )
         self.columns = [name for name in names if name in states]
         self.index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(n_rows)
         self.schema = table.Schema(tuple(self.columns), tuple(states[c] for c in self.columns))

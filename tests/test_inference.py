@@ -224,6 +224,8 @@ def test_errors_name_the_cure():
         predict_proba(model, data, "nobody")
     with pytest.raises(ValueError, match="every node is a column"):
         predict_proba(model, data.assign(h="u"))
+    with pytest.raises(ValueError, match="columns of data have no names"):
+        predict_proba(model, [[0, "x"]], "h")
     with pytest.raises(ValueError, match="method='best'"):
         impute(model, data, method="best")
     with pytest.raises(ValueError, match="column 'b' holds 'z'"):

@@ -443,6 +443,7 @@ def test_unseen_states_categoricals_and_zero_weights():
         ({"latent_card": {"h": 3}, "state_names": {"h": ["a", "b"]}}, "gives 'h' 3 states, but 2 are declared"),
         ({"state_names": {"nobody": [1]}}, "state_names declares 'nobody'"),
         ({"alpha": -1}, "alpha of 'h'"),
+        ({"alpha": "one"}, "alpha of 'h' must be a number"),
         ({"alpha": {"nobody": 1}}, "alpha names 'nobody'"),
         ({"alpha": {"x0": np.ones((2, 2))}}, r"alpha\['x0'\] has shape \(2, 2\)"),
         ({"combine_starts": "uniform"}, "use combine_starts='best'"),
@@ -502,6 +503,31 @@ def test_progress_bar_appears_only_in_long_fits(capsys):
     df = with_gaps(clustered(50))
     EMEstimator(latent_card={"h": 2}, n_init=1, max_iter=5, seed=0).fit(two_latents(), df)
     assert capsys.readouterr().err == ""
+
+
+def test_progress_counts_updates_and_waits_two_seconds(monkeypatch):
+    seen = {"count": 0}
+
+    class Bar:
+        def __init__(self, **keywords):
+            seen.update(keywords)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, n):
+            seen["count"] += n
+
+    monkeypatch.setattr("tqdm.tqdm", Bar)
+    df = with_gaps(clustered(50))
+    estimator = EMEstimator(latent_card={"h": 2}, n_init=2, max_iter=5, atol=0, seed=0).fit(two_latents(), df)
+    assert seen["count"] == estimator.starts_["iterations"].sum() == 10 and seen["delay"] == 2
+    seen.clear()
+    EMEstimator(n_init=1, max_iter=1, seed=0, show_progress=False).fit(two_latents(), df)
+    assert not seen
 
 
 def test_parameters_are_stored_unchanged_and_shown():

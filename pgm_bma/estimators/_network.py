@@ -128,7 +128,10 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
             raise ValueError(f"alpha names {node!r}, which is no node of the network")
     found = []
     for i, node in enumerate(network.names):
-        values = np.asarray(by_node.get(node, 1.0), dtype=float)
+        try:
+            values = np.asarray(by_node.get(node, 1.0), dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"alpha of {node!r} must be a number or an array, got {by_node[node]!r}") from None
         n_states = int(network.cardinalities[i])
         n_parent_states = int(np.prod(network.cardinalities[list(network.parents[i])], dtype=np.int64))
         if not np.isfinite(values).all() or (values < 0).any():
