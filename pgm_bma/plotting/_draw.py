@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from ._style import FONT, INK, PAPER, SOFT, inches, legend_below, new_axes, short_labels, text_size
+from ._style import FONT, INK, PAPER, SOFT, drawing_axes, legend_below, short_labels, text_size
 
 
 class Box(NamedTuple):
@@ -46,14 +46,8 @@ def paint(layout, boxes, lines, ax=None, handles=(), title=None, remark=None):
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
     width, height = layout.size
-    below = 0.35 * bool(handles) + 0.2 * bool(remark)
-    ax = new_axes(ax, max(width, 5.0 if handles else 3.0), max(height, 1.0) + below + 0.3 * bool(title))
-    room = inches(ax)
-    scale = min(room[0] / width, room[1] / height, 1.3)
-    ax.set_xlim(0, width)
-    ax.set_ylim(0, height)
-    ax.set_aspect("equal", adjustable="box", anchor="C")
-    ax.set_axis_off()
+    around = 0.35 * bool(handles) + 0.2 * bool(remark) + 0.3 * bool(title) + 0.08
+    ax, scale = drawing_axes(ax, width, height, around, 5.0 if handles else 3.0)
     for (tail, head), points in layout.routes.items():
         line = lines[tail, head]
         patch = FancyArrowPatch(

@@ -354,7 +354,9 @@ def _routes(arcs, down, chains, centre, sizes, spans):
         upper, lower = pair
         # straight through a layer, so that no corner of a box is cut
         inner = [(centre[d][0], y) for d in chains[pair][1:-1] for y in spans[d]]
-        points = [ports[upper, -1, pair], *inner, ports[lower, 1, pair]]
+        start, end = ports[upper, -1, pair], ports[lower, 1, pair]
+        # boxes of a layer differ in height: out of the own layer first, then to the other
+        points = [start, (start[0], spans[upper][1]), *inner, (end[0], spans[lower][0]), end]
         points = _pull_tight(points, np.array([box for v, box in boxes.items() if v not in pair]))
         if centre[upper][1] == centre[lower][1]:
             side = 1 if centre[lower][0] > centre[upper][0] else -1

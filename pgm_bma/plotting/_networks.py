@@ -15,9 +15,8 @@ from ._style import (
     SKY,
     SOFT,
     VERMILION,
-    inches,
+    drawing_axes,
     legend_below,
-    new_axes,
     number,
     short_labels,
     text_size,
@@ -73,7 +72,7 @@ def plot_network(
     labels = box_labels(shown)
     hub = marked[0] if marked and marked[0] in labels else None
     plan = layout_graph(shown, arcs, box_sizes(labels), layout, hub)
-    latent = set(getattr(graph, "latents", ()))
+    latent = set(getattr(graph, "latents", ())) | {getattr(network, "cluster_name", None)}
     boxes = {
         v: Box(labels[v], *((ORANGE, INK) if v in marked else ()), style="--" if v in latent else "-") for v in shown
     }
@@ -240,12 +239,9 @@ def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None,
     longest = max(text_size(label)[0] for label in labels.values())
     radius = max(1.4, len(nodes) * 0.19 / (2 * math.pi))
     reach = radius + (0.45 if own else 0.15) + longest
-    ax = new_axes(ax, max(2 * reach, 5.4), 2 * reach + 0.75 + 0.3 * bool(title))
-    scale = min(min(inches(ax)) / (2 * reach), 1.3)
+    ax, scale = drawing_axes(ax, 2 * reach, 2 * reach, 0.65 + 0.3 * bool(title), 5.4)
     ax.set_xlim(-reach, reach)
     ax.set_ylim(-reach, reach)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
     strongest = max((abs(w) for *_, w in edges), default=1.0) or 1.0
     for a, b, w in reversed(edges):
         ends = [(radius * math.cos(angles[v]), radius * math.sin(angles[v])) for v in (a, b)]
@@ -292,11 +288,13 @@ def as_graph(network):
 
     if isinstance(network, nx.Graph):
         return network
-    for name in ("edge_graph_", "causal_graph_", "model_"):
-        if isinstance(getattr(network, name, None), nx.Graph):
-            return getattr(network, name)
+    if isinstance(getattr(network, "edge_graph_", None), nx.Graph):
+        return network.edge_graph_
     if hasattr(network, "to_networkx"):
         return network.to_networkx()
+    for name in ("causal_graph_", "model_"):
+        if isinstance(getattr(network, name, None), nx.Graph):
+            return getattr(network, name)
     graph = nx.DiGraph()
     graph.add_edges_from((tail, head) for tail, head in network)
     return graph
@@ -304,9 +302,9 @@ def as_graph(network):
 
 def _highlighted(network, graph, highlight):
     if highlight is None:
-        name = getattr(network, "target_name_", None) or getattr(network, "target_", None)
+        names = [getattr(network, attribute, None) for attribute in ("target_name_", "cluster_name")]
         found = sorted(getattr(graph, "latents", ()), key=str)
-        return found or ([name] if isinstance(name, str) and name in graph else [])
+        return found or [name for name in names if isinstance(name, str) and name in graph][:1]
     wanted = list(highlight) if isinstance(highlight, list | tuple | set) and highlight not in graph else [highlight]
     unknown = [v for v in wanted if v not in graph]
     if unknown:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ._style import FONT, INK, PAPER, RULE, SERIES, SOFT, inches, new_axes, note, short_labels, text_size
+from ._style import FONT, INK, PAPER, RULE, SERIES, SOFT, drawing_axes, note, short_labels, text_size
 
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
 
@@ -59,31 +59,25 @@ def plot_cluster_profiles(model, *, cluster=None, columns=None, top=60, sort=Tru
     labels = short_labels(shown, 26)
     legends = {v: _state_line(states[v]) for v in shown}
     label_width = (
-        max([text_size(labels[v])[0] for v in shown] + [text_size(legends[v], FONT - 2.5)[0] for v in shown]) + 0.15
+        max([text_size(labels[v])[0] for v in shown] + [text_size(legends[v], FONT - 2)[0] for v in shown]) + 0.15
     )
     cell = CELL if len(cluster_states) <= 5 else max(0.5, 4.5 / len(cluster_states))
     block = label_width + len(cluster_states) * cell + 0.35
     n_blocks = max(1, math.ceil(len(shown) * ROW / 9.5))
     per_block = math.ceil(len(shown) / n_blocks)
-    width, height = n_blocks * block, per_block * ROW + 0.4
-    ax = new_axes(ax, max(width, 3.5), height + 0.3 * bool(title) + 0.2)
-    room = inches(ax)
-    scale = min(room[0] / width, room[1] / height, 1.3)
-    ax.set_xlim(0, width)
-    ax.set_ylim(0, height)
-    ax.set_aspect("equal", adjustable="box")
-    ax.set_axis_off()
+    width, height = n_blocks * block, per_block * ROW + 0.34
+    ax, scale = drawing_axes(ax, width, height, 0.3 * bool(title) + 0.2 * (len(shown) < len(names)) + 0.08)
     style = {"parse_math": False, "va": "center"}
     for b in range(n_blocks):
         for k, state in enumerate(cluster_states):
             x = b * block + label_width + (k + 0.5) * cell
             text = f"{state} ({weights[k]:.0%})".replace("%", " %")
-            ax.text(x, height - 0.18, text, ha="center", fontsize=FONT * scale, color=INK, fontweight="bold", **style)
+            ax.text(x, height - 0.16, text, ha="center", fontsize=FONT * scale, color=INK, fontweight="bold", **style)
     for i, v in enumerate(shown):
-        left, bottom = (i // per_block) * block, height - 0.4 - (i % per_block + 1) * ROW
+        left, bottom = (i // per_block) * block, height - 0.34 - (i % per_block + 1) * ROW
         end = left + label_width - 0.08
         ax.text(end, bottom + 0.23, labels[v], ha="right", fontsize=FONT * scale, color=INK, **style)
-        ax.text(end, bottom + 0.09, legends[v], ha="right", fontsize=(FONT - 2.5) * scale, color=SOFT, **style)
+        ax.text(end, bottom + 0.09, legends[v], ha="right", fontsize=(FONT - 2) * scale, color=SOFT, **style)
         overall = weights @ tables[v]
         for k in range(len(cluster_states)):
             x0 = left + label_width + k * cell + 0.05

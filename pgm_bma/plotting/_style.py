@@ -3,10 +3,10 @@ whatever a colour says is also said by a dash pattern, a marker or a text."""
 
 import math
 
-ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, BLACK = (
-    "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#000000",
+ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BLACK = (
+    "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#000000",
 )  # fmt: skip
-SERIES = [BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, YELLOW]
+SERIES = [BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, "#8C8C8C"]  # grey: yellow lines vanish on white
 INK, SOFT, PAPER, RULE = "#222222", "#6B7780", "#EEF3F7", "#D5DCE2"
 FONT = 9.0
 
@@ -20,6 +20,25 @@ def new_axes(ax, width, height, largest=40.0):
     shrink = min(1.0, largest / max(width, height))
     _, ax = plt.subplots(figsize=(max(width * shrink, 2.0), max(height * shrink, 1.5)), layout="constrained")
     return ax
+
+
+def drawing_axes(ax, width, height, around=0.0, least=3.0):
+    """Axes for a drawing whose data units are inches, and the factor by which it is shrunk (or grown) to fit.
+
+    width, height : of the drawing      around : height of what stands above and below      least : width of a new figure
+    """
+    if ax is None:
+        ax = new_axes(None, max(width, least), height + around)
+        figure = ax.figure.get_size_inches()
+        scale = 0.97 * min(1.0, figure[0] / max(width, least), figure[1] / (height + around))  # 3 % for the paddings
+    else:
+        room = inches(ax)
+        scale = min(room[0] / width, room[1] / height, 1.3)
+    ax.set_xlim(0, width)
+    ax.set_ylim(0, height)
+    ax.set_aspect("equal", adjustable="box")
+    ax.set_axis_off()
+    return ax, scale
 
 
 def inches(ax):
@@ -88,6 +107,13 @@ def bare(ax, grid=None):
     if grid:
         ax.grid(axis=grid, color=RULE, linewidth=0.6)
         ax.set_axisbelow(True)
+
+
+def titled(ax, title, pad=6):
+    """The axes, with a title where there is one."""
+    if title:
+        ax.set_title(title, fontsize=FONT + 2, color=INK, pad=pad)
+    return ax
 
 
 def number(value):

@@ -1,0 +1,153 @@
+"""Pictures of how a search went: traces of chains and scores of starts."""
+
+import numpy as np
+import pandas as pd
+
+from ._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, VERMILION, bare, new_axes, titled
+
+
+def plot_score_traces(traces, *, burn_in=None, label="log score of the order", names=None, title=None, ax=None):
+    """Scores of the chains along their iterations; chains that have not met are seen at once.
+
+    Parameters
+    ----------
+    traces : (n_chains, n_iterations) array, one sequence, or a list or dict of sequences
+    burn_in : number of first iterations that are discarded; they are shaded, and the scale fits what comes after them
+    label : what the score is      names : of the chains
+    title, ax : title, and matplotlib axes or None for a new figure
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from pgm_bma.plotting import plot_score_traces
+    >>> ax = plot_score_traces([[-9.0, -7.0, -6.5], [-8.0, -6.6, -6.4]], burn_in=1)
+    >>> [line.get_label() for line in ax.lines]
+    ['chain 1', 'chain 2']
+    """
+    if isinstance(traces, dict):
+        names, traces = list(traces), list(traces.values())
+    traces = list(traces)
+    if traces and np.ndim(traces[0]) == 0:
+        traces = [traces]
+    traces = [np.asarray(trace, dtype=float) for trace in traces]
+    names = [f"chain {i + 1}" for i in range(len(traces))] if names is None else list(names)
+    beside = {"loc": "best"} if ax is not None else {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    ax = new_axes(ax, 7.5, 3.6)
+    for i, (trace, name) in enumerate(zip(traces, names)):
+        steps, values = _thinned(trace)
+        style = "-" if i < len(SERIES) else (0, (4, 1.5))
+        ax.plot(steps, values, color=SERIES[i % len(SERIES)], linewidth=1.0, linestyle=style, label=name, alpha=0.9)
+    longest = max((len(trace) for trace in traces), default=1)
+    if burn_in:
+        ax.axvspan(0, min(burn_in, longest), color=RULE, alpha=0.6, linewidth=0, zorder=0)
+        ax.annotate(
+            "burn-in", (0, 1), xycoords=("data", "axes fraction"), xytext=(4, -4), textcoords="offset points",
+            va="top", fontsize=FONT - 1.5, color=SOFT,
+        )  # fmt: skip
+        _zoom_after(ax, traces, burn_in)
+    ax.set_xlim(0, max(longest - 1, 1))
+    ax.set_xlabel("iteration", fontsize=FONT)
+    ax.set_ylabel(label, fontsize=FONT)
+    bare(ax, "y")
+    ax.ticklabel_format(style="plain", useOffset=False)
+    if 1 < len(traces) <= 16:
+        ax.legend(**beside, framealpha=0.85, edgecolor="white", fontsize=FONT - 1.5, handlelength=1.6)
+    return titled(ax, title)
+
+
+def plot_starts(starts, *, score="score", label=None, title=None, ax=None):
+    """Scores of all starts from best to worst: how often the best was found again, and which starts collapsed.
+
+    Parameters
+    ----------
+    starts : DataFrame such as `starts_`, with a column of scores and, where present, the columns collapsed, converged and
+        weight; or a sequence of scores; or a fitted estimator with `starts_`
+    score : the column of the scores
+    label : name of the score      title, ax : title, and matplotlib axes or None for a new figure
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgm_bma.plotting import plot_starts
+    >>> ax = plot_starts(pd.DataFrame({"score": [-5.0, -4.0, -4.0], "collapsed": [True, False, False]}))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['start', 'collapsed']
+    """
+    starts = getattr(starts, "starts_", starts)
+    table = (
+        starts.copy() if isinstance(starts, pd.DataFrame) else pd.DataFrame({score: np.asarray(starts, dtype=float)})
+    )
+    if score not in table:
+        raise ValueError(f"starts has no column {score!r}; its columns are {list(table.columns)}")
+    table = table.sort_values(score, ascending=False, kind="stable").reset_index(drop=True)
+    values = table[score].to_numpy(dtype=float)
+    ax = new_axes(ax, max(5.0, min(12.0, 3.0 + 0.12 * len(values))), 3.4)
+    rank = np.arange(1, len(values) + 1)
+    collapsed = _flags(table, "collapsed", False)
+    unfinished = ~_flags(table, "converged", True) & ~collapsed
+    finite = np.isfinite(values)
+    best = values[finite].max() if finite.any() else 0.0
+    ax.axhline(best, color=SOFT, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+    size = 34 if len(values) <= 80 else 14
+    groups = [
+        (~collapsed & ~unfinished, "start", {"color": BLUE, "marker": "o"}),
+        (unfinished, "not converged", {"color": ORANGE, "marker": "^"}),
+        (collapsed, "collapsed", {"facecolors": "white", "edgecolors": VERMILION, "marker": "X"}),
+    ]
+    for mask, name, style in groups:
+        mask = mask & finite
+        if mask.any():
+            ax.scatter(rank[mask], values[mask], s=size, linewidth=1.0, label=name, zorder=3, **style)
+    again = int((np.abs(values[finite] - best) <= 1e-6 * max(1.0, abs(best))).sum())
+    ax.annotate(
+        f"best {best:,.2f}, found {again} {'time' if again == 1 else 'times'} in {len(values)} starts", (0, 1),
+        xycoords="axes fraction", xytext=(0, 4), textcoords="offset points", va="bottom", fontsize=FONT - 1, color=SOFT,
+    )  # fmt: skip
+    ax.set_xlim(0.3, len(values) + 0.7)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xlabel("rank of the start", fontsize=FONT)
+    ax.set_ylabel(label or str(score).replace("_", " "), fontsize=FONT)
+    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
+    bare(ax, "y")
+    if collapsed.any() or unfinished.any():
+        ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
+    return titled(ax, title, pad=18)
+
+
+def _thinned(trace, most=4000):
+    """Steps and values of a long trace, each stretch shown by its extremes so that no spike is lost."""
+    if len(trace) <= most:
+        return np.arange(len(trace)), trace
+    pieces = np.array_split(np.arange(len(trace)), most // 2)
+    keep = np.array(sorted({i for p in pieces for i in (p[np.argmin(trace[p])], p[np.argmax(trace[p])])}))
+    return keep, trace[keep]
+
+
+def _zoom_after(ax, traces, burn_in):
+    """Scale y for what comes after the burn-in, where chains must agree, and say how far the first scores go down."""
+    later = np.concatenate([trace[burn_in:] for trace in traces])
+    later = later[np.isfinite(later)]
+    if not len(later):
+        return
+    low, high = later.min(), later.max()
+    span = max(high - low, 1e-9 * max(1.0, abs(high)))
+    first = min(np.nanmin(trace) for trace in traces)
+    if first < low - 0.35 * span:
+        ax.set_ylim(low - 0.35 * span, high + 0.1 * span)
+        ax.annotate(
+            f"first scores down to {first:,.0f}", (0, 0), xycoords="axes fraction", xytext=(4, 4),
+            textcoords="offset points", fontsize=FONT - 1.5, color=SOFT,
+        )  # fmt: skip
+
+
+def _flags(table, column, otherwise):
+    if column not in table:
+        return np.full(len(table), otherwise)
+    return table[column].to_numpy(dtype=bool)
