@@ -6,6 +6,9 @@ A job is a list of entries, parents first. An entry is a cluster with its observ
     CELLS start in `index`   N number of cells   UP start in `index` of each cell's place in the message to the parent
     SEP length of that message   PARENT entry of the job   IN_PARENT start in `index` of each parent cell's place in it
     BUFFER, MESSAGE places in the scratch arrays   VECTOR 1 when the message is the entry itself   PLAN number of its plan
+
+A vector entry is a leaf that hides nothing but its separator. It needs no buffer of its own: its CELLS, N and BUFFER are
+those of its parent's cells, so the parent's numbers are its numbers too.
 """
 
 import numpy as np
@@ -65,9 +68,10 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
         if e[VECTOR] == 1:
             base, start = bases[b0 + i], e[CELLS]
             for k in range(n_above):
-                value = buffer[place + k] * psi[base + index[start + index[to + k]]]
+                value = buffer[place + k] * psi[base + index[start + k]]
                 buffer[place + k] = value
-                top = max(top, value)
+                if value > top:
+                    top = value
         else:
             here, out, up = e[BUFFER], e[MESSAGE], e[UP]
             for s in range(e[SEP]):
@@ -92,7 +96,8 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
             for k in range(n_above):
                 value = buffer[place + k] * (message[out + index[to + k]] * inverse)
                 buffer[place + k] = value
-                top = max(top, value)
+                if value > top:
+                    top = value
         if top == 0.0:
             return -np.inf
         if top < _SMALL:
@@ -121,24 +126,19 @@ def _distribute(entries, first, m, index, buffer, message, ratio):
     """After `_collect`: turn every entry's part of the buffer into its posterior (it sums to one)."""
     for i in range(1, m):
         e = entries[first + i]
-        above = entries[first + e[PARENT]]
-        place, to, here = above[BUFFER], e[IN_PARENT], e[BUFFER]
         if e[VECTOR] == 1:
-            for k in range(e[N]):
-                buffer[here + k] = 0.0
-            for k in range(above[N]):
-                buffer[here + index[to + k]] += buffer[place + k]
-        else:
-            out, up = e[MESSAGE], e[UP]
-            for s in range(e[SEP]):
-                ratio[s] = 0.0
-            for k in range(above[N]):
-                ratio[index[to + k]] += buffer[place + k]
-            for s in range(e[SEP]):
-                if message[out + s] > 0.0:  # else the posterior there is zero as well
-                    ratio[s] /= message[out + s]
-            for k in range(e[N]):
-                buffer[here + k] *= ratio[index[up + k]]
+            continue
+        above = entries[first + e[PARENT]]
+        place, to, here, out, up = above[BUFFER], e[IN_PARENT], e[BUFFER], e[MESSAGE], e[UP]
+        for s in range(e[SEP]):
+            ratio[s] = 0.0
+        for k in range(above[N]):
+            ratio[index[to + k]] += buffer[place + k]
+        for s in range(e[SEP]):
+            if message[out + s] > 0.0:  # else the posterior there is zero as well
+                ratio[s] /= message[out + s]
+        for k in range(e[N]):
+            buffer[here + k] *= ratio[index[up + k]]
 
 
 @njit(cache=True, nogil=True)
@@ -234,10 +234,11 @@ def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes
             for i in range(m):
                 e = entries[first + i]
                 here, up = e[BUFFER], e[UP]
-                wanted = -1 if i == 0 else index[e[IN_PARENT] + picks[e[PARENT]]]
                 if e[VECTOR] == 1:
-                    pick = wanted  # its cells are the states of the message
-                elif use_max:
+                    chosen[b0 + i] = index[e[CELLS] + picks[e[PARENT]]]
+                    continue
+                wanted = -1 if i == 0 else index[e[IN_PARENT] + picks[e[PARENT]]]
+                if use_max:
                     pick, best = -1, -1.0
                     for k in range(e[N]):
                         if (i == 0 or index[up + k] == wanted) and buffer[here + k] > best:

@@ -278,7 +278,7 @@ def _catalogue(tree, cluster_of, masks):
     pool = _IndexPool()
     n_plans = len(masks)
     cells, up, sep = (np.zeros(n_plans, dtype=np.int64) for _ in range(3))
-    child_start, child_index = np.zeros(n_plans, dtype=np.int64), []
+    child_start, child_index, child_cells = np.zeros(n_plans, dtype=np.int64), [], []
     _refuse_index(sum(size))
     for plan, (c, hidden) in enumerate(zip(cluster_of, hidden_of)):
         step = dict(zip(tree.scopes[c], strides(tree.scopes[c], cards)))
@@ -290,6 +290,9 @@ def _catalogue(tree, cluster_of, masks):
         for child in children[c]:
             towards = [v for v in tree.separators[child] if v in hidden]
             child_index.append(pool.add(*_digits(hidden, towards, cards)) if towards else -1)
+            step = dict(zip(tree.scopes[child], strides(tree.scopes[child], cards)))
+            steps = [step[v] if v in towards else 0 for v in hidden]
+            child_cells.append(pool.add([cards[v] for v in hidden], steps) if towards else -1)
     return _Catalogue(
         cluster=np.array(cluster_of, dtype=np.int64),
         mask=masks,
@@ -299,6 +302,7 @@ def _catalogue(tree, cluster_of, masks):
         sep=sep,
         child_start=child_start,
         child_index=np.array(child_index, dtype=np.int64),
+        child_cells=np.array(child_cells, dtype=np.int64),
         index=pool.array(),
     )
 
@@ -332,13 +336,18 @@ def _resolve_entries(tree, catalogue, kind_start, entry_plan, entry_parent):
     entries[has_parent, k.IN_PARENT] = catalogue.child_index[place]
     is_parent = np.zeros(len(entries), dtype=bool)
     is_parent[above] = True
-    entries[:, k.VECTOR] = has_parent & ~is_parent & (entries[:, k.N] == entries[:, k.SEP])
+    vector = has_parent & ~is_parent & (entries[:, k.N] == entries[:, k.SEP])
+    entries[:, k.VECTOR] = vector
     entries[:, k.PLAN] = entry_plan
     sizes = np.zeros(3, dtype=np.int64)
     for number, (field, length) in enumerate(((k.BUFFER, k.N), (k.MESSAGE, k.SEP))):
-        total = _starts(entries[:, length])
+        total = _starts(np.where(vector, 0, entries[:, length]))
         entries[:, field] = total[:-1] - total[first]
         sizes[number] = np.max(total[kind_start[1:]] - total[kind_start[:-1]], initial=0)
+    parent_of = first + entry_parent
+    entries[vector, k.N] = entries[parent_of[vector], k.N]
+    entries[vector, k.BUFFER] = entries[parent_of[vector], k.BUFFER]
+    entries[vector, k.CELLS] = catalogue.child_cells[place[vector[has_parent]]]
     sizes[2] = np.max(np.diff(kind_start), initial=0)
     return entries, sizes
 
@@ -429,7 +438,10 @@ class EvidencePlan(NamedTuple):
 
 
 class _Catalogue(NamedTuple):
-    """Per plan: cluster, hidden variables, size, and starts of its index arrays (all inside one array, `index`)."""
+    """Per plan: cluster, hidden variables, size, and starts of its index arrays (all inside one array, `index`).
+
+    For every child of the cluster: the place of each cell in the child's message, and in the child's table.
+    """
 
     cluster: np.ndarray
     mask: list
@@ -439,6 +451,7 @@ class _Catalogue(NamedTuple):
     sep: np.ndarray
     child_start: np.ndarray
     child_index: np.ndarray
+    child_cells: np.ndarray
     index: np.ndarray
 
 
