@@ -41,12 +41,12 @@ def parse_bif(text, source="BIF text"):
     tokens = _Tokens(text, source)
     if '"' in tokens.items:
         tokens.fail_at(tokens.items.index('"'), "a quote is not closed")
-    name, network_notes, variables, blocks = None, {}, {}, []
+    name, notes, variables, blocks = None, {}, {}, []
     while tokens.position < len(tokens.items):
         keyword = tokens.take()
         if keyword == "network":
             name = tokens.phrase_until("{")
-            network_notes = _notes(tokens, tokens.span_until("}"))
+            notes = _notes(tokens, tokens.span_until("}"))
         elif keyword == "variable":
             variable = tokens.phrase_until("{")
             if variable in variables:
@@ -59,12 +59,15 @@ def parse_bif(text, source="BIF text"):
     if not variables:
         tokens.fail("no variable is declared; is this a BIF file?")
     tables = _tables(tokens, variables, blocks)
-    return _arrays(tokens, name, network_notes, variables, tables)
+    try:
+        return _arrays(tokens, name, notes, variables, tables)
+    except (AttributeError, KeyError, TypeError):
+        tokens.fail_at(0, "the pgm_bma property is damaged")
 
 
 def _variable_block(tokens, variable):
-    """Read ``type discrete [ n ] { ... }; property ...; }``; return (states, notes)."""
-    states, start = None, tokens.position
+    """Read ``type discrete [ n ] { ... }; property ...; }``; return the states."""
+    states = None
     while (token := tokens.take()) != "}":
         if token.startswith("property"):
             continue
@@ -88,7 +91,7 @@ def _variable_block(tokens, variable):
             tokens.take()
     if not states:
         tokens.fail(f"variable {variable!r} has no states", -1)
-    return states, _notes(tokens, (start, tokens.position))
+    return states
 
 
 def _table_header(tokens):
@@ -116,7 +119,7 @@ def _tables(tokens, variables, blocks):
             tokens.fail_at(position, f"the table speaks of {phrase!r}, which is not declared as a variable")
         return matches[0]
 
-    positions = {variable: {state: i for i, state in enumerate(states)} for variable, (states, _) in variables.items()}
+    positions = {variable: {state: i for i, state in enumerate(states)} for variable, states in variables.items()}
     tables = {}
     for position, phrases, bar, span in blocks:
         if not bar:  # `( x )`, or `( child parent parent )` in old files; a name may have several words
@@ -178,21 +181,22 @@ def _table(tokens, child, parents, positions, header, span):
     return table
 
 
-def _arrays(tokens, name, network_notes, variables, tables):
+def _arrays(tokens, name, notes, variables, tables):
     """Give names and states their labels back."""
     labels, states, latents = {}, [], []
-    for variable, (plain, notes) in variables.items():
-        labels[variable] = from_json(notes["name"]) if "name" in notes else variable
-        states.append(tuple(from_json(notes["states"])) if "states" in notes else tuple(plain))
+    for variable, plain in variables.items():
+        note = notes.get("variables", {}).get(variable, {})
+        labels[variable] = from_json(note["name"]) if "name" in note else variable
+        states.append(tuple(from_json(note["states"])) if "states" in note else tuple(plain))
         if len(states[-1]) != len(plain):
-            tokens.fail(f"variable {variable!r} has {len(plain)} states, but its pgm_bma property knows {states[-1]}")
-        if notes.get("latent"):
+            tokens.fail(f"variable {variable!r} has {len(plain)} states, but the pgm_bma property knows {states[-1]}")
+        if note.get("latent"):
             latents.append(labels[variable])
     index = {variable: i for i, variable in enumerate(variables)}
     parents = tuple(tuple(index[p] for p in tables[variable][0]) for variable in variables)
     cpts = tuple(tables[variable][1] for variable in variables)
-    if "name" in network_notes:
-        name = from_json(network_notes["name"])
+    if "name" in notes:
+        name = from_json(notes["name"])
     return NetworkArrays(tuple(labels.values()), tuple(states), parents, cpts, tuple(latents), name)
 
 
