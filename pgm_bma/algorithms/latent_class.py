@@ -87,9 +87,9 @@ def fit_latent_class(
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
     problem = make_problem(codes, cardinalities, weights, n_clusters, priors, averaging)
     rng = np.random.default_rng() if rng is None else rng
-    starts = _run(problem, n_clusters, init, n_init, rng, collapse, max_iter, tol, n_jobs, progress)
+    starts = run_all_starts(problem, n_clusters, init, n_init, rng, collapse, max_iter, tol, n_jobs, progress)
     keep_order = not isinstance(init, str) if keep_order is None else keep_order
-    return _conclude(problem, starts, combine_starts, collapse, keep_order)
+    return conclude(problem, starts, combine_starts, collapse, keep_order)
 
 
 # ------------------------------------------------------------------------------------------------- the problem
@@ -154,7 +154,7 @@ def _priors(settings, alone, state_start, cardinalities, n_clusters):
 # -------------------------------------------------------------------------------------------------- the starts
 
 
-def _run(problem, n_clusters, init, n_init, rng, collapse, max_iter, tol, n_jobs, progress):
+def run_all_starts(problem, n_clusters, init, n_init, rng, collapse, max_iter, tol, n_jobs, progress):
     """Draw and iterate the starts, batch by batch."""
     given = None if isinstance(init, str) else flatten(*init)
     warm = isinstance(init, str) and init == "em"
@@ -249,7 +249,7 @@ def _join(batches):
 # ---------------------------------------------------------------------------------------------- the conclusion
 
 
-def _conclude(problem, starts, combine_starts, collapse, keep_order):
+def conclude(problem, starts, combine_starts, collapse, keep_order):
     """Choose or average the starts, put the clusters in order, and score what is returned."""
     alive = ~starts.collapsed if collapse == "stop" else np.ones(len(starts.collapsed), dtype=bool)
     if not alive.any():
@@ -271,7 +271,7 @@ def _conclude(problem, starts, combine_starts, collapse, keep_order):
 def _one_cluster(problem, starts, collapse):
     """Every start collapsed: the data show no clusters to this method, and the answer is the one-cluster model."""
     single = problem.with_one_cluster()
-    run = _run(single, 1, "random", 1, np.random.default_rng(0), "ignore", 100, 1e-12, 1, None)
+    run = run_all_starts(single, 1, "random", 1, np.random.default_rng(0), "ignore", 100, 1e-12, 1, None)
     fit = _fit_record(single, run, np.ones(1), 0, run.theta_c[0], run.theta[0], run.arcs[0], True)
     return fit._replace(starts=starts, weights=np.zeros(len(starts.collapsed)))
 
