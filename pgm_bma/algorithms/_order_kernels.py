@@ -9,6 +9,8 @@ Parent sets of size s are ranked colexicographically, so the sets whose larger m
 innermost loop stays within one stretch of memory.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -18,29 +20,44 @@ TINY = 1e-280
 _REASSOCIATE = {"reassoc", "contract"}  # several partial sums at once; infinities stay legal
 
 
+class Families(NamedTuple):
+    """The family table as the kernels want it."""
+
+    weights: np.ndarray  # (n_families,) exp(score - best score of the child)
+    log_scores: np.ndarray  # (n_families,)
+    tops: np.ndarray  # (n,) best score of every child
+    offsets: np.ndarray  # (n + 1,) first family of every child
+    sets: np.ndarray  # (n_rows, max_indegree) members as positions among the candidates, padded with -1
+    set_offsets: np.ndarray  # (n,) first row of a child in `sets`; children with equally many candidates share rows
+    candidates: np.ndarray  # (n, most candidates)
+    n_candidates: np.ndarray
+    holding: np.ndarray  # weights again, child by child and member by member: the sets that hold the member
+    member_offsets: np.ndarray  # (n + 1,) first place of a child in `holding`
+    binomials: np.ndarray
+    max_indegree: int
+
+
 @njit(cache=True, nogil=True)
-def split_by_member(
-    weights, offsets, sets, set_offsets, n_candidates, member_offsets, binomials, max_indegree, holding
-):
-    """holding[child, member, rank of the others] = weight of the set: the sets that hold a member, side by side."""
-    others = np.empty(max_indegree, dtype=np.int64)
-    for child in range(n_candidates.size):
-        m = n_candidates[child]
-        width = (member_offsets[child + 1] - member_offsets[child]) // max(m, 1)
-        for k in range(offsets[child + 1] - offsets[child]):
-            members = sets[set_offsets[child] + k]
-            for chosen in range(max_indegree):
+def split_by_member(f):
+    """Fill ``f.holding``: [child, member, rank of the others] = weight of the set."""
+    others = np.empty(max(f.max_indegree, 1), dtype=np.int64)
+    for child in range(f.n_candidates.size):
+        m = f.n_candidates[child]
+        width = (f.member_offsets[child + 1] - f.member_offsets[child]) // max(m, 1)
+        for k in range(f.offsets[child + 1] - f.offsets[child]):
+            members = f.sets[f.set_offsets[child] + k]
+            for chosen in range(f.max_indegree):
                 if members[chosen] < 0:
                     break
                 size = 0
-                for other in range(max_indegree):
+                for other in range(f.max_indegree):
                     if members[other] >= 0 and other != chosen:
                         others[size] = members[other]
                         size += 1
                 rank = 0
                 for t in range(size):
-                    rank += binomials[others[t], t + 1] + binomials[m, t]
-                holding[member_offsets[child] + members[chosen] * width + rank] = weights[offsets[child] + k]
+                    rank += f.binomials[others[t], t + 1] + f.binomials[m, t]
+                f.holding[f.member_offsets[child] + members[chosen] * width + rank] = f.weights[f.offsets[child] + k]
 
 
 @njit(cache=True, nogil=True, fastmath=_REASSOCIATE)
@@ -119,19 +136,17 @@ def _sum_size(weights, start, size, before, n_before, binomials):
 
 
 @njit(cache=True, nogil=True)
-def log_sum_sets(log_scores, first, last, sets, set_first, allowed, touching):
-    """Log of the summed exp(score) over the sets inside `allowed`, and touching `touching` if it is not empty.
+def log_sum_sets(f, node, allowed, touching):
+    """Log of the summed exp(score) over the sets inside `allowed`, touching `touching` unless that is empty.
 
     The slow exact way, for sums that underflow.
     """
     top, total = -np.inf, 0.0
-    for k in range(last - first):
-        score = log_scores[first + k]
-        if score == -np.inf:
-            continue
-        inside, touches = True, touching.size == 0
-        for t in range(sets.shape[1]):
-            a = sets[set_first + k, t]
+    for k in range(f.offsets[node + 1] - f.offsets[node]):
+        score = f.log_scores[f.offsets[node] + k]
+        inside, touches = score > -np.inf, touching.size == 0
+        for t in range(f.max_indegree):
+            a = f.sets[f.set_offsets[node] + k, t]
             if a < 0:
                 break
             inside &= allowed[a]
@@ -146,63 +161,58 @@ def log_sum_sets(log_scores, first, last, sets, set_first, allowed, touching):
 
 
 @njit(cache=True, nogil=True)
-def fresh_sum(node, position, own_position, families, before, allowed):
+def fresh_sum(node, position, own_position, f, before, allowed):
     """(linear sum or 0, log sum) of a node over the parent sets among the nodes that stand before `own_position`."""
-    weights, log_scores, tops, offsets, sets, set_offsets, candidates, n_candidates, _, _, binomials, max_indegree = (
-        families
-    )
-    m = n_candidates[node]
+    m = f.n_candidates[node]
     n_before = 0
     for a in range(m):
-        allowed[a] = position[candidates[node, a]] < own_position
+        allowed[a] = position[f.candidates[node, a]] < own_position
         if allowed[a]:
             before[n_before] = a
             n_before += 1
-    linear = sum_subsets(weights, offsets[node], max_indegree, m, before, n_before, binomials)
+    linear = sum_subsets(f.weights, f.offsets[node], f.max_indegree, m, before, n_before, f.binomials)
     if linear >= TINY:
-        return linear, tops[node] + np.log(linear)
-    exact = log_sum_sets(log_scores, offsets[node], offsets[node + 1], sets, set_offsets[node], allowed, allowed[:0])
-    return 0.0, exact
+        return linear, f.tops[node] + np.log(linear)
+    return 0.0, log_sum_sets(f, node, allowed, allowed[:0])
 
 
 @njit(cache=True, nogil=True)
-def score_order(order, families, linear, logs):
-    """Fill the sums of every node for `order`; returns the log score of the order (the product in ORD eq. 9 below)."""
-    n = order.size
-    width = families[6].shape[1]
+def score_order(order, f, linear, logs):
+    """Fill the sums of every node for `order`; returns the log score of the order (the denominator of ORD eq. 9)."""
+    n, width = order.size, f.candidates.shape[1]
     before, allowed = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.bool_)
-    position = np.empty(n, dtype=np.int64)
-    for p in range(n):
-        position[order[p]] = p
+    position = _positions(order)
     total = 0.0
     for node in range(n):
-        linear[node], logs[node] = fresh_sum(node, position, position[node], families, before, allowed)
+        linear[node], logs[node] = fresh_sum(node, position, position[node], f, before, allowed)
         total += logs[node]
     return total
 
 
 @njit(cache=True, nogil=True)
-def run_swaps(rng, order, families, n_steps, first_step, burn_in, thin, kept_orders, kept_scores, trace):
+def _positions(order):
+    position = np.empty(order.size, dtype=np.int64)
+    for p in range(order.size):
+        position[order[p]] = p
+    return position
+
+
+@njit(cache=True, nogil=True)
+def run_swaps(rng, order, f, n_steps, first_step, burn_in, thin, kept_orders, kept_scores, trace):
     """Walk `n_steps` swaps from `order` (changed in place), sums recomputed from scratch at the start.
 
     Step numbers run from `first_step`; steps burn_in + 1 + thin t are kept. A rejected proposal repeats the order.
     trace : (n_steps,) to receive the score after every step, or (0,)
-    returns (accepted, incremental score, best score seen at some step, order of that step)
+    returns (accepted, incremental score, best score seen at every 100th step, order of that step)
     """
-    weights, _, tops, offsets, _, _, candidates, n_candidates, holding, member_offsets, binomials, max_indegree = (
-        families
-    )
-    n = order.size
-    width = candidates.shape[1]
+    n, width = order.size, f.candidates.shape[1]
     before, allowed = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.bool_)
     linear, logs = np.zeros(n), np.zeros(n)
-    score_order(order, families, linear, logs)
+    score_order(order, f, linear, logs)
     peak, updates = linear.copy(), np.zeros(n, dtype=np.int64)
     new_linear, new_logs, fresh = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.bool_)
-    ceilings = _ceilings(families)
-    position = np.empty(n, dtype=np.int64)
-    for p in range(n):
-        position[order[p]] = p
+    ceilings = _ceilings(f)
+    position = _positions(order)
     accepted = 0
     best, best_order = logs.sum(), order.copy()
     for step in range(first_step, first_step + n_steps):
@@ -217,58 +227,32 @@ def run_swaps(rng, order, families, n_steps, first_step, burn_in, thin, kept_ord
         hope = 0.0
         for p in range(i, j):
             hope += ceilings[order[p]] - logs[order[p]]
-        new_linear[v], new_logs[v] = fresh_sum(v, position, i, families, before, allowed)
-        fresh[v] = True
-        change = new_logs[v] - logs[v]
-        for p in range(i + 1, j):
-            if change + hope < threshold - 1e-6:
-                break
+        change = 0.0
+        for t in range(j - i + 1):
+            p = j if t == 0 else i + t if t < j - i else i  # v first (it only loses), then from the left, u last
             x = order[p]
-            hope -= ceilings[x] - logs[x]
-            m = n_candidates[x]
-            local_u, local_v, n_before = -1, -1, 0
-            for a in range(m):
-                other = candidates[x, a]
-                if other == u:
-                    local_u = a
-                elif other == v:
-                    local_v = a
-                elif position[other] < p:
-                    before[n_before] = a
-                    n_before += 1
-            fresh[x] = False
-            if max_indegree == 0 or (local_u < 0 and local_v < 0):
-                new_linear[x], new_logs[x] = linear[x], logs[x]
-                continue
-            row = (member_offsets[x + 1] - member_offsets[x]) // m
-            value = linear[x]
-            if value > 0.0:
-                plus = member_offsets[x] + local_v * row if local_v >= 0 else -1
-                minus = member_offsets[x] + local_u * row if local_u >= 0 else -1
-                gained, lost = sum_differences(holding, plus, minus, max_indegree - 1, m, before, n_before, binomials)
-                value += gained - lost
-            if value < KEEP * peak[x] or value < TINY or updates[x] >= REFRESH:
-                new_linear[x], new_logs[x] = fresh_sum(x, position, p, families, before, allowed)
-                fresh[x] = True
-            else:
-                new_linear[x], new_logs[x] = value, tops[x] + np.log(value)
+            if change + hope < threshold - 1e-6:
+                change = -np.inf
+                break
+            if p < j:
+                hope -= ceilings[x] - logs[x]
+            fresh[x] = p == i or p == j
+            if not fresh[x]:
+                value = _updated_sum(x, p, u, v, linear[x], position, f, before)
+                fresh[x] = value < KEEP * peak[x] or value < TINY or updates[x] >= REFRESH
+                if not fresh[x]:
+                    new_linear[x], new_logs[x] = value, f.tops[x] + np.log(value)
+            if fresh[x]:
+                new_linear[x], new_logs[x] = fresh_sum(x, position, position[x], f, before, allowed)
             change += new_logs[x] - logs[x]
-        if change + hope >= threshold - 1e-6:
-            new_linear[u], new_logs[u] = fresh_sum(u, position, j, families, before, allowed)
-            fresh[u] = True
-            change += new_logs[u] - logs[u]
-        else:
-            change = -np.inf
         if threshold < change:  # ORD eq. 12, symmetric proposal
             accepted += 1
             order[i], order[j] = v, u
             for p in range(i, j + 1):
                 x = order[p]
                 linear[x], logs[x] = new_linear[x], new_logs[x]
-                if fresh[x]:
-                    peak[x], updates[x] = linear[x], 0
-                else:
-                    peak[x], updates[x] = max(peak[x], linear[x]), updates[x] + 1
+                peak[x] = linear[x] if fresh[x] else max(peak[x], linear[x])
+                updates[x] = 0 if fresh[x] else updates[x] + 1
         else:
             position[u], position[v] = i, j
         if trace.size:
@@ -278,75 +262,81 @@ def run_swaps(rng, order, families, n_steps, first_step, burn_in, thin, kept_ord
             if k < kept_orders.shape[0]:
                 kept_orders[k] = order
                 kept_scores[k] = logs.sum()
-        if step % 100 == 0:
-            score = logs.sum()
-            if score > best:
-                best = score
-                best_order[:] = order
+        if step % 100 == 0 and logs.sum() > best:
+            best = logs.sum()
+            best_order[:] = order
     return accepted, logs.sum(), best, best_order
 
 
 @njit(cache=True, nogil=True)
-def _ceilings(families):
+def _updated_sum(x, p, u, v, value, position, f, before):
+    """The sum of node x at position p when u leaves its predecessors and v joins them."""
+    m = f.n_candidates[x]
+    local_u, local_v, n_before = -1, -1, 0
+    for a in range(m):
+        other = f.candidates[x, a]
+        if other == u:
+            local_u = a
+        elif other == v:
+            local_v = a
+        elif position[other] < p:
+            before[n_before] = a
+            n_before += 1
+    if f.max_indegree == 0 or value == 0.0 or (local_u < 0 and local_v < 0):
+        return value
+    row = (f.member_offsets[x + 1] - f.member_offsets[x]) // m
+    plus = f.member_offsets[x] + local_v * row if local_v >= 0 else -1
+    minus = f.member_offsets[x] + local_u * row if local_u >= 0 else -1
+    gained, lost = sum_differences(f.holding, plus, minus, f.max_indegree - 1, m, before, n_before, f.binomials)
+    return value + gained - lost
+
+
+@njit(cache=True, nogil=True)
+def _ceilings(f):
     """Log sum of every node over all of its sets: what no predecessor set can exceed."""
-    weights, _, tops, offsets = families[:4]
-    ceilings = np.empty(tops.size)
-    for node in range(tops.size):
-        ceilings[node] = tops[node] + np.log(weights[offsets[node] : offsets[node + 1]].sum())
+    ceilings = np.empty(f.tops.size)
+    for node in range(f.tops.size):
+        ceilings[node] = f.tops[node] + np.log(f.weights[f.offsets[node] : f.offsets[node + 1]].sum())
     return ceilings
 
 
 @njit(cache=True, nogil=True)
-def order_edges(order, families, edges):
+def order_edges(order, f, edges):
     """edges[parent, child] += P(parent -> child | order), from every parent set exactly."""
-    (
-        weights,
-        log_scores,
-        _,
-        offsets,
-        sets,
-        set_offsets,
-        candidates,
-        n_candidates,
-        holding,
-        member_offsets,
-        binomials,
-        max_indegree,
-    ) = families
-    n = order.size
-    width = candidates.shape[1]
+    n, width = order.size, f.candidates.shape[1]
     before, allowed = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.bool_)
-    position = np.empty(n, dtype=np.int64)
-    for p in range(n):
-        position[order[p]] = p
+    position = _positions(order)
     for x in range(n):
-        linear, log_total = fresh_sum(x, position, position[x], families, before, allowed)
-        m = n_candidates[x]
+        linear, log_total = fresh_sum(x, position, position[x], f, before, allowed)
+        m = f.n_candidates[x]
         if linear == 0.0:
-            for k in range(offsets[x + 1] - offsets[x]):
-                inside = True
-                for t in range(max_indegree):
-                    a = sets[set_offsets[x] + k, t]
-                    inside &= a < 0 or allowed[a]
-                if inside:
-                    share = np.exp(log_scores[offsets[x] + k] - log_total)
-                    for t in range(max_indegree):
-                        a = sets[set_offsets[x] + k, t]
-                        if a >= 0:
-                            edges[candidates[x, a], x] += share
+            add_shares(f, x, allowed, allowed[:0], log_total, edges)
             continue
-        n_before = 0
-        for a in range(m):
-            n_before += allowed[a]
-        row = (member_offsets[x + 1] - member_offsets[x]) // max(m, 1)
-        for a in range(m if max_indegree else 0):
-            if not allowed[a]:
-                continue
-            n_others = 0
-            for b in range(m):
-                if allowed[b] and b != a:
-                    before[n_others] = b
-                    n_others += 1
-            start = member_offsets[x] + a * row
-            held = sum_subsets(holding, start, max_indegree - 1, m, before, n_others, binomials)
-            edges[candidates[x, a], x] += held / linear
+        row = (f.member_offsets[x + 1] - f.member_offsets[x]) // max(m, 1)
+        for a in range(m if f.max_indegree else 0):
+            if allowed[a]:
+                n_others = 0
+                for b in range(m):
+                    if allowed[b] and b != a:
+                        before[n_others] = b
+                        n_others += 1
+                start = f.member_offsets[x] + a * row
+                held = sum_subsets(f.holding, start, f.max_indegree - 1, m, before, n_others, f.binomials)
+                edges[f.candidates[x, a], x] += held / linear
+
+
+@njit(cache=True, nogil=True)
+def add_shares(f, node, allowed, touching, log_total, edges):
+    """edges[parent, node] += share of every set inside `allowed` (and touching `touching`), one set at a time."""
+    for k in range(f.offsets[node + 1] - f.offsets[node]):
+        score = f.log_scores[f.offsets[node] + k]
+        inside, touches = score > -np.inf, touching.size == 0
+        for t in range(f.max_indegree):
+            a = f.sets[f.set_offsets[node] + k, t]
+            inside &= a < 0 or allowed[a]
+            touches |= a >= 0 and touching.size > 0 and touching[a]
+        if inside and touches:
+            for t in range(f.max_indegree):
+                a = f.sets[f.set_offsets[node] + k, t]
+                if a >= 0:
+                    edges[f.candidates[node, a], node] += np.exp(score - log_total)

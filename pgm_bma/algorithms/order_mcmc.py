@@ -6,7 +6,7 @@ its best set (`prepare`); `run_chains` of `chains` walks the compiled swaps of `
 
 import numpy as np
 
-from pgm_bma.algorithms._order_kernels import order_edges, run_swaps, score_order, split_by_member
+from pgm_bma.algorithms._order_kernels import Families, order_edges, run_swaps, score_order, split_by_member
 from pgm_bma.algorithms.chains import run_chains
 from pgm_bma.algorithms.family_table import binomials, local_sets
 
@@ -17,7 +17,7 @@ def sample_orders(families, starts, rngs, **settings):
 
 
 def prepare(table):
-    """The family table as the kernels want it: a tuple of arrays, weights relative to the best set of every node."""
+    """The family table as the kernels want it (`_order_kernels.Families`): weights relative to the best set of every node."""
     n = len(table.cardinalities)
     log_scores = table.log_scores
     tops = np.maximum.reduceat(log_scores, table.offsets[:-1])
@@ -36,15 +36,12 @@ def prepare(table):
         int(m) * sum(int(table_of_binomials[m, s]) for s in range(table.max_indegree)) for m in table.n_candidates
     ]
     member_offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-    holding = np.zeros(member_offsets[-1])
-    split_by_member(
-        weights, table.offsets, sets, set_offsets, table.n_candidates, member_offsets, table_of_binomials,
-        table.max_indegree, holding,
+    families = Families(
+        weights, log_scores, tops, table.offsets, sets, set_offsets, table.candidates, table.n_candidates,
+        np.zeros(member_offsets[-1]), member_offsets, table_of_binomials, table.max_indegree,
     )  # fmt: skip
-    return (
-        weights, log_scores, tops, table.offsets, sets, set_offsets, table.candidates, table.n_candidates, holding,
-        member_offsets, table_of_binomials, table.max_indegree,
-    )  # fmt: skip
+    split_by_member(families)
+    return families
 
 
 def order_log_score(families, order):
@@ -55,7 +52,7 @@ def order_log_score(families, order):
 
 def edge_posteriors(families, orders):
     """(n_orders, n, n): P(parent -> child | order) in row parent, column child."""
-    n = len(families[2])
+    n = len(families.tops)
     edges = np.zeros((len(orders), n, n))
     for order, matrix in zip(orders, edges):
         order_edges(np.asarray(order, dtype=np.int64), families, matrix)
