@@ -1,8 +1,7 @@
 """Compiled passes over the rows for augmented naive Bayes: arrays in, arrays filled.
 
 A parameter lives in a flat table (n_cells, n_clusters): the cell of attribute i, parent value v and value x is
-offset_i + v r_i + x. Probabilities are multiplied in the linear domain and rescaled before they underflow; a row whose
-product still vanishes is done again in logs.
+offset_i + v r_i + x. Probabilities are multiplied in the linear domain; a row whose product vanishes is done in logs.
 """
 
 import numpy as np
@@ -11,31 +10,92 @@ from numba import njit
 _SMALL = 1e-100
 
 
-@njit(cache=True, nogil=True)
-def complete_pass(cells, class_probs, table, joint, shift):
-    """p(cluster, row) exp(-shift) of rows without missing cells, by one gather per attribute.
+@njit(cache=True, nogil=True, error_model="numpy")
+def expand(table, links, size):
+    """Tables of super-columns: every row is the product of the cells linked to it. Returns (size, k)."""
+    out = np.ones((size, table.shape[1]))
+    for s in range(links.shape[1]):
+        row, cell = links[0, s], links[1, s]
+        for c in range(table.shape[1]):
+            out[row, c] *= table[cell, c]
+    return out
 
-    cells : (n, n_features) int32   table : (n_cells, k)   fills joint : (n, k) and shift : (n,)
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fold_back(grouped, links, counts):
+    """Counts of super-columns added to the cells they are made of."""
+    for s in range(links.shape[1]):
+        row, cell = links[0, s], links[1, s]
+        for c in range(counts.shape[1]):
+            counts[cell, c] += grouped[row, c]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, class_hard, counts_hard):
+    """E step and counts in one sweep over complete rows; returns the weighted log-likelihood.
+
+    columns : (n, n_groups) int32   table : (size, k)   adds to class_counts (k,) and counts (size, k), and when `hard` also
+    to class_hard and counts_hard, where a row counts for its most probable cluster (the lowest on a tie)
     """
-    n, n_features = cells.shape
+    n, n_groups = columns.shape
     k = len(class_probs)
+    p = np.empty(k)
+    log_likelihood = 0.0
     for s in range(n):
-        p = joint[s]
-        total_shift = 0.0
+        shift = _complete_row(columns, s, class_probs, table, p)
+        total = 0.0
         for c in range(k):
-            p[c] = class_probs[c]
-        for i in range(n_features):
-            row = table[cells[s, i]]
+            total += p[c]
+        if total == 0.0:
+            log_likelihood = -np.inf
             for c in range(k):
-                p[c] *= row[c]
-            if i & 3 == 3:
-                total_shift += _rescale(p)
-        shift[s] = total_shift + _rescale(p)
-        if shift[s] == -np.inf:
-            shift[s] = _complete_row_in_logs(cells[s], class_probs, table, p)
+                p[c] = 1.0
+            total = k
+        else:
+            log_likelihood += weights[s] * (np.log(total) + shift)
+        if hard:
+            winner = 0
+            for c in range(1, k):
+                if p[c] / total > p[winner] / total:  # as responsibilities compare
+                    winner = c
+            class_hard[winner] += weights[s]
+            for g in range(n_groups):
+                counts_hard[columns[s, g], winner] += weights[s]
+        scale = weights[s] / total
+        for c in range(k):
+            p[c] *= scale
+            class_counts[c] += p[c]
+        for g in range(n_groups):
+            t = columns[s, g]
+            for c in range(k):
+                counts[t, c] += p[c]
+    return log_likelihood
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def complete_pass(columns, class_probs, table, joint, shift):
+    """p(cluster, row) exp(-shift) of rows without missing cells: fills joint (n, k) and shift (n,)."""
+    for s in range(len(columns)):
+        shift[s] = _complete_row(columns, s, class_probs, table, joint[s])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _complete_row(columns, s, class_probs, table, p):
+    """Fill p with p(cluster, row) exp(-shift) and return the shift; a product that vanishes is done again in logs."""
+    k = len(class_probs)
+    for c in range(k):
+        p[c] = class_probs[c]
+    for g in range(columns.shape[1]):
+        t = columns[s, g]
+        for c in range(k):
+            p[c] *= table[t, c]
+    total = 0.0
+    for c in range(k):
+        total += p[c]
+    return 0.0 if total > _SMALL else _complete_row_in_logs(columns[s], class_probs, table, p)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def responsibilities_pass(joint, shift, weights):
     """Turn joints into responsibilities in place; returns the weighted log-likelihood. Impossible rows become uniform."""
     n, k = joint.shape
@@ -55,34 +115,23 @@ def responsibilities_pass(joint, shift, weights):
     return log_likelihood
 
 
-@njit(cache=True, nogil=True)
-def complete_counts(cells, weights, resp, class_counts, counts):
+@njit(cache=True, nogil=True, error_model="numpy")
+def complete_counts(columns, weights, resp, class_counts, counts):
     """Add weight x responsibility of every row to the cells it falls in."""
-    n, n_features = cells.shape
+    n, n_groups = columns.shape
     k = resp.shape[1]
     w = np.empty(k)
     for s in range(n):
         for c in range(k):
             w[c] = weights[s] * resp[s, c]
             class_counts[c] += w[c]
-        for i in range(n_features):
-            row = counts[cells[s, i]]
+        for g in range(n_groups):
+            t = columns[s, g]
             for c in range(k):
-                row[c] += w[c]
+                counts[t, c] += w[c]
 
 
-@njit(cache=True, nogil=True)
-def hard_counts(cells, weights, winner, class_counts, counts):
-    """The same when every row belongs to one cluster."""
-    n, n_features = cells.shape
-    for s in range(n):
-        c = winner[s]
-        class_counts[c] += weights[s]
-        for i in range(n_features):
-            counts[cells[s, i], c] += weights[s]
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def missing_pass(codes, cards, parents, order, offsets, class_probs, table, joint, shift):
     """p(cluster, observed cells) of rows with missing cells: messages from the leaves of each row's forest to its roots."""
     n, n_features = codes.shape
@@ -102,7 +151,7 @@ def missing_pass(codes, cards, parents, order, offsets, class_probs, table, join
             joint[s, c] = np.exp(logs[c] - top) if top > -np.inf else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, every_cell, class_counts, counts):
     """Add the expected counts of rows with missing cells.
 
@@ -152,7 +201,7 @@ def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, 
                             counts[base + y, c] += w * marginal[i, y]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, table, resp, c, pairs):
     """Add to pairs (n_states, n_states) the expected counts, in cluster c, of all pairs of cells with a missing member.
 
@@ -219,7 +268,7 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
                     pairs[starts[j] + y, a] += w * marginal[j, y]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _needed(row, parents, order, needed):
     """Which cells of a row matter: the observed ones and every missing one above an observed one."""
     for i in range(len(row)):
@@ -230,7 +279,7 @@ def _needed(row, parents, order, needed):
             needed[parents[i]] = True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _up(row, cards, parents, order, offsets, table, c, needed, messages):
     """Log p(observed cells | cluster c); leaves in messages[i] the evidence below each missing cell i, up to a factor."""
     log_p = 0.0
@@ -278,7 +327,7 @@ def _up(row, cards, parents, order, offsets, table, c, needed, messages):
     return log_p + np.log(product)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _condition(i, cards, parents, offsets, table, c, messages, conditional):
     """P(value of missing cell i | value of its missing parent, the row, cluster c)."""
     for v in range(cards[parents[i]]):
@@ -291,7 +340,7 @@ def _condition(i, cards, parents, offsets, table, c, messages, conditional):
             conditional[v, y] = conditional[v, y] / total if total > 0.0 else 1.0 / cards[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _root_marginal(base, card, table, c, message, marginal):
     total = 0.0
     for y in range(card):
@@ -301,22 +350,7 @@ def _root_marginal(base, card, table, c, message, marginal):
         marginal[y] = marginal[y] / total if total > 0.0 else 1.0 / card
 
 
-@njit(cache=True, nogil=True)
-def _rescale(p):
-    """Divide a vanishing product by its largest entry; returns the log of the divisor (-inf when nothing is left)."""
-    top = 0.0
-    for c in range(len(p)):
-        top = max(top, p[c])
-    if top >= _SMALL:
-        return 0.0
-    if top == 0.0:
-        return -np.inf
-    for c in range(len(p)):
-        p[c] /= top
-    return np.log(top)
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _complete_row_in_logs(cells, class_probs, table, p):
     for c in range(len(p)):
         p[c] = np.log(class_probs[c]) if class_probs[c] > 0.0 else -np.inf
@@ -329,7 +363,7 @@ def _complete_row_in_logs(cells, class_probs, table, p):
     return top
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _largest(cards):
     widest = 1
     for i in range(len(cards)):

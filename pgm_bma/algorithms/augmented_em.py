@@ -22,34 +22,33 @@ LOOPS = ("released", "alternating")
 
 def fit_em(cases, layout, parameters, prior, convergence="log_posterior", max_iter=150, tol=1e-6):
     """Run EM; returns a FitResult whose counts and responsibilities belong to the returned parameters."""
-    cells = anb.cell_index(cases.codes[: cases.n_complete], layout)
-    return _em(cases, layout, cells, parameters, prior, convergence, max_iter, tol)
+    groups = anb.group_columns(cases, layout)
+    return _em(cases, layout, groups, parameters, prior, convergence, max_iter, tol)
 
 
-def _em(cases, layout, cells, parameters, prior, convergence, max_iter, tol):
-    responsibilities, log_likelihood, value = _evaluate(cases, layout, cells, parameters, prior, convergence)
+def _em(cases, layout, groups, parameters, prior, convergence, max_iter, tol):
+    counts, value = _evaluate(cases, layout, groups, parameters, prior, convergence)
     path, converged = [value], False
     for _ in range(max_iter):
-        counts = anb.expected_counts(cases, layout, parameters, responsibilities, cells)
         parameters = anb.update(counts, layout, prior)
-        responsibilities, log_likelihood, value = _evaluate(cases, layout, cells, parameters, prior, convergence)
+        counts, value = _evaluate(cases, layout, groups, parameters, prior, convergence)
         path.append(value)
         if _settled(path[-2], value, tol):
             converged = True
             break
+    responsibilities, log_likelihood = anb.expect(cases, layout, parameters, groups)
     return FitResult(parameters, responsibilities, log_likelihood, path, len(path) - 1, converged, ())
 
 
-def _evaluate(cases, layout, cells, parameters, prior, convergence):
-    responsibilities, log_likelihood = anb.expect(cases, layout, parameters, cells)
+def _evaluate(cases, layout, groups, parameters, prior, convergence):
+    """Counts for the next update and the watched value at these parameters."""
+    hard = convergence == "completed_score"
+    log_likelihood, counts, completed = anb.em_counts(cases, layout, parameters, groups, hard)
+    if hard:
+        return counts, anb.log_score(completed, layout, prior)
     if convergence == "log_posterior":
-        value = log_likelihood + anb.log_prior(parameters, layout, prior)
-    elif convergence == "completed_score":
-        counts = anb.completed_counts(cases, layout, parameters, responsibilities, cells)
-        value = anb.log_score(counts, layout, prior)
-    else:
-        value = log_likelihood
-    return responsibilities, log_likelihood, value
+        return counts, log_likelihood + anb.log_prior(parameters, layout, prior)
+    return counts, log_likelihood
 
 
 def _settled(old, new, tol):
@@ -72,14 +71,14 @@ def fit_bound_collapse_em(
     loop : "released" runs EM to convergence after each Bound and Collapse and keeps the better model when a round does not
     gain; "alternating" makes one EM update after each. `max_iter` bounds the EM updates of all rounds together.
     """
-    cells = anb.cell_index(cases.codes[: cases.n_complete], layout)
-    responsibilities, _ = anb.expect(cases, layout, parameters, cells)
+    groups = anb.group_columns(cases, layout)
+    responsibilities, _ = anb.expect(cases, layout, parameters, groups)
     best, path, rounds, updates, converged = None, [], [], 0, False
     while updates < max_iter and not converged:
         assigned = assign_clear_cases(responsibilities, threshold)  # Fig. 2, step 1
         collapsed = collapse(cases, layout, assigned, responsibilities.shape[1], prior)  # steps 2 and 3
         steps = 1 if loop == "alternating" else max_iter - updates
-        result = _em(cases, layout, cells, collapsed, prior, convergence, steps, tol)  # step 4
+        result = _em(cases, layout, groups, collapsed, prior, convergence, steps, tol)  # step 4
         updates += result.n_updates
         rounds.append(BoundCollapseRound(float(cases.weights[assigned < 0].sum()), result.n_updates, result.path[-1]))
         if best is not None:

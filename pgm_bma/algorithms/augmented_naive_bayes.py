@@ -15,6 +15,8 @@ from scipy.special import gammaln
 
 from . import _augmented_kernels as kernels
 
+_GROUP_STATES = 64  # joint states of a super-column: few enough to stay in the nearest cache
+
 
 def make_cases(codes, cardinalities, weights=None):
     """Rows as the kernels want them: complete rows first, int32 codes, float weights, and the one-hot matrix.
@@ -63,45 +65,95 @@ def topological_order(parents):
     return order
 
 
-def cell_index(codes, layout):
-    """Position in the flat table of every cell of complete rows: (n_samples, n_features) int32."""
-    codes = np.asarray(codes, dtype=np.int32)
-    above = np.where(layout.parents >= 0, layout.parents, 0)
-    value = np.where(layout.parents >= 0, codes[:, above], 0)
-    cells = layout.offsets[:-1] + value * layout.cardinalities + codes
-    return np.ascontiguousarray(cells, dtype=np.int32)
+def group_columns(cases, layout):
+    """Join neighbouring attributes into super-columns, so that a row costs one gather per group instead of per attribute.
+
+    Attributes are taken down the forest while the joint states of a group and its parents stay few. A group's table is the
+    product of its members' tables, made once per pass; its counts are marginalised back. Only complete rows are grouped.
+    """
+    codes, cards = cases.codes[: cases.n_complete], layout.cardinalities
+    limit = min(_GROUP_STATES, max(len(codes) // 8, 1))
+    plans, scope, members = [], [], []
+    for i in layout.order.tolist():
+        family = [i] if layout.parents[i] < 0 else [int(layout.parents[i]), i]
+        wider = scope + [v for v in family if v not in scope]
+        if members and np.prod(cards[wider]) > limit:
+            plans.append((scope, members))
+            wider, members = family, []
+        scope, members = wider, [*members, i]
+    plans.append((scope, members))
+    columns = np.empty((len(codes), len(plans)), dtype=np.int32)
+    links, size = [], 0
+    for g, (scope, members) in enumerate(plans):
+        column = np.zeros(len(codes), dtype=np.int32)
+        for v in scope:
+            column = column * np.int32(cards[v]) + codes[:, v]
+        columns[:, g] = column + np.int32(size)
+        states = dict(zip(scope, np.indices(cards[scope]).reshape(len(scope), -1)))
+        for i in members:
+            parent = layout.parents[i]
+            cell = layout.offsets[i] + (states[parent] * cards[i] if parent >= 0 else 0) + states[i]
+            links.append(np.stack([size + np.arange(len(cell)), cell]))
+        size += int(np.prod(cards[scope]))
+    return Groups(columns, size, np.ascontiguousarray(np.concatenate(links, axis=1)))
 
 
-def expect(cases, layout, parameters, cells=None):
+def expect(cases, layout, parameters, groups=None):
     """E step: responsibilities and log-likelihood of all rows, in the order of `cases`.
 
     returns responsibilities : (n, n_clusters), log_likelihood : float
     """
-    joint, shift = joint_rows(cases, layout, parameters, cells)
+    joint, shift = joint_rows(cases, layout, parameters, groups)
     log_likelihood = kernels.responsibilities_pass(joint, shift, cases.weights)
     return joint, float(log_likelihood)
 
 
-def joint_rows(cases, layout, parameters, cells=None):
+def joint_rows(cases, layout, parameters, groups=None):
     """p(cluster, row) = joint * exp(shift): (n, n_clusters) and (n,); missing cells are summed out."""
-    k = len(parameters.class_probs)
-    joint, shift = np.empty((len(cases.codes), k)), np.empty(len(cases.codes))
     m = cases.n_complete
-    cells = cell_index(cases.codes[:m], layout) if cells is None else cells
-    kernels.complete_pass(cells, parameters.class_probs, parameters.table, joint[:m], shift[:m])
+    groups = group_columns(cases, layout) if groups is None else groups
+    joint, shift = np.empty((len(cases.codes), len(parameters.class_probs))), np.empty(len(cases.codes))
+    table = kernels.expand(parameters.table, groups.links, groups.size)
+    kernels.complete_pass(groups.columns, parameters.class_probs, table, joint[:m], shift[:m])
     if m < len(cases.codes):
-        kernels.missing_pass(
-            cases.codes[m:],
-            layout.cardinalities,
-            layout.parents,
-            layout.order,
-            layout.offsets,
-            parameters.class_probs,
-            parameters.table,
-            joint[m:],
-            shift[m:],
-        )
+        _missing_joint(cases, layout, parameters, joint[m:], shift[m:])
     return joint, shift
+
+
+def _missing_joint(cases, layout, parameters, joint, shift):
+    forest = layout.cardinalities, layout.parents, layout.order, layout.offsets
+    kernels.missing_pass(
+        cases.codes[cases.n_complete :], *forest, parameters.class_probs, parameters.table, joint, shift
+    )
+
+
+def em_counts(cases, layout, parameters, groups, hard=False):
+    """E step of one EM update in one sweep: log-likelihood, expected counts and, when asked, hard counts (else None)."""
+    k, m = len(parameters.class_probs), cases.n_complete
+    counts, completed = _no_counts(layout, k), _no_counts(layout, k)
+    grouped, grouped_hard = np.zeros((groups.size, k)), np.zeros((groups.size if hard else 1, k))
+    log_likelihood = kernels.em_pass(
+        groups.columns,
+        cases.weights[:m],
+        parameters.class_probs,
+        kernels.expand(parameters.table, groups.links, groups.size),
+        counts.classes,
+        grouped,
+        hard,
+        completed.classes,
+        grouped_hard,
+    )
+    kernels.fold_back(grouped, groups.links, counts.table)
+    if hard:
+        kernels.fold_back(grouped_hard, groups.links, completed.table)
+    if m < len(cases.codes):
+        joint, shift = np.empty((len(cases.codes) - m, k)), np.empty(len(cases.codes) - m)
+        _missing_joint(cases, layout, parameters, joint, shift)
+        log_likelihood += kernels.responsibilities_pass(joint, shift, cases.weights[m:])
+        _add_missing(cases, layout, parameters, joint, False, counts)
+        if hard:
+            _add_missing(cases, layout, parameters, one_hot(joint.argmax(axis=1), k), True, completed)
+    return float(log_likelihood), counts, completed if hard else None
 
 
 def log_joint(codes, cardinalities, parents, parameters):
@@ -114,31 +166,19 @@ def log_joint(codes, cardinalities, parents, parameters):
     return out
 
 
-def expected_counts(cases, layout, parameters, responsibilities, cells=None, every_cell=False):
+def expected_counts(cases, layout, parameters, responsibilities, groups=None, every_cell=False):
     """Counts behind the next update: class counts (n_clusters,) and cells (n_cells, n_clusters).
 
     Missing cells are completed by their posterior under `parameters`. Those with nothing observed below them add nothing
     (EM is exact without them) unless `every_cell`.
     """
-    counts = Counts(np.zeros(responsibilities.shape[1]), np.zeros((layout.offsets[-1], responsibilities.shape[1])))
     m = cases.n_complete
-    cells = cell_index(cases.codes[:m], layout) if cells is None else cells
-    kernels.complete_counts(cells, cases.weights[:m], responsibilities[:m], counts.classes, counts.table)
+    groups = group_columns(cases, layout) if groups is None else groups
+    counts, grouped = _no_counts(layout, responsibilities.shape[1]), np.zeros((groups.size, responsibilities.shape[1]))
+    kernels.complete_counts(groups.columns, cases.weights[:m], responsibilities[:m], counts.classes, grouped)
+    kernels.fold_back(grouped, groups.links, counts.table)
     if m < len(cases.codes):
-        _add_missing(cases, layout, parameters, responsibilities, every_cell, counts)
-    return counts
-
-
-def completed_counts(cases, layout, parameters, responsibilities, cells=None):
-    """Counts of the data completed with the most probable cluster (ties to the lowest); missing cells at expectation."""
-    winner = responsibilities.argmax(axis=1)
-    k = responsibilities.shape[1]
-    counts = Counts(np.zeros(k), np.zeros((layout.offsets[-1], k)))
-    m = cases.n_complete
-    cells = cell_index(cases.codes[:m], layout) if cells is None else cells
-    kernels.hard_counts(cells, cases.weights[:m], winner[:m], counts.classes, counts.table)
-    if m < len(cases.codes):
-        _add_missing(cases, layout, parameters, one_hot(winner, k), True, counts)
+        _add_missing(cases, layout, parameters, responsibilities[m:], every_cell, counts)
     return counts
 
 
@@ -152,11 +192,32 @@ def _add_missing(cases, layout, parameters, responsibilities, every_cell, counts
         layout.offsets,
         cases.weights[m:],
         parameters.table,
-        responsibilities[m:],
+        np.ascontiguousarray(responsibilities),
         every_cell,
         counts.classes,
         counts.table,
     )
+
+
+def _no_counts(layout, n_clusters):
+    return Counts(np.zeros(n_clusters), np.zeros((layout.offsets[-1], n_clusters)))
+
+
+def completed_counts(cases, layout, parameters, completion, groups=None):
+    """Counts of the data completed by a model, every missing cell included, and the entropy of the completion in nats.
+
+    completion : "expected", or "most_probable": each row belongs to its most probable cluster (ties to the lowest), missing
+    attribute cells stay at their expectation there and the entropy is taken as 0
+    """
+    groups = group_columns(cases, layout) if groups is None else groups
+    responsibilities, log_likelihood = expect(cases, layout, parameters, groups)
+    if completion == "most_probable":
+        hard = one_hot(responsibilities.argmax(axis=1), responsibilities.shape[1])
+        return expected_counts(cases, layout, parameters, hard, groups, every_cell=True), 0.0
+    counts = expected_counts(cases, layout, parameters, responsibilities, groups, every_cell=True)
+    # log p(o) = E log p(h, o) + entropy, for the completion h that the same parameters make
+    complete = _cross(counts.classes, parameters.class_probs) + _cross(counts.table, parameters.table)
+    return counts, log_likelihood - complete
 
 
 def update(counts, layout, prior):
@@ -202,12 +263,12 @@ def cheeseman_stutz(cases, layout, parameters, prior):
 
     W = expected counts of the model, theta' = posterior mean of W: log p(W) - sum W log theta' + log p(data | theta').
     """
-    cells = cell_index(cases.codes[: cases.n_complete], layout)
-    responsibilities, _ = expect(cases, layout, parameters, cells)
-    counts = expected_counts(cases, layout, parameters, responsibilities, cells)
+    groups = group_columns(cases, layout)
+    responsibilities, _ = expect(cases, layout, parameters, groups)
+    counts = expected_counts(cases, layout, parameters, responsibilities, groups)
     mean = update(counts, layout, prior)
     complete = _cross(counts.classes, mean.class_probs) + _cross(counts.table, mean.table)
-    return log_score(counts, layout, prior) - complete + expect(cases, layout, mean, cells)[1]
+    return log_score(counts, layout, prior) - complete + expect(cases, layout, mean, groups)[1]
 
 
 def _cross(counts, probabilities):
@@ -282,6 +343,15 @@ class Layout(NamedTuple):
     line_sizes: np.ndarray
     line_of_cell: np.ndarray
     order: np.ndarray
+
+
+class Groups(NamedTuple):
+    """Super-columns of the complete rows: columns (n_complete, n_groups) of rows of a table (size, n_clusters), and links
+    (2, n_links) from those rows to the cells they are products of."""
+
+    columns: np.ndarray
+    size: int
+    links: np.ndarray
 
 
 class Parameters(NamedTuple):

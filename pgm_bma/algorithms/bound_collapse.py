@@ -68,15 +68,17 @@ def family_cases(codes, cardinalities, child, parents=(), weights=None):
     """
     columns = [*parents, child]
     shape = tuple(int(cardinalities[c]) for c in columns)
-    family = codes[:, columns]
-    pattern = (family < 0) @ (1 << np.arange(len(columns)))
+    values = [np.ascontiguousarray(codes[:, c], dtype=np.int64) for c in columns]
+    pattern = np.zeros(len(codes), dtype=np.int64)
+    for k, column in enumerate(values):
+        pattern |= (column < 0).astype(np.int64) << k
     counts, possible, open_child = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for code in np.unique(pattern):
-        rows = pattern == code
+    for code in np.flatnonzero(np.bincount(pattern)):
+        rows = np.flatnonzero(pattern == code)
         have = [k for k in range(len(columns)) if not code >> k & 1]
-        index = np.zeros(int(rows.sum()), dtype=np.int64)
+        index = np.zeros(len(rows), dtype=np.int64)
         for k in have:
-            index = index * shape[k] + family[rows, k]
+            index = index * shape[k] + values[k][rows]
         size = int(np.prod([shape[k] for k in have], dtype=np.int64))
         table = np.bincount(index, None if weights is None else weights[rows], minlength=size)
         table = table.reshape([shape[k] if k in have else 1 for k in range(len(columns))])

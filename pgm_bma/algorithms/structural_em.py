@@ -2,8 +2,8 @@
 
 Paper: SEM (Peña, Lozano, Larrañaga 2000), Figs. 1 and 3. In: rows, a start (structure and parameters), the choices of a
 `Settings` record. Out: a `StructuralRun`. The score of a round is the log marginal likelihood of the data completed by the
-fitted model, with expected counts or with the most probable cluster. A round that lowers it is not kept, so the scores
-of a run never fall once its first parameters are fitted.
+fitted model, with the most probable cluster or with expected counts (then with the entropy of the completion added). A
+round that lowers it is not kept, so the scores never fall once the first parameters are fitted.
 """
 
 from typing import NamedTuple
@@ -33,12 +33,12 @@ def structural_em(cases, parents, parameters, settings, indicators=None):
     """
     indicators = one_hot_rows(cases.codes, cases.cardinalities) if indicators is None else indicators
     layout = anb.make_layout(parents, cases.cardinalities)
-    scores = [completed_score(cases, layout, parameters, settings.completion, settings.prior)]
+    scores = [round_score(cases, layout, parameters, settings.completion, settings.prior)]
     best, change, changes, updates, converged = None, None, [], 0, False
     while len(changes) < _MAX_ROUNDS:
         fitted = fit_parameters(cases, layout, parameters, settings)
         updates += fitted.n_updates
-        score = completed_score(cases, layout, fitted.parameters, settings.completion, settings.prior)
+        score = round_score(cases, layout, fitted.parameters, settings.completion, settings.prior)
         # 1e-9 relative: rounding of sums over all rows
         if best is not None and score < scores[-1] - 1e-9 * abs(scores[-1]):
             converged = True  # the last structure promised a gain that its own fit does not keep
@@ -82,13 +82,18 @@ def fit_parameters(cases, layout, parameters, settings):
 
 def completed_score(cases, layout, parameters, completion, prior):
     """Log marginal likelihood of the data completed by a model: at expected counts, or with the most probable cluster."""
-    cells = anb.cell_index(cases.codes[: cases.n_complete], layout)
-    responsibilities, _ = anb.expect(cases, layout, parameters, cells)
-    if completion == "most_probable":
-        counts = anb.completed_counts(cases, layout, parameters, responsibilities, cells)
-    else:
-        counts = anb.expected_counts(cases, layout, parameters, responsibilities, cells, every_cell=True)
+    counts, _ = anb.completed_counts(cases, layout, parameters, completion)
     return anb.log_score(counts, layout, prior)
+
+
+def round_score(cases, layout, parameters, completion, prior):
+    """What the loop watches: the completed score plus the entropy of the completion (0 for the most probable cluster).
+
+    Different models complete differently, and only with its entropy is the score of one completion comparable with that of
+    another: the sum is a lower bound of log p(data | structure), by Jensen, because the score is convex in the counts.
+    """
+    counts, entropy = anb.completed_counts(cases, layout, parameters, completion)
+    return anb.log_score(counts, layout, prior) + entropy
 
 
 def _next_structure(cases, layout, fitted, settings, indicators):
