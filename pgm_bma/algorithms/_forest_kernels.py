@@ -166,3 +166,51 @@ def _reverse(mantissa, exponent, k, shares, posterior):
     for column in range(k + 1):
         j = last if column == k else column
         posterior[k, j] += free * _ratio(mantissa[k, j], exponent[k, j], s, es)
+
+
+@njit(cache=True)
+def draw_forest(log_weights, uniforms):
+    """One forest with probability proportional to its weight: (n,) parents, -1 = root.
+
+    Nodes decide one after another. A node that has decided is merged into its parent's tree: what pointed to it now points to
+    that tree's undecided top, so every decision is drawn from the exact posterior in a smaller graph. `uniforms` is (n, 2).
+    """
+    n = log_weights.shape[0]
+    top = np.arange(n + 1)  # the undecided node (or n, the root) that a node's tree hangs from
+    merged = log_weights.copy()  # weight of node i choosing any member of the tree below column j
+    parents = np.empty(n, dtype=np.int64)
+    for node in range(n):
+        size = n - node
+        small = np.empty((size, size + 1))
+        small[:, :size] = merged[node:, node:n]
+        small[:, size] = merged[node:, n]
+        _, posterior = log_sum_and_posteriors(small, min(size, 64))
+        choice = node + _pick(posterior[0], uniforms[node, 0])
+        members = np.empty(n + 1)
+        for m in range(n + 1):
+            members[m] = log_weights[node, m] if (top[m] == choice and m != node) else -np.inf
+        members = np.exp(members - members.max())
+        parent = _pick(members, uniforms[node, 1])
+        parents[node] = -1 if parent == n else parent
+        for m in range(n + 1):
+            if top[m] == node:
+                top[m] = choice
+        for i in range(node + 1, n):
+            if i != choice:
+                merged[i, choice] = np.logaddexp(merged[i, choice], merged[i, node])
+    return parents
+
+
+@njit(cache=True)
+def _pick(weights, uniform):
+    """Index drawn with probability proportional to `weights`."""
+    target = uniform * weights.sum()
+    running = 0.0
+    last = 0
+    for i in range(len(weights)):
+        if weights[i] > 0.0:
+            last = i
+            running += weights[i]
+            if running > target:
+                return i
+    return last

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.algorithms._forest_kernels import log_sum_and_posteriors, log_sums
-
-MAX_WALK = 200  # steps of Wilson's walk per node before the sampler changes to conditioning
+from pgm_bma.algorithms._forest_kernels import draw_forest, log_sum_and_posteriors, log_sums
 
 
 class ForestSum(NamedTuple):
@@ -66,54 +64,12 @@ def log_forest_sums(log_arc_weights, log_root_weights):
 def sample_forests(log_arc_weights, log_root_weights, n_samples, rng):
     """Independent forests with probability proportional to their weight: (n_samples, n) parents, -1 = root.
 
-    Wilson's loop-erased walk; where strong cycles would keep it walking, parents are drawn one node at a time from their exact
-    conditional posterior instead.
+    Nodes draw their parents one after another from the exact conditional posterior. (Wilson's random walk would be shorter, but
+    two columns that depend on each other are a cycle it leaves once in exp(Bayes factor) steps.)
     """
     weights, _ = _with_roots(log_arc_weights, log_root_weights)
-    n = len(weights)
-    choice = np.exp(weights)
-    choice[np.arange(n), np.arange(n)] = 0.0
-    cumulative = np.cumsum(choice, axis=1)
-    cumulative /= cumulative[:, -1:]
-    forests = np.empty((n_samples, n), dtype=np.int64)
-    for sample in range(n_samples):
-        parents = _wilson(cumulative, rng)
-        forests[sample] = _sample_by_conditioning(weights, rng) if parents is None else parents
-    return forests
-
-
-def _wilson(cumulative, rng):
-    n = len(cumulative)
-    parents = np.full(n, -2)
-    for start in range(n):
-        node, steps = start, 0
-        walk = {}
-        while node != n and parents[node] == -2:
-            walk[node] = int(np.searchsorted(cumulative[node], rng.random(), side="right"))
-            node = walk[node]
-            steps += 1
-            if steps > MAX_WALK * n:
-                return None
-        node = start
-        while node != n and parents[node] == -2:  # the last exits from every node: the walk with its loops erased
-            parents[node] = -1 if walk[node] == n else walk[node]
-            node = walk[node]
-    return parents
-
-
-def _sample_by_conditioning(weights, rng):
-    weights = weights.copy()
-    n = len(weights)
-    parents = np.empty(n, dtype=np.int64)
-    for node in range(n):
-        _, posterior = log_sum_and_posteriors(weights, n if n <= 200 else int(np.ceil(np.sqrt(n))))
-        row = posterior[node] / posterior[node].sum()
-        chosen = int(rng.choice(n + 1, p=row))
-        kept = weights[node, chosen]
-        weights[node] = -np.inf
-        weights[node, chosen] = kept
-        parents[node] = -1 if chosen == n else chosen
-    return parents
+    uniforms = rng.random((n_samples, len(weights), 2))
+    return np.array([draw_forest(weights, u) for u in uniforms], dtype=np.int64).reshape(n_samples, len(weights))
 
 
 def best_forest(log_arc_weights, log_root_weights):
