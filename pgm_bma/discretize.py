@@ -44,6 +44,15 @@ def _columns(X):
     return {name: frame[name] for name in frame.columns}
 
 
+def _select(X, names):
+    """The columns seen in fit, in their order; extra ones are left out, as in the estimators behind the pipeline."""
+    frame = nw.from_native(X, eager_only=True)
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise ValueError(f"X lacks columns {absent[:6]} that fit saw; add them, filled with NaN if unknown")
+    return X if list(frame.columns) == names else frame.select(names).to_native()
+
+
 def _numbers(column):
     """The column as floats, NaN = missing, or None if it holds anything but numbers (bools and categories are none)."""
     if isinstance(column, nw.Series):
@@ -123,6 +132,8 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, ensure_min_samples=int(reset))
         elif isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             raise ValueError(f"column {X.columns[X.columns.duplicated()][0]!r} occurs twice; rename one of the two")
+        if not reset and hasattr(self, "feature_names_in_") and not isinstance(X, np.ndarray):
+            X = _select(X, list(self.feature_names_in_))
         if X.shape[1] == 0 or (reset and X.shape[0] == 0):
             raise ValueError(f"found {X.shape[0]} rows and {X.shape[1]} columns; at least one of each is needed")
         validate_data(self, X, reset=reset, skip_check_array=True)

@@ -67,7 +67,8 @@ def fan_layout(nodes, arcs, sizes, hub):
     positions = {hub: (width / 2, height / 2)}
     for column, side in zip(columns, (-1, 1)):
         for i, v in enumerate(column):
-            positions[v] = (width / 2 + side * reach, height / 2 + ((len(column) - 1) / 2 - i) * step)
+            inner = width / 2 + side * (reach - widest / 2)  # the sides that face the hub are in line
+            positions[v] = (inner + side * sizes[v][0] / 2, height / 2 + ((len(column) - 1) / 2 - i) * step)
     routes = {}
     for tail, head in arcs:
         (x0, y0), (x1, y1) = positions[tail], positions[head]

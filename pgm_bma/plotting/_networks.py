@@ -239,7 +239,7 @@ def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None,
     longest = max(text_size(label)[0] for label in labels.values())
     radius = max(1.4, len(nodes) * 0.19 / (2 * math.pi))
     reach = radius + (0.45 if own else 0.15) + longest
-    ax, scale = drawing_axes(ax, 2 * reach, 2 * reach, 0.65 + 0.3 * bool(title), 5.4)
+    ax, scale = drawing_axes(ax, 2 * reach, 2 * reach, 0.9 + 0.3 * bool(title), 5.4)
     ax.set_xlim(-reach, reach)
     ax.set_ylim(-reach, reach)
     strongest = max((abs(w) for *_, w in edges), default=1.0) or 1.0

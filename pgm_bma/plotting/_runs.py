@@ -110,6 +110,8 @@ def plot_starts(starts, *, score="score", label=None, title=None, ax=None):
         f"best {best:,.2f}, found {again} {'time' if again == 1 else 'times'} in {len(values)} starts", (0, 1),
         xycoords="axes fraction", xytext=(0, 4), textcoords="offset points", va="bottom", fontsize=FONT - 1, color=SOFT,
     )  # fmt: skip
+    if finite.any() and best - values[finite].min() < 0.1:  # do not blow up differences that mean nothing
+        ax.set_ylim(best - 0.1, best + 0.02)
     ax.set_xlim(0.3, len(values) + 0.7)
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("rank of the start", fontsize=FONT)
