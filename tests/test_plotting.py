@@ -201,6 +201,15 @@ def test_plain_output_of_dot_is_read():
         _layout.layout_graph(["a"], [], {"a": (1, 1)}, "circle")
 
 
+def test_without_graphviz_the_own_layout_is_taken(monkeypatch):
+    monkeypatch.setattr(_layout, "has_graphviz", lambda: False)
+    graph = random_dag(10, 12)
+    parts = list(graph), list(graph.edges()), box_sizes(box_labels(graph))
+    assert _layout.layout_graph(*parts, "auto") == _layered.layered_layout(*parts)
+    with pytest.raises(RuntimeError, match="needs the package pydot"):
+        _layout.layout_graph(*parts, "graphviz")
+
+
 def test_smooth_path_keeps_its_ends_and_stays_within_its_corners():
     points = [(0.0, 0.0), (1.0, 2.0), (3.0, 2.0), (4.0, 0.0)]
     path = smooth_path(points)
