@@ -469,7 +469,16 @@ def _relabel(codes, found, states, name, handle_unknown, used=None):
         for state, code, is_used in zip(found, table, np.ones(len(found)) if used is None else used):
             if code < 0 and is_used:
                 raise _unseen(name, state)
-    return table[codes], states
+    return _look_up(table, codes), states
+
+
+def _look_up(table, codes):
+    """``table[codes]``; few states go through a byte translation, several times faster than fancy indexing."""
+    if table.dtype != np.int8 or len(table) > 256:
+        return table[codes]
+    translation = np.full(256, -1, dtype=np.int8)  # -1 as an unsigned byte is 255
+    translation[: len(table) - 1] = table[:-1]
+    return np.frombuffer(codes.astype(np.uint8).tobytes().translate(translation.tobytes()), dtype=np.int8)
 
 
 def _unseen(name, value):
