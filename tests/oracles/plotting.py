@@ -2,6 +2,9 @@
 
 from itertools import combinations, pairwise, product
 
+import networkx as nx
+import numpy as np
+
 
 def overlaps(box_a, box_b):
     """Whether two rectangles (x0, y0, x1, y1) share an area."""
@@ -59,3 +62,18 @@ def reliability(probabilities, happened, n_bins):
             share = sum(h for _, h in rows) / len(rows)
             out.append((sum(p for p, _ in rows) / len(rows), share, len(rows) / len(probabilities)))
     return out
+
+
+def random_dag(n, n_arcs, seed=0):
+    rng = np.random.default_rng(seed)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(f"variable_{i}" if i % 5 else f"a_longer_name_{i}" for i in range(n))
+    names = list(graph)
+    while graph.number_of_edges() < n_arcs:
+        i, j = sorted(rng.choice(n, 2, replace=False))
+        graph.add_edge(names[i], names[j])
+    return graph
+
+
+def star(n):
+    return nx.DiGraph([("class", f"x{i}") for i in range(n)])
