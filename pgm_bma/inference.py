@@ -112,8 +112,8 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
     data : DataFrame; columns that are no nodes stay as they are
     method : {"marginal", "joint", "sample"}
         "marginal": each cell its own most probable state, which gets the most cells right. "joint": the jointly most
-        probable states of all that is unobserved in the row, latent variables included. "sample": one draw per row from the
-        joint posterior, for multiple imputation. Ties go to the first state.
+        probable states of all unobserved nodes, latent variables and nodes without a column included. "sample": one
+        draw per row from the joint posterior, for multiple imputation. Ties go to the first state.
     random_state : int, Generator, RandomState or None; for "sample"
 
     Returns
@@ -132,7 +132,9 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
     """
     if method not in ("marginal", "joint", "sample"):
         raise ValueError(f"method={method!r} is not one of 'marginal', 'joint', 'sample'")
-    asked = _Question(model, data, (), handle_unknown, max_clique_size)
+    # nodes below all columns sum to one and may be cut off, but not where the maximum over them counts
+    wanted = list(model.nodes()) if method == "joint" else ()
+    asked = _Question(model, data, wanted, handle_unknown, max_clique_size)
     open_columns = [v for v in asked.columns if (asked.codes[:, asked.position[v]] < 0).any()]
     positions = [asked.position[v] for v in open_columns]
     if method == "marginal":
@@ -155,11 +157,10 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
 
 
 def _labelled(column, states, codes):
-    """Codes as a column of the dtype that the states have, or the categorical dtype that was there."""
-    labels = table.label_array(states)
+    """Codes as values of the type that the states have, or of the categorical dtype that was there."""
     if isinstance(column.dtype, pd.CategoricalDtype) and set(states) <= set(column.dtype.categories):
-        return pd.Series(pd.Categorical.from_codes(codes, categories=states), index=column.index).astype(column.dtype)
-    return pd.Series(labels[codes], index=column.index)
+        return pd.Categorical.from_codes(codes, categories=list(states)).astype(column.dtype)
+    return table.label_array(states)[codes]
 
 
 class _Question:

@@ -189,6 +189,17 @@ def test_filled_columns_keep_sensible_types():
     np.testing.assert_allclose(predict_proba(model, frame, "h"), predict_proba(model, data, "h"), rtol=1e-15)
 
 
+def test_many_states_and_repeated_index_labels():
+    n = 300  # more states than the smallest integers hold, in a node without a column
+    tables = [np.full((1, n), 1 / n), np.array([[0.9, 0.1] if k == 290 else [0.001, 0.999] for k in range(n)])]
+    model = bayesian_network(["many", "seen"], [range(n), ("rare", "common")], [(), (0,)], tables)
+    data = pd.DataFrame({"many": [None, 5, None], "seen": ["rare", None, "common"]}, index=["a", "a", "b"])
+    filled = impute(model, data, method="joint")
+    assert filled["many"].tolist()[:2] == [290, 5] and filled["seen"].tolist() == ["rare", "common", "common"]
+    drawn = impute(model, data[["seen"]], method="sample", random_state=0)
+    assert drawn["seen"].tolist()[0::2] == ["rare", "common"] and list(drawn.index) == ["a", "a", "b"]
+
+
 def test_an_observed_variable_is_certain_and_evidence_on_a_latent_counts():
     model = small_model()
     found = predict_proba(model, pd.DataFrame({"a": [1, None], "h": ["u", "u"]}), ["a", "h"])

@@ -238,6 +238,10 @@ def test_reference_vectors(case, general):
     df = pd.DataFrame(case["X"], columns=[f"x{i}" for i in range(case["n"])])
     alpha = dict.fromkeys(["cluster", *df.columns], case["alpha"]) if general else case["alpha"]
     start = latent_class_cpds(case["theta_c0"], case["theta0"])
+    if general:  # a start may be a list of tables or a network
+        network = naive_bayes(case["n"])
+        network.add_cpds(*start)
+        start = network
     keywords = {"iter_0": (0, 0.0), "final": (1000, 1e-10)}
     runs = {
         "iter_0": {"theta_c": case["theta_c0"], "theta": case["theta0"], "loglik": case["loglik_theta0"]},

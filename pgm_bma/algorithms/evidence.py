@@ -192,7 +192,7 @@ def completions(plan, theta, rng=None):
     if bad >= 0:
         raise ImpossibleEvidence(int(plan.job_rows[bad]))
     job_of_base, cluster_of_base = plan.base_owners()
-    filled = plan.codes.copy()
+    filled = plan.codes.astype(np.int64)
     for v, cluster in _cliques_of(tree, tree.hidden).items():
         scope = tree.scopes[cluster]
         stride = strides(scope, tree.cardinalities)[scope.index(v)]
