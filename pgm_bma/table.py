@@ -268,7 +268,9 @@ def read_columns(X):
     if isinstance(X, (list, tuple)):
         X = pd.DataFrame(list(X)).infer_objects()
         return [f"x{i}" for i in range(X.shape[1])], _Columns([c for _, c in X.items()], named=False), len(X)
-    if isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not hasattr(X, "columns") and not hasattr(X, "schema")):
+    if isinstance(X, np.ndarray) or (
+        hasattr(X, "__array__") and not hasattr(X, "columns") and not hasattr(X, "schema")
+    ):
         return _read_array(np.asarray(X))
     if hasattr(X, "tocsr"):
         raise TypeError("sparse matrices are not discrete tables; pass X.toarray() or a DataFrame")
@@ -318,6 +320,16 @@ def _spread(values, missing):
     column[~missing] = values
     column[missing] = None
     return column
+
+
+def take_column(X, name):
+    """(column, table without it) of a DataFrame of any library."""
+    if isinstance(X, pd.DataFrame):
+        return X[name], X.drop(columns=[name])
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)
+    return pd.Series(_narwhals_column(frame[name], nw), name=name), frame.drop(name).to_native()
 
 
 def _one_row(X):

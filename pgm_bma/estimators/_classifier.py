@@ -96,8 +96,7 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
             names, columns, _ = table.read_columns(X)
             if not columns.named or y not in names:
                 raise ValueError(f"y={y!r} is no column of X; the columns are {', '.join(map(repr, names[:6]))}")
-            column = X[y]
-            X = X.drop(columns=[y]) if isinstance(X, pd.DataFrame) else X.drop(y)
+            column, X = table.take_column(X, y)
             return column, X, self.target_name or y
         name = self.target_name or (getattr(y, "name", None) or "class")
         if not isinstance(y, pd.Series) and not (hasattr(y, "to_list") and hasattr(y, "dtype")):
