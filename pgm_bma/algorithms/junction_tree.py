@@ -19,6 +19,7 @@ import numpy as np
 CROWDED = (
     64  # neighbours from which a variable waits until the others are gone; its exact cost would take quadratic time
 )
+MAX_TOTAL_SIZE = 2**31  # cells of all tables, which are counted in 32 bits
 MAX_CLIQUE_SIZE = 2**22  # joint states; a row that hides them all costs about 0.1 s and 100 MB
 
 
@@ -57,6 +58,11 @@ def build_tree(cardinalities, parents, hidden, extra_scopes=(), max_clique_size=
         key=lambda found: sum(prod(cards[v] for v in bag) for bag in found[0]),
     )
     _refuse_large(bags, cards, max_clique_size)
+    total = sum(prod(cards[v] for v in scope) for scope in [*scopes, *bags])
+    if total >= MAX_TOTAL_SIZE:
+        raise ValueError(
+            f"the tables of the junction tree hold {total:,} numbers together; the limit is {MAX_TOTAL_SIZE:,}"
+        )
     return _place_families(cards, hidden, scopes, len(families), bags, links)
 
 
