@@ -1,8 +1,8 @@
 """Kikuchi-Bayes: choose regions, make their interaction terms, weigh them (KIK section 3).
 
 The parts are rooms of their own: `kikuchi_terms` (tables and terms), `kikuchi_selection` and `kikuchi_criteria` (which
-regions), `kikuchi_weights` (tree and learned weights). Here they are put together, from codes to a `KikuchiFit` that
-scores rows. Nothing is iterated but the learned weights.
+regions), `kikuchi_weights` (tree and learned weights), `kikuchi_tuning` (ridge and prior mass). Here they are put
+together, from codes to a `KikuchiFit` that scores rows. Nothing is iterated but the learned weights.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,8 @@ import numpy as np
 from pgm_bma.algorithms.kikuchi_criteria import cross_validated_tests
 from pgm_bma.algorithms.kikuchi_selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
 from pgm_bma.algorithms.kikuchi_terms import Terms, downward_closure, interaction_terms
-from pgm_bma.algorithms.kikuchi_weights import find_copies, learned_weights, tree_weights
+from pgm_bma.algorithms.kikuchi_tuning import DEFAULT_STRENGTH, tune_weights
+from pgm_bma.algorithms.kikuchi_weights import LearnedWeights, find_copies, learned_weights, tree_weights
 from pgm_bma.algorithms.tan import maximum_tree
 from pgm_bma.stats.pairs import conditional_mutual_information, indicators, pair_counts
 
@@ -37,17 +38,21 @@ def fit_kikuchi(data, options, rng, regions=None):
         regions, tests = maximal_sets([(), *(tuple(sorted(r)) for r in regions)]), []
     sets = downward_closure(regions)
     learned = options.weights == "learned"
-    terms = interaction_terms(data, sets, options.prior, options.strength, leave_one_out=learned)
+    strength, ridge, path = options.strength, options.ridge, []
+    if learned and ridge == "cv":
+        strength, ridge, path = tune_weights(data, sets, options.prior, strength, rng)
+    strength = DEFAULT_STRENGTH if strength is None else strength
+    terms = interaction_terms(data, sets, options.prior, strength, leave_one_out=learned)
     result = None
     if learned:
-        result = learned_weights(data, terms, options.ridge)
+        result = learned_weights(data, terms, ridge)
         weights = result.weights
         terms = terms._replace(reduced=None)
     elif options.weights == "tree":
         weights = tree_weights(sets, find_copies(data))
     else:
         weights = np.ones(len(sets))
-    return KikuchiFit(regions, tests, terms, weights, result)
+    return KikuchiFit(regions, tests, terms, weights, strength, result, path)
 
 
 def choose_regions(data, options, rng):
@@ -56,7 +61,7 @@ def choose_regions(data, options, rng):
         return tan_regions(data), []
     selection = SelectionOptions(
         options.prior,
-        options.strength,
+        DEFAULT_STRENGTH if options.strength is None else options.strength,
         options.significance_level,
         options.n_resamples,
         screen=options.screen and options.cycles != "table",  # the table's order needs every z
@@ -123,9 +128,9 @@ class KikuchiOptions(NamedTuple):
     n_resamples: int = 100
     cycles: str = "allow"
     prior: str = "consistent"
-    strength: float = 2.0
+    strength: float | None = None
     weights: str = "learned"
-    ridge: float | str = 5.0
+    ridge: float | str = "cv"
     criterion: str = "divergence"
     structure: str = "kikuchi"
     screen: bool = True
@@ -134,11 +139,13 @@ class KikuchiOptions(NamedTuple):
 class KikuchiFit(NamedTuple):
     """regions: maximal attribute sets; tests: one FocusTests per level; terms with their weights (n_sets,).
 
-    learned : LearnedWeights or None
+    strength : total prior mass used; learned : LearnedWeights or None; tuning : points tried to choose mass and ridge
     """
 
     regions: list
     tests: list
     terms: Terms
     weights: np.ndarray
-    learned: object
+    strength: float
+    learned: LearnedWeights | None
+    tuning: list

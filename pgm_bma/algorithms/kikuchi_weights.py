@@ -14,14 +14,15 @@ learned : the weights that maximise the leave-one-out conditional likelihood wit
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from pgm_bma.algorithms import _kikuchi_kernels as kernels
 
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-# contrasts kept in memory: 250 million numbers are 2 GB
-_MAX_CONTRASTS = 250_000_000
+_NEWTON_TERMS, _NEWTON_STEPS = 1500, 50
+# contrasts kept in memory: 120 million numbers are 1 GB
+_MAX_CONTRASTS = 120_000_000
 
 
 def tree_weights(sets, copies=()):
@@ -104,26 +105,41 @@ def learned_weights(data, terms, ridge=5.0):
     """Weights by leave-one-out conditional likelihood with a ridge.
 
     terms : Terms with `reduced`
-    ridge : number, or "loo": the one of RIDGE_GRID that is best when each row is left out of the weights as well
+    ridge : number; dict order of a set -> number (the class counts as order 1); or "loo": the number of RIDGE_GRID that is
+        best when each row is left out of the weights as well
     returns LearnedWeights
     """
     sets = terms.layout.sets
-    start = np.array([1.0 if len(s) <= 1 else 0.0 for s in sets])
+    start = naive_weights(sets)
+    if data.weights.sum() == 0:
+        return LearnedWeights(start, {}, np.nan, {})
     contrasts = leave_one_out_contrasts(data, terms)
-    rows = data.weights
-    if len(rows) == 0 or len(sets) == 0:
-        return LearnedWeights(start, np.nan if ridge == "loo" else float(ridge), np.nan, {})
-    if ridge != "loo":
-        theta = ridge_fit(contrasts, rows, start, float(ridge), start)
-        return LearnedWeights(theta, float(ridge), leave_one_out_loss(contrasts, rows, theta, float(ridge)), {})
-    path, best = {}, None
-    theta = start
-    for value in reversed(RIDGE_GRID):  # from stiff to loose, each start near its solution
-        theta = ridge_fit(contrasts, rows, start, value, theta)
-        path[value] = leave_one_out_loss(contrasts, rows, theta, value)
-        if best is None or path[value] < path[best[0]]:
-            best = value, theta
-    return LearnedWeights(best[1], best[0], path[best[0]], path)
+    rows, path = data.weights, {}
+    if ridge == "loo":
+        theta, best = start, None
+        for value in reversed(RIDGE_GRID):  # from stiff to loose, each start near its solution
+            theta = ridge_fit(contrasts, rows, start, np.full(len(sets), value), theta)
+            path[value] = leave_one_out_loss(contrasts, rows, theta, np.full(len(sets), value))
+            if best is None or path[value] < path[best[0]]:
+                best = value, theta
+        ridge, theta = best
+    else:
+        theta = ridge_fit(contrasts, rows, start, ridge_vector(sets, ridge), start)
+    penalties = ridge_vector(sets, ridge)
+    orders = {max(len(s), 1): float(r) for s, r in zip(sets, penalties)}
+    return LearnedWeights(theta, orders, leave_one_out_loss(contrasts, rows, theta, penalties), path)
+
+
+def naive_weights(sets):
+    """The centre of the ridge: naive Bayes."""
+    return np.array([1.0 if len(s) <= 1 else 0.0 for s in sets])
+
+
+def ridge_vector(sets, ridge):
+    """One ridge per set, from a number or from a dict order -> number (a larger order takes that of the largest)."""
+    if not isinstance(ridge, dict):
+        return np.full(len(sets), float(ridge))
+    return np.array([ridge[min(max(len(s), 1), max(ridge))] for s in sets], dtype=float)
 
 
 def leave_one_out_contrasts(data, terms):
@@ -150,94 +166,115 @@ def leave_one_out_contrasts(data, terms):
     return contrasts
 
 
-def ridge_fit(contrasts, rows, centre, ridge, start):
-    """argmin of sum_r rows_r ln(1 + sum_k exp(contrasts_rk . theta)) + ridge / 2 |theta - centre|^2."""
+def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
+    """argmin of sum_r rows_r ln(1 + sum_k exp(contrasts_rk . theta)) + sum_t ridge_t (theta_t - centre_t)^2 / 2.
+
+    Newton steps while the curvature matrix is small, else L-BFGS. tolerance : promised gain, relative, at which it ends
+    """
+    n, k, p = contrasts.shape
+    if p > _NEWTON_TERMS:
+        return _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start)
+    flat = contrasts.reshape(n * k, p)
+    theta = start
+    value, probability = _objective(flat @ theta, rows, theta - centre, ridge, k)
+    for _ in range(_NEWTON_STEPS):
+        slope = (probability * rows[:, None]).ravel() @ flat + ridge * (theta - centre)
+        step = -cho_solve(cho_factor(_curvature(contrasts, rows, probability, ridge)), slope)
+        gain = -float(slope @ step)  # twice the fall that the quadratic model promises
+        if gain < tolerance * (1.0 + abs(value)):
+            break
+        length = 1.0
+        while True:
+            trial = theta + length * step
+            trial_value, trial_probability = _objective(flat @ trial, rows, trial - centre, ridge, k)
+            if trial_value <= value - 1e-4 * length * gain or length < 1e-6:
+                break
+            length /= 2
+        theta, value, probability = trial, trial_value, trial_probability
+    return theta
+
+
+def _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start):
     n, k, p = contrasts.shape
     flat = contrasts.reshape(n * k, p)
     # steps are scaled by the curvature at even odds, so that strong and weak terms converge alike
-    scale = 1.0 / np.sqrt(ridge + np.einsum("ij,ij,i->j", flat, flat, np.repeat(rows, k)) * 0.25)
+    scale = 1.0 / np.sqrt(ridge + 0.25 * np.repeat(rows, k) @ (flat * flat))
 
     def objective(u):
-        theta = centre + scale * u
-        scores = (flat @ theta).reshape(n, k)
-        top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)
-        weights = np.exp(scores - top[:, None])
-        total = np.exp(-top) + weights.sum(axis=1)
-        value = rows @ (top + np.log(total)) + 0.5 * ridge * np.sum((theta - centre) ** 2)
-        slope = ((weights / total[:, None]) * rows[:, None]).ravel() @ flat + ridge * (theta - centre)
-        return value, slope * scale
+        shift = scale * u
+        value, probability = _objective(flat @ (centre + shift), rows, shift, ridge, k)
+        return value, ((probability * rows[:, None]).ravel() @ flat + ridge * shift) * scale
 
-    result = minimize(
-        objective,
-        (start - centre) / scale,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 500, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6},
-    )
+    options = {"maxiter": 500, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-5}
+    result = minimize(objective, (start - centre) / scale, jac=True, method="L-BFGS-B", options=options)
     return centre + scale * result.x
 
 
-def leave_one_out_loss(contrasts, rows, theta, ridge):
-    """Mean log loss when each row is left out of the weights as well: one Newton step from the full solution (approximate)."""
+def _objective(scores, rows, shift, ridge, k):
+    """Penalised loss, and the probabilities of the other classes (n, k)."""
+    scores = scores.reshape(-1, k)
+    top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)
+    weights = np.exp(scores - top[:, None])
+    total = np.exp(-top) + weights.sum(axis=1)
+    return rows @ (top + np.log(total)) + 0.5 * np.sum(ridge * shift * shift), weights / total[:, None]
+
+
+def _curvature(contrasts, rows, probability, ridge):
+    """sum_r rows_r G_r' (diag(p) - p p') G_r + ridge, as two matrix products."""
     n, k, p = contrasts.shape
-    scores = contrasts.reshape(n * k, p) @ theta
-    probability = _contrast_softmax(scores.reshape(n, k))
+    spread = contrasts.reshape(n * k, p) * np.sqrt(probability * rows[:, None]).reshape(-1, 1)
+    mean = np.matmul(probability[:, None, :], contrasts)[:, 0] * np.sqrt(rows)[:, None]
+    matrix = spread.T @ spread - mean.T @ mean
+    matrix[np.diag_indices(p)] += ridge
+    return matrix
+
+
+def leave_one_out_loss(contrasts, rows, theta, ridge):
+    """Mean log loss when each row is left out of the weights as well: one Newton step from the full solution (approximate).
+
+    Without one row of G_r and probabilities p_r, theta moves by H^-1 G_r' p_r to first order, and the scores of the row by
+    (1 - A W)^-1 A p with A = G_r H^-1 G_r', W = diag(p) - p p'.
+    """
+    n, k, p = contrasts.shape
+    scores = (contrasts.reshape(n * k, p) @ theta).reshape(n, k)
+    probability = _objective(scores, rows, np.zeros(1), np.zeros(1), k)[1]
     leverage = _leverages(contrasts, rows, probability, ridge)
-    # taking out one row of weight w moves theta by H^-1 G' p: its scores by A p (1 - w A W)^-1, where A = G H^-1 G'
-    shifted = np.empty((n, k))
-    for r in range(n):
-        curvature = np.diag(probability[r]) - np.outer(probability[r], probability[r])
-        step = (
-            np.linalg.solve(np.eye(k) - leverage[r] @ curvature, leverage[r] @ probability[r])
-            if k > 1
-            else (leverage[r, 0] * probability[r] / max(1 - leverage[r, 0, 0] * curvature[0, 0], 1e-9))
-        )
-        shifted[r] = step
-    scores = scores.reshape(n, k) + shifted
+    curvature = -probability[:, :, None] * probability[:, None, :]
+    curvature[:, np.arange(k), np.arange(k)] += probability
+    system = np.eye(k) - leverage @ curvature
+    scores = scores + np.linalg.solve(system, leverage @ probability[:, :, None])[:, :, 0]
     return float(rows @ np.logaddexp(0.0, np.logaddexp.reduce(scores, axis=1)) / rows.sum())
-
-
-def _contrast_softmax(scores):
-    top = np.maximum(scores.max(axis=1, keepdims=True, initial=0.0), 0.0)
-    weights = np.exp(scores - top)
-    return weights / (np.exp(-top) + weights.sum(axis=1, keepdims=True))
 
 
 def _leverages(contrasts, rows, probability, ridge):
     """G_r H^-1 G_r' of every row: (n, k, k)."""
     n, k, p = contrasts.shape
     flat = contrasts.reshape(n * k, p)
-    root = _curvature_roots(probability, rows)  # (n, k, k), root root' = row weight x curvature
-    weighted = np.einsum("rab,rap->rbp", root, contrasts).reshape(n * k, p)
     if p <= n * k:
-        factor = cho_factor(weighted.T @ weighted + ridge * np.eye(p))
-        solved = cho_solve(factor, flat.T).T.reshape(n, k, p)
-        return np.einsum("rap,rbp->rab", contrasts, solved)
-    # fewer rows than terms: (W'W + ridge)^-1 = (1 - W'(W W' + ridge)^-1 W) / ridge
-    factor = cho_factor(weighted @ weighted.T + ridge * np.eye(n * k))
-    cross = weighted @ flat.T
-    inner = np.einsum("rap,rbp->rab", contrasts, contrasts)
-    taken = (cross * cho_solve(factor, cross)).sum(axis=0) if k == 1 else None
-    if k == 1:
-        return (inner - taken.reshape(n, 1, 1)) / ridge
-    solved = cho_solve(factor, cross)
-    blocks = np.stack([cross[:, r * k : (r + 1) * k].T @ solved[:, r * k : (r + 1) * k] for r in range(n)])
-    return (inner - blocks) / ridge
+        factor = cholesky(_curvature(contrasts, rows, probability, ridge), lower=True)
+        solved = solve_triangular(factor, flat.T, lower=True).T.reshape(n, k, p)
+        return solved @ solved.transpose(0, 2, 1)
+    # fewer rows than terms: with columns divided by sqrt(ridge), (W'W + 1)^-1 = 1 - W'(W W' + 1)^-1 W
+    scaled = contrasts / np.sqrt(ridge)
+    weighted = (_curvature_roots(probability, rows) @ scaled).reshape(n * k, p)
+    factor = cholesky(weighted @ weighted.T + np.eye(n * k), lower=True)
+    solved = solve_triangular(factor, weighted @ scaled.reshape(n * k, p).T, lower=True).T.reshape(n, k, n * k)
+    return scaled @ scaled.transpose(0, 2, 1) - solved @ solved.transpose(0, 2, 1)
 
 
 def _curvature_roots(probability, rows):
-    """Square roots of diag(p) - p p' (times the row weight), row by row."""
+    """R_r with R_r' R_r = row weight x (diag(p) - p p'): (n, k, k)."""
     curvature = -probability[:, :, None] * probability[:, None, :]
     index = np.arange(probability.shape[1])
     curvature[:, index, index] += probability
     values, vectors = np.linalg.eigh(curvature)
-    return vectors * np.sqrt(np.maximum(values, 0.0) * rows[:, None])[:, None, :]
+    return np.sqrt(np.maximum(values, 0.0) * rows[:, None])[:, :, None] * vectors.transpose(0, 2, 1)
 
 
 class LearnedWeights(NamedTuple):
-    """weights (n_sets,), the ridge used, its approximate leave-one-out log loss, and the loss of every ridge tried."""
+    """weights (n_sets,), ridge by order of the set, approximate leave-one-out log loss, and that loss of every ridge tried."""
 
     weights: np.ndarray
-    ridge: float
+    ridge: dict
     leave_one_out_loss: float
-    ridge_path: dict
+    path: dict
