@@ -11,7 +11,7 @@ forest gives its likelihood and its expected counts.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from . import _augmented_kernels as kernels
 
@@ -203,23 +203,6 @@ def _no_counts(layout, n_clusters):
     return Counts(np.zeros(n_clusters), np.zeros((layout.offsets[-1], n_clusters)))
 
 
-def completed_counts(cases, layout, parameters, completion, groups=None):
-    """Counts of the data completed by a model, every missing cell included, and the entropy of the completion in nats.
-
-    completion : "expected", or "most_probable": each row belongs to its most probable cluster (ties to the lowest), missing
-    attribute cells stay at their expectation there and the entropy is taken as 0
-    """
-    groups = group_columns(cases, layout) if groups is None else groups
-    responsibilities, log_likelihood = expect(cases, layout, parameters, groups)
-    if completion == "most_probable":
-        hard = one_hot(responsibilities.argmax(axis=1), responsibilities.shape[1])
-        return expected_counts(cases, layout, parameters, hard, groups, every_cell=True), 0.0
-    counts = expected_counts(cases, layout, parameters, responsibilities, groups, every_cell=True)
-    # log p(o) = E log p(h, o) + entropy, for the completion h that the same parameters make
-    complete = _cross(counts.classes, parameters.class_probs) + _cross(counts.table, parameters.table)
-    return counts, log_likelihood - complete
-
-
 def update(counts, layout, prior):
     """M step, the "MAP" of the paper: (n + alpha) / (sum + r alpha); lines without cases or prior become uniform."""
     alpha_classes, alpha_cells = prior_cells(layout, len(counts.classes), prior)
@@ -258,21 +241,21 @@ def log_score(counts, layout, prior):
     return float(score)
 
 
-def cheeseman_stutz(cases, layout, parameters, prior):
+def cheeseman_stutz(cases, layout, parameters, prior, groups=None):
     """Cheeseman-Stutz approximation of log p(data | structure), in nats.
 
     W = expected counts of the model, theta' = posterior mean of W: log p(W) - sum W log theta' + log p(data | theta').
     """
-    groups = group_columns(cases, layout)
-    responsibilities, _ = expect(cases, layout, parameters, groups)
-    counts = expected_counts(cases, layout, parameters, responsibilities, groups)
+    groups = group_columns(cases, layout) if groups is None else groups
+    _, counts, _ = em_counts(cases, layout, parameters, groups)
     mean = update(counts, layout, prior)
-    complete = _cross(counts.classes, mean.class_probs) + _cross(counts.table, mean.table)
+    complete = expected_log_joint(counts, mean)
     return log_score(counts, layout, prior) - complete + expect(cases, layout, mean, groups)[1]
 
 
-def _cross(counts, probabilities):
-    return float((counts * np.log(np.where(counts > 0, probabilities, 1.0))).sum())
+def expected_log_joint(counts, parameters):
+    """Log probability of completed data with these counts: sum of count x log parameter."""
+    return float(xlogy(counts.classes, parameters.class_probs).sum() + xlogy(counts.table, parameters.table).sum())
 
 
 def random_parameters(layout, n_clusters, rng):
@@ -296,10 +279,10 @@ def one_hot(winner, n_clusters):
     return (winner[:, None] == np.arange(n_clusters)).astype(float)
 
 
-def pack_tables(tables, layout):
+def pack_tables(tables):
     """Tables (n_clusters, n_parent_values, n_states), one per attribute (or without the middle axis) -> flat array."""
     k = len(tables[0])
-    return np.concatenate([np.asarray(t, dtype=float).reshape(k, -1).T for t in tables])
+    return np.ascontiguousarray(np.concatenate([np.asarray(t, dtype=float).reshape(k, -1).T for t in tables]))
 
 
 def unpack_tables(table, layout):

@@ -1,64 +1,74 @@
-"""Structural EM over augmented naive Bayes: fit the parameters, complete the data, take the best structure, repeat.
+"""Structural EM and BC+EM: the loops of the paper, over any family of structures.
 
-Paper: SEM (Peña, Lozano, Larrañaga 2000), Figs. 1 and 3. In: rows, a start (structure and parameters), the choices of a
-`Settings` record. Out: a `StructuralRun`. The score of a round is the log marginal likelihood of the data completed by the
-fitted model, with the most probable cluster or with expected counts (then with the entropy of the completion added). A
-round that lowers it is not kept, so the scores never fall once the first parameters are fitted.
+Paper: SEM (Peña, Lozano, Larrañaga 2000), Figs. 1 to 3. EM alternates expected counts and posterior means. BC+EM assigns the
+cases whose cluster is clear (posterior above a threshold), runs Bound and Collapse on that partly completed table, and goes on
+with EM from there. Structural EM fits the parameters by one of them, completes the data, takes the best structure, and repeats.
+
+What is watched for convergence is a choice: "log_posterior", the penalised log-likelihood that the update climbs;
+"log_likelihood"; or "completed_score" (paper), the log marginal likelihood of the data completed with the most probable cluster,
+which has plateaus and stops early. A fit ends when the value changes by less than tol times itself, or after max_iter updates.
+
+A round of structural EM that lowers the score of the run is not kept. With completion "most_probable" that score is the completed
+score, the sc of the paper's tables. With completion "expected" it is the score at the expected counts plus the entropy of the
+completion: different models complete differently, and only with its entropy is the score of one completion comparable with that
+of another. The sum is a lower bound of log p(data | structure), by Jensen, the score being convex in the counts.
+
+The loops see a model, a structure with its data: `augmented_structures.AugmentedModel` or `general_structures.GeneralModel`,
+and its parameters, whatever they are. The methods they call:
+
+    e_step(parameters, hard) -> log-likelihood, expected counts, counts completed with the most probable cluster or None
+    update(counts) -> parameters             log_prior(parameters), log_score(counts) -> float
+    responsibilities(parameters) -> (n, n_clusters)             collapse(assigned (n,), n_clusters) -> parameters
+    next_structure(parameters, responsibilities, search, completion) -> None, or a new model, its parameters, the arcs changed
+    completed_score(parameters, completion) -> float            run_score(parameters, completion) -> float, as above
+    cheeseman_stutz(parameters) -> float                        weights : (n,)
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from . import augmented_naive_bayes as anb
-from .augmented_em import fit_bound_collapse_em, fit_em
-from .structure_search import (
-    best_structure,
-    family_scores,
-    maximum_branching,
-    one_hot_rows,
-    pair_counts,
-    state_starts,
-    structure_change,
-)
+from .augmented_naive_bayes import Prior
+from .augmented_structures import AugmentedModel
 
-COMPLETIONS = ("expected", "most_probable")
+PARAMETERS = ("em", "bound_collapse")
+LOOPS = ("released", "alternating")
+CONVERGENCES = ("log_posterior", "log_likelihood", "completed_score")
 _MAX_ROUNDS = 150  # a bound that no run has come near: every kept round gains
 
 
-def structural_em(cases, parents, parameters, settings, indicators=None):
-    """One run from one start.
+def structural_em(cases, parents, parameters, settings):
+    """One run over augmented naive Bayes structures from one start.
 
-    cases : anb.Cases     parents : (n_features,)     parameters : anb.Parameters of that structure
+    cases : augmented_naive_bayes.Cases     parents : (n_features,)     parameters : of that structure
     """
-    indicators = one_hot_rows(cases.codes, cases.cardinalities) if indicators is None else indicators
-    layout = anb.make_layout(parents, cases.cardinalities)
-    scores = [round_score(cases, layout, parameters, settings.completion, settings.prior)]
+    return run_structural_em(AugmentedModel.build(cases, parents, settings.prior), parameters, settings)
+
+
+def run_structural_em(model, parameters, settings):
+    """One run from a model and its first parameters; returns a StructuralRun (SEM Figs. 1 and 3)."""
+    scores = [model.run_score(parameters, settings.completion)]
     best, change, changes, updates, converged = None, None, [], 0, False
-    while len(changes) < _MAX_ROUNDS:
-        fitted = fit_parameters(cases, layout, parameters, settings)
+    while len(scores) <= _MAX_ROUNDS:
+        fitted = fit_parameters(model, parameters, settings)  # step 1
         updates += fitted.n_updates
-        score = round_score(cases, layout, fitted.parameters, settings.completion, settings.prior)
+        score = model.run_score(fitted.parameters, settings.completion)
         # 1e-9 relative: rounding of sums over all rows
         if best is not None and score < scores[-1] - 1e-9 * abs(scores[-1]):
             converged = True  # the last structure promised a gain that its own fit does not keep
             break
-        best = layout, fitted
+        best = model, fitted
         scores.append(score)
         if change is not None:
             changes.append(change)
-        found = _next_structure(cases, layout, fitted, settings, indicators)
-        if np.array_equal(found, layout.parents):  # SEM Fig. 1, step 4
+        found = model.next_structure(fitted.parameters, fitted.responsibilities, settings.search, settings.completion)
+        if found is None:  # step 4
             converged = True
             break
-        change = structure_change(layout.parents, found)
-        # the completion by the last model makes the first parameters of the new structure
-        new = anb.make_layout(found, cases.cardinalities)
-        parameters = anb.update(_counts_of_new_structure(cases, layout, fitted, new, indicators), new, settings.prior)
-        layout = new
-    layout, fitted = best
+        model, parameters, change = found
+    model, fitted = best
     return StructuralRun(
-        layout.parents,
+        model,
         fitted.parameters,
         fitted.responsibilities,
         fitted.log_likelihood,
@@ -66,80 +76,93 @@ def structural_em(cases, parents, parameters, settings, indicators=None):
         changes,
         updates,
         converged and fitted.converged,
-        anb.cheeseman_stutz(cases, layout, fitted.parameters, settings.prior),
+        model.completed_score(fitted.parameters, "most_probable"),
+        model.cheeseman_stutz(fitted.parameters),
     )
 
 
-def fit_parameters(cases, layout, parameters, settings):
-    """SEM Fig. 1 or Fig. 3, step 1: EM, or BC+EM."""
-    common = settings.prior, settings.convergence, settings.max_iter, settings.tol
+def fit_parameters(model, parameters, settings):
+    """EM, or BC+EM, with the choices of a Settings record; returns a FitResult."""
+    common = settings.convergence, settings.max_iter, settings.tol
     if settings.parameters == "em":
-        return fit_em(cases, layout, parameters, *common)
-    return fit_bound_collapse_em(
-        cases, layout, parameters, *common, loop=settings.loop, threshold=settings.fixing_probability_threshold
-    )
+        return fit_em(model, parameters, *common)
+    loop, threshold = settings.bound_collapse_loop, settings.fixing_probability_threshold
+    return fit_bound_collapse_em(model, parameters, *common, loop=loop, threshold=threshold)
 
 
-def completed_score(cases, layout, parameters, completion, prior):
-    """Log marginal likelihood of the data completed by a model: at expected counts, or with the most probable cluster."""
-    counts, _ = anb.completed_counts(cases, layout, parameters, completion)
-    return anb.log_score(counts, layout, prior)
+def fit_em(model, parameters, convergence="log_posterior", max_iter=150, tol=1e-6):
+    """EM from given parameters."""
+    log_likelihood, counts, value = _evaluate(model, parameters, convergence)
+    path, converged = [value], False
+    for _ in range(max_iter):
+        parameters = model.update(counts)
+        log_likelihood, counts, value = _evaluate(model, parameters, convergence)
+        path.append(value)
+        if _settled(path[-2], value, tol):
+            converged = True
+            break
+    responsibilities = model.responsibilities(parameters)
+    return FitResult(parameters, responsibilities, log_likelihood, path, len(path) - 1, converged, ())
 
 
-def round_score(cases, layout, parameters, completion, prior):
-    """What the loop watches: the completed score plus the entropy of the completion (0 for the most probable cluster).
+def _evaluate(model, parameters, convergence):
+    """Log-likelihood, counts for the next update, and the watched value at these parameters."""
+    log_likelihood, counts, completed = model.e_step(parameters, convergence == "completed_score")
+    if completed is not None:
+        return log_likelihood, counts, model.log_score(completed)
+    if convergence == "log_posterior":
+        return log_likelihood, counts, log_likelihood + model.log_prior(parameters)
+    return log_likelihood, counts, log_likelihood
 
-    Different models complete differently, and only with its entropy is the score of one completion comparable with that of
-    another: the sum is a lower bound of log p(data | structure), by Jensen, because the score is convex in the counts.
+
+def _settled(old, new, tol):
+    return abs(new - old) < tol * abs(old) or new == old
+
+
+def fit_bound_collapse_em(
+    model, parameters, convergence="log_posterior", max_iter=150, tol=1e-6, loop="released", threshold=0.51
+):
+    """BC+EM (SEM Fig. 2).
+
+    loop : "released" runs EM to convergence after each Bound and Collapse and keeps the better model when a round does not
+    gain; "alternating" makes one EM update after each. `max_iter` bounds the EM updates of all rounds together.
     """
-    counts, entropy = anb.completed_counts(cases, layout, parameters, completion)
-    return anb.log_score(counts, layout, prior) + entropy
+    responsibilities = model.responsibilities(parameters)
+    best, path, rounds, updates, converged = None, [], [], 0, False
+    while updates < max_iter and not converged:
+        assigned = assign_clear_cases(responsibilities, threshold)  # step 1
+        collapsed = model.collapse(assigned, responsibilities.shape[1])  # steps 2 and 3
+        steps = 1 if loop == "alternating" else max_iter - updates
+        result = fit_em(model, collapsed, convergence, steps, tol)  # step 4
+        updates += result.n_updates
+        rounds.append(BoundCollapseRound(float(model.weights[assigned < 0].sum()), result.n_updates, result.path[-1]))
+        if best is not None:  # step 5
+            old, new = best.path[-1], result.path[-1]
+            # 1e-9: the same model met again differs in the last digits only
+            if loop == "released" and new < old - 1e-9:
+                converged = True
+                break
+            converged = _settled(old, new, tol)
+        best, responsibilities = result, result.responsibilities
+        path += result.path
+    if best is None:  # no update allowed
+        return fit_em(model, parameters, convergence, 0, tol)
+    return best._replace(path=path, n_updates=updates, converged=converged, rounds=tuple(rounds))
 
 
-def _next_structure(cases, layout, fitted, settings, indicators):
-    weights = fitted.responsibilities
-    if settings.completion == "most_probable":
-        weights = anb.one_hot(weights.argmax(axis=1), weights.shape[1])
-    scores = family_scores(cases, weights, settings.prior, layout, fitted.parameters, indicators)
-    return best_structure(scores, layout.parents, settings.search)
-
-
-def _counts_of_new_structure(cases, layout, fitted, new, indicators):
-    """Expected counts, under the old model, of the families of the new structure."""
-    if cases.n_complete == len(cases.codes):
-        return anb.expected_counts(cases, new, None, fitted.responsibilities)
-    k = fitted.responsibilities.shape[1]
-    table = np.empty((new.offsets[-1], k))
-    starts = state_starts(cases.cardinalities)
-    for c in range(k):
-        pairs = pair_counts(cases, fitted.responsibilities, c, layout, fitted.parameters, indicators)
-        for i, parent in enumerate(new.parents):
-            own = slice(starts[i], starts[i + 1])
-            block = np.diagonal(pairs)[own] if parent < 0 else pairs[starts[parent] : starts[parent + 1], own]
-            table[new.offsets[i] : new.offsets[i + 1], c] = block.ravel()
-    return anb.Counts(cases.weights @ fitted.responsibilities, table)
-
-
-def tree_structure(cases, prior=None):
-    """The best structure without a cluster: a start that already knows the dependences all clusters share.
-
-    Pairs of cells with a missing member are left out of the counts, so this is a start and not a score.
-    """
-    complete = cases._replace(n_complete=len(cases.codes))
-    return maximum_branching(family_scores(complete, np.ones((len(cases.codes), 1)), prior))
-
-
-def order_clusters(parameters):
-    """Clusters by falling probability (ties keep their order): the permutation."""
-    return np.argsort(-parameters.class_probs, kind="stable")
+def assign_clear_cases(responsibilities, threshold):
+    """The most probable cluster where its posterior is above the threshold, else -1: (n,)."""
+    winner = responsibilities.argmax(axis=1)
+    clear = responsibilities[np.arange(len(winner)), winner] > threshold
+    return np.where(clear, winner, -1)
 
 
 class Settings(NamedTuple):
     """Choices of a run; the values of each are those of the estimator's parameters of the same name."""
 
-    prior: anb.Prior = anb.Prior()
+    prior: Prior = Prior()
     parameters: str = "em"
-    loop: str = "released"
+    bound_collapse_loop: str = "released"
     fixing_probability_threshold: float = 0.51
     search: str = "branching"
     completion: str = "expected"
@@ -148,16 +171,43 @@ class Settings(NamedTuple):
     tol: float = 1e-6
 
 
-class StructuralRun(NamedTuple):
-    """Result of one start: the structure and its parameters, responsibilities in the order of the cases, the score at the
-    start and after each round, the arcs changed between rounds, EM updates, and Cheeseman-Stutz (nats)."""
+class FitResult(NamedTuple):
+    """Fitted parameters, their responsibilities (n, n_clusters) in the order of the model's rows, their log-likelihood, the
+    watched values, EM updates, whether the fit settled, and one BoundCollapseRound per round of BC+EM."""
 
-    parents: np.ndarray
-    parameters: anb.Parameters
+    parameters: object
+    responsibilities: np.ndarray
+    log_likelihood: float
+    path: list
+    n_updates: int
+    converged: bool
+    rounds: tuple
+
+
+class BoundCollapseRound(NamedTuple):
+    """One round of BC+EM: weight of the unassigned cases, EM updates, value reached."""
+
+    unassigned: float
+    n_updates: int
+    value: float
+
+
+class StructuralRun(NamedTuple):
+    """Result of one start: the last model kept and its parameters, responsibilities in the order of its rows, the score of the
+    run at the start and after each round, the arcs changed between rounds, EM updates, whether it ended by itself, and two
+    scores of the result in nats: completed with the most probable cluster, and Cheeseman-Stutz."""
+
+    model: object
+    parameters: object
     responsibilities: np.ndarray
     log_likelihood: float
     scores: list
     changes: list
     n_em_updates: int
     converged: bool
+    completed_score: float
     cheeseman_stutz: float
+
+    @property
+    def parents(self):
+        return self.model.parents

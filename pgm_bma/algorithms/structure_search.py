@@ -10,8 +10,8 @@ from scipy.special import gammaln
 
 from . import _augmented_kernels as kernels
 from .augmented_naive_bayes import Prior
+from .forests import best_forest
 
-SEARCHES = ("branching", "hill_climb")
 _GAIN = 1e-9  # smaller gains are rounding
 
 
@@ -119,19 +119,10 @@ def best_structure(scores, parents, search="branching"):
 
 
 def maximum_branching(scores):
-    """Best structure of all, by Edmonds' maximum-weight branching over the gains score[i, j + 1] - score[i, 0]."""
-    import networkx as nx
-
-    n_features = len(scores)
+    """Best structure of all: the maximum-weight branching over the gains score[i, j + 1] - score[i, 0] (Edmonds)."""
     gains = scores[:, 1:] - scores[:, :1]
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(n_features))
-    for child, parent in np.argwhere(gains > _GAIN):  # nan compares false
-        graph.add_edge(int(parent), int(child), weight=float(gains[child, parent]))
-    parents = np.full(n_features, -1)
-    for parent, child in nx.maximum_branching(graph, attr="weight").edges:
-        parents[child] = parent
-    return parents
+    with np.errstate(invalid="ignore"):  # a column is never its own parent: nan compares false
+        return best_forest(np.where(gains > _GAIN, gains, -np.inf), np.zeros(len(scores)))
 
 
 def hill_climb(scores, parents):
