@@ -1,0 +1,98 @@
+"""What a command says: lines and tables on standard output; progress, notes and warnings on standard error.
+
+On a terminal progress is a bar; in a pipe or a log file it is one plain line per step.
+"""
+
+import sys
+import textwrap
+
+
+class UsageError(Exception):
+    """The words of a command do not fit together; exit code 2."""
+
+
+class Console:
+    """Collects the notes and warnings of a run while it prints them, so that the report can repeat them."""
+
+    def __init__(self, out=None, err=None):
+        self.out, self.err = out or sys.stdout, err or sys.stderr
+        self.notes, self.warnings = [], []
+
+    @property
+    def is_terminal(self):
+        return bool(getattr(self.err, "isatty", lambda: False)())
+
+    def say(self, text=""):
+        print(text, file=self.out, flush=True)
+
+    def item(self, name, text):
+        """A line with a name in a left column; long texts are wrapped beside it."""
+        wrapped = textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False) or [""]
+        for i, line in enumerate(wrapped):
+            self.say(f"{name if i == 0 else '':<10}  {line}")
+
+    def note(self, text):
+        self.notes.append(text)
+        print(f"note: {text}", file=self.err, flush=True)
+
+    def warn(self, text):
+        text = one_line(text)
+        if text not in self.warnings:
+            self.warnings.append(text)
+            print(f"warning: {text}", file=self.err, flush=True)
+
+    def step(self, text):
+        """What is being done now; on a terminal the bars say it."""
+        if not self.is_terminal:
+            print(text, file=self.err, flush=True)
+
+    def progress(self, steps, total, label, brief=False):
+        """Yield from `steps`, showing how far it is; `brief`: one line for all of them where there is no terminal."""
+        if self.is_terminal:
+            from tqdm import tqdm
+
+            yield from tqdm(steps, total=total, desc=label, file=self.err, leave=False)
+            return
+        for number, step in enumerate(steps, start=1):
+            if not brief or number == total:
+                self.step(f"{label}: {number} of {total} done")
+            yield step
+
+
+def text_table(frame, digits=3):
+    """A DataFrame as plain text: texts left, numbers right."""
+    columns = []
+    for name, values in frame.items():
+        cells = [format_cell(value, digits) for value in values]
+        left = any(isinstance(value, str) for value in values)
+        width = max(map(len, [str(name), *cells]))
+        columns.append([cell.ljust(width) if left else cell.rjust(width) for cell in (str(name), "-" * width, *cells)])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns))
+
+
+def format_cell(value, digits=3):
+    """Numbers with `digits` decimals, whole numbers without, missing ones as nothing."""
+    if value is None or value != value:
+        return ""
+    if type(value).__name__ in ("bool", "bool_") or not hasattr(value, "__float__"):
+        return str(value)
+    if float(value).is_integer() and not isinstance(value, float):
+        return str(int(value))
+    return f"{value:.{digits}f}"
+
+
+def one_line(text):
+    return " ".join(str(text).split())
+
+
+def listed(names, limit=6):
+    """'a', 'b' and 3 more."""
+    names = [repr(name) if isinstance(name, str) else str(name) for name in names]
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def count(number, word, plural=None):
+    """1 row, 2 rows."""
+    return f"{number} {word if number == 1 else plural or word + 's'}"

@@ -1,0 +1,343 @@
+"""What a fitted estimator found, in words, tables and pictures that a person from the field can read.
+
+Each function takes what was fitted and returns `Findings`; the command line prints its words and tables, the report shows
+all of it. An estimator is asked for what it has (arc posteriors, starts, tests of regions, ...), so a new method needs
+nothing here unless it has something new to tell.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from pgm_bma import plotting
+from pgm_bma.console import count, listed
+from pgm_bma.evaluation import scores
+
+SURE = 0.9
+TINY_CLUSTER, TINY_CLASS = 5, 10
+
+
+@dataclass
+class Findings:
+    """words : paragraphs   tables : (title, frame, caption)   figures : (title, function -> axes, caption)   warnings : lines
+
+    `headline` holds the tables that the command line prints too; `numbers` goes to run.json.
+    """
+
+    words: list = field(default_factory=list)
+    headline: list = field(default_factory=list)
+    tables: list = field(default_factory=list)
+    figures: list = field(default_factory=list)
+    warnings: list = field(default_factory=list)
+    numbers: dict = field(default_factory=dict)
+
+    def add(self, other):
+        for name in ("words", "headline", "tables", "figures", "warnings"):
+            getattr(self, name).extend(getattr(other, name))
+        self.numbers.update(other.numbers)
+        return self
+
+
+# --------------------------------------------------------------------------------------------------- clusters
+
+
+def cluster_findings(estimator, proba, truth=None):
+    """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes."""
+    labels, k = estimator.labels_, estimator.n_clusters_
+    sizes = np.bincount(labels, minlength=k)
+    found = Findings(numbers={"n_clusters": int(k), "cluster_sizes": sizes.tolist()})
+    found.words.append(_how_many(estimator, k))
+    path = getattr(estimator, "n_clusters_path_", None)
+    if path is not None:
+        found.headline.append(
+            ("Numbers of clusters tried", _path_table(path), "Higher scores are better; natural logs.")
+        )
+    marks = estimator.describe(n_states=4)
+    if k > 1:
+        certainty = float(proba.max(axis=1).mean())
+        found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
+        found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k)]
+        found.add(_relevance(estimator, "cluster", "arc_posterior_"))
+        found.figures.append(
+            (
+                "What the clusters look like",
+                lambda: plotting.plot_cluster_profiles(estimator),
+                "Bars: how often each value occurs inside a cluster. Black ticks: how often overall. Columns that differ most "
+                "between the clusters come first.",
+            )
+        )
+        found.tables.append(
+            (
+                "What marks each cluster",
+                marks.rename(columns={"size": "share of rows", "lift": "times as often as overall"}),
+                "Values that a cluster has more often than the rest.",
+            )
+        )
+    found.add(_arcs_between(estimator))
+    if truth is not None and k > 1:
+        found.add(_against_classes(labels, truth))
+    found.add(_starts(estimator))
+    if path is not None and k == path["n_clusters"].max() > path["n_clusters"].min():
+        found.warnings.append(f"the largest number of clusters tried, {k}, is the best one; try more with --clusters")
+    small = [c for c in range(k) if sizes[c] < TINY_CLUSTER]
+    if small and k > 1:
+        rows = count(int(sizes[small].sum()), "row")
+        found.warnings.append(
+            f"{'cluster' if len(small) == 1 else 'clusters'} {listed(small)}: only {rows}; too few to rely on"
+        )
+    return found
+
+
+def _how_many(estimator, k):
+    path = getattr(estimator, "n_clusters_path_", None)
+    text = "The rows form one group: no clusters were found" if k == 1 else f"The rows fall into {k} clusters"
+    if path is None or len(path) < 2:
+        return f"{text}."
+    best = path.groupby("n_clusters")["score"].max().sort_values(ascending=False)
+    tried = f"{best.index.min()} to {best.index.max()} were tried"
+    if len(best) < 2:
+        return f"{text} ({tried})."
+    gap = best.iloc[0] - best.iloc[1]
+    return f"{text} ({tried}; the next best number, {best.index[1]}, scores {gap:.1f} lower in natural logs)."
+
+
+def _path_table(path):
+    table = path.drop(columns=[name for name in ("move",) if name in path and path[name].nunique() < 2])
+    return table.rename(
+        columns={"n_clusters": "clusters", "log_likelihood": "log likelihood", "n_effective": "different"}
+    )
+
+
+def _one_cluster(c, sizes, marks):
+    said = [
+        f"{row.column} = {row.state} ({_percent(row.probability)}, overall {_percent(row.probability / row.lift)})"
+        for row in marks.itertuples()
+        if row.lift > 1.05
+    ]
+    share = _percent(sizes[c] / max(sizes.sum(), 1))
+    return f"Cluster {c} ({share}, {count(int(sizes[c]), 'row')}) stands out by {'; '.join(said) or 'nothing much'}."
+
+
+def _against_classes(labels, truth):
+    from sklearn.metrics import adjusted_rand_score
+
+    known = truth.notna().to_numpy()
+    index = float(adjusted_rand_score(truth[known].cat.codes, labels[known]))
+    table = pd.crosstab(pd.Series(labels[known], name="cluster"), truth[known].astype(object).to_numpy())
+    table.columns = [f"{truth.name} = {c}" for c in table.columns]
+    text = (
+        f"Compared with {truth.name!r}, which took no part: adjusted Rand index {index:.2f} (1 is the same partition, 0 "
+        "is chance)."
+    )
+    headline = (f"Clusters and {truth.name}", table.reset_index(), "Rows of each class in each cluster.")
+    return Findings([text], [headline], numbers={"adjusted_rand_index": index})
+
+
+def _starts(estimator):
+    starts = getattr(estimator, "starts_", None)
+    if not isinstance(starts, pd.DataFrame) or len(starts) < 2 or "score" not in starts:
+        return Findings()
+    found = Findings()
+    found.figures.append(
+        (
+            "Were the best clusters found again?",
+            lambda: plotting.plot_starts(estimator),
+            "Scores of all random starts. When several reach the best one, the search can be trusted.",
+        )
+    )
+    ranked = starts["score"].dropna().sort_values(ascending=False).to_numpy()
+    if len(ranked) > 1 and ranked[0] - ranked[1] > 1.0:
+        found.warnings.append(
+            f"the best of {len(starts)} starts was found once only (the next scores {ranked[0] - ranked[1]:.1f} lower); "
+            f"more starts, --set n_init={4 * len(starts)}, may find better clusters"
+        )
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- classes
+
+
+def classifier_findings(estimator, target, judged=None):
+    """What a classifier learned; `judged` are the findings on how well it predicts."""
+    found = judged or Findings()
+    for name in ("arc_posterior_", "class_arc_posterior_"):
+        if hasattr(estimator, name):
+            found.add(_relevance(estimator, target, name))
+            break
+    found.add(_arcs_between(estimator)).add(_regions(estimator))
+    return found
+
+
+def prediction_findings(truth, proba, baseline, how):
+    """How well the rows were predicted. truth : categorical Series; proba, baseline : (n_samples, n_classes)."""
+    codes, classes = truth.cat.codes.to_numpy(), list(truth.cat.categories)
+    ours, simple = scores(codes, proba), scores(codes, baseline)
+    frequent = truth.value_counts().index[0]
+    found = Findings(
+        words=[
+            f"{how}: {_percent(ours.accuracy)} of the rows are classified correctly (standard error "
+            f"{100 * ours.accuracy_error:.1f} points); who always says {frequent!r} reaches "
+            f"{_percent((codes == classes.index(frequent)).mean())}.",
+            f"The mean log loss is {ours.log_loss:.3f} (standard error {ours.log_loss_error:.3f}); class frequencies alone have "
+            f"{simple.log_loss:.3f}. Lower is better; it punishes sure and wrong predictions.",
+        ],
+        numbers={
+            "accuracy": float(ours.accuracy),
+            "accuracy_standard_error": ours.accuracy_error,
+            "log_loss": float(ours.log_loss),
+            "log_loss_standard_error": ours.log_loss_error,
+        },
+    )
+    predicted = np.argmax(proba, axis=1)
+    table = pd.DataFrame(
+        [[int(((codes == i) & (predicted == j)).sum()) for j in range(len(classes))] for i in range(len(classes))],
+        columns=[f"predicted {c}" for c in classes],
+    )
+    table.insert(0, "true class", [str(c) for c in classes])
+    found.headline.append(("True and predicted classes", table, "Rows of each true class by what was predicted."))
+    if ours.log_loss > simple.log_loss:
+        found.warnings.append(
+            "the predictions are worse than class frequencies alone (by log loss): sure and often wrong"
+        )
+    if len(codes) >= 30:
+        found.figures.append(
+            (
+                "Can the probabilities be believed?",
+                lambda: plotting.plot_calibration(
+                    np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
+                ),
+                "Of the rows predicted with some probability, how many came true. On the diagonal they can be taken at their word.",
+            )
+        )
+    return found
+
+
+def class_warnings(truth):
+    sizes = truth.value_counts()
+    small = sizes[sizes < TINY_CLASS]
+    if small.empty:
+        return []
+    said = ", ".join(f"{name!r} ({count(int(size), 'row')})" for name, size in small.items())
+    return [f"tiny classes: {said}; what is said about them rests on few rows"]
+
+
+# ------------------------------------------------------------------------------------- columns, arcs, regions
+
+
+def _relevance(estimator, root, attribute):
+    """Which columns depend on the class or cluster."""
+    posterior = getattr(estimator, attribute).astype(float)
+    if np.allclose(posterior, 1.0, atol=1e-12):
+        return Findings()  # the method does not ask the question
+    ranked = posterior.sort_values(ascending=False, kind="stable")
+    dependence = getattr(estimator, "cluster_dependence_", None)
+    silent = list(ranked[ranked < 0.5].index)
+    if dependence is not None:
+        strongest = list(dependence.sort_values(ascending=False, kind="stable").index[:5])
+        words = [f"The columns that differ most between the clusters are {listed(strongest)}."]
+    else:
+        likely = count(int((ranked >= 0.5).sum()), "column")
+        words = [f"{likely} of {len(ranked)} depend on the {root} with a probability above one half."]
+    if silent:
+        words.append(f"Columns that probably say nothing about the {root}: {listed(silent, 8)}.")
+    table = pd.DataFrame({"column": ranked.index, f"probability that it depends on the {root}": ranked.to_numpy()})
+    if dependence is not None:
+        table["dependence (nats)"] = dependence.reindex(ranked.index).to_numpy()
+    shown = ranked if dependence is None else dependence
+    label = f"probability of an arc from the {root}" if dependence is None else "dependence on the cluster (nats)"
+    figure = (
+        "Which columns matter",
+        lambda: plotting.plot_relevance(shown, label=label),
+        "The probability of an arc is a ranking rather than a calibrated probability where the class is hidden."
+        if dependence is not None
+        else "",
+    )
+    return Findings(words, tables=[("Relevance of the columns", table, "")], figures=[figure])
+
+
+def _arcs_between(estimator):
+    """Posteriors of the arcs between columns, where the method has them."""
+    posterior = getattr(estimator, "edge_posterior_", None)
+    if not isinstance(posterior, pd.DataFrame):
+        return Findings()
+    arcs = arc_table(posterior)
+    likely = arcs[arcs["posterior"] >= 0.5]
+    words = [f"Of {len(arcs)} possible arcs between columns, {len(likely)} have a probability of at least one half."]
+    if len(likely):
+        said = [f"{row[0]} -> {row[1]} ({row[2]:.2f})" for row in likely.head(8).itertuples(index=False, name=None)]
+        words.append(f"The most probable: {', '.join(said)}.")
+    undecided = _undecided(posterior)
+    if undecided:
+        said = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
+        words.append(f"Connected almost surely, but the data do not tell which way: {said}.")
+    tables = [
+        ("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], "Arcs with a probability of at least 0.01.")
+    ]
+    figures = []
+    if len(posterior) <= 80:
+        figures.append(
+            ("Probability of every arc", lambda: plotting.plot_arc_posteriors(posterior), "From the row to the column.")
+        )
+    return Findings(words, tables=tables, figures=figures)
+
+
+def arc_table(posterior):
+    """DataFrame parent x child -> (from, to, posterior), the most probable first."""
+    long = posterior.rename_axis(index="from", columns="to").stack().rename("posterior").reset_index()
+    long = long[[a != b for a, b in zip(long["from"], long["to"])]]
+    return long.sort_values("posterior", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _undecided(posterior):
+    names, values = list(posterior.index), posterior.to_numpy()
+    pairs = []
+    for i in range(len(names)):
+        for j in range(i):
+            if values[i, j] + values[j, i] >= SURE and max(values[i, j], values[j, i]) < SURE:
+                pairs.append((values[i, j] + values[j, i], names[j], names[i]))
+    return [(a, b) for _, a, b in sorted(pairs, key=lambda pair: -pair[0])]
+
+
+def _regions(estimator):
+    """Groups of columns that speak together about the class (Kikuchi-Bayes)."""
+    if not hasattr(estimator, "region_graph_"):
+        return Findings()
+    graph, target = estimator.region_graph_, estimator.target_name_
+    regions = [region - {target} for region in estimator.initial_regions_]
+    together = sorted((sorted(map(str, region)) for region in regions if len(region) > 1), key=lambda r: (-len(r), r))
+    words = [
+        f"{count(len(regions), 'group')} of columns were taken; {len(together)} of them hold more than one column."
+    ]
+    if together:
+        said = "; ".join(" with ".join(region) for region in together[:8])
+        words.append(
+            f"They tell more about {target!r} together than apart: {said}{' and others' if len(together) > 8 else ''}."
+        )
+    found = Findings(words)
+    if graph.number_of_nodes() <= 60:
+        found.figures.append(
+            (
+                "Groups of columns and how often they count",
+                lambda: plotting.plot_region_graph(graph, target=target),
+                "Smaller boxes are counted negatively where larger ones overlap in them.",
+            )
+        )
+    strength = getattr(estimator, "interaction_strength_", None)
+    if isinstance(strength, pd.DataFrame) and len(strength) > 1:
+        found.figures.append(
+            (
+                "Interactions between pairs of columns",
+                lambda: plotting.plot_interactions(strength),
+                "Solid: two columns together tell more about the class than the sum of both. Dashed: they tell partly the same.",
+            )
+        )
+    tests = getattr(estimator, "tests_", None)
+    if isinstance(tests, pd.DataFrame) and len(tests):
+        tests = tests.assign(region=[" + ".join(map(str, sorted(region, key=str))) for region in tests["region"]])
+        found.tables.append(("Tests of the groups", tests, "Loss of a group against what chance would give."))
+    return found
+
+
+def _percent(share):
+    return f"{100 * share:.0f} %" if share in (0.0, 1.0) else f"{100 * share:.1f} %"

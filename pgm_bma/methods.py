@@ -1,0 +1,105 @@
+"""The methods the command line offers, in words. Nothing is imported here: a method is offered once its class is public."""
+
+from typing import NamedTuple
+
+import pgm_bma
+
+
+class Method(NamedTuple):
+    """One choice of ``--method``: the public class behind it, its title, and a sentence for people who read reports."""
+
+    estimator: str
+    title: str
+    sentence: str
+
+    def make(self, **wanted):
+        """The estimator with those of the `wanted` parameters that it has."""
+        build = getattr(pgm_bma, self.estimator)
+        known = build().get_params(deep=False)
+        return build(**{name: value for name, value in wanted.items() if name in known})
+
+
+_CLUSTERERS = {
+    "ema": Method(
+        "EMAClusterer",
+        "expectation model averaging",
+        "Every column may or may not depend on the cluster; the model averages over all these choices, so that columns "
+        "which say nothing about the clusters fall silent and the others are ranked by relevance.",
+    ),
+    "em": Method(
+        "LatentClassClusterer",
+        "latent-class model by EM",
+        "Within a cluster the columns are taken as independent of each other, and every column depends on the cluster.",
+    ),
+    "structural": Method(
+        "StructuralEMClusterer",
+        "structural EM",
+        "Beside the cluster a column may depend on one other column; the arcs between columns are searched for together "
+        "with the clusters.",
+    ),
+    "forest": Method(
+        "ForestAveragedClusterer",
+        "clusters averaged over forests of arcs",
+        "Beside the cluster a column may depend on one other column; the model averages over all ways of drawing these "
+        "arcs instead of choosing one.",
+    ),
+}
+_CLASSIFIERS = {
+    "averaged-nb": Method(
+        "AveragedNaiveBayesClassifier",
+        "averaged naive Bayes",
+        "Every column may or may not depend on the class; the prediction averages exactly over all these choices.",
+    ),
+    "nb": Method(
+        "NaiveBayesClassifier",
+        "naive Bayes",
+        "Given the class the columns are taken as independent of each other.",
+    ),
+    "tan": Method(
+        "TANClassifier",
+        "tree-augmented naive Bayes",
+        "Beside the class every column depends on one other column, along the tree that carries most information.",
+    ),
+    "forest": Method(
+        "ForestAveragedClassifier",
+        "average over forests of arcs",
+        "Beside the class a column may depend on one other column; the prediction averages exactly over all ways of "
+        "drawing these arcs.",
+    ),
+    "order": Method(
+        "OrderAveragedClassifier",
+        "average over networks, by orders",
+        "The prediction averages over many networks of all columns and the class, weighted by how well they explain the "
+        "data.",
+    ),
+    "kikuchi": Method(
+        "KikuchiBayesClassifier",
+        "Kikuchi-Bayes",
+        "Groups of columns that tell more about the class together than apart are found by tests and combined in closed "
+        "form.",
+    ),
+}
+_STRUCTURE = {
+    "order": Method(
+        "OrderPosterior",
+        "posterior of the arcs, by orders",
+        "Every possible arc gets a probability: the share of all networks that have it, weighted by how well they explain "
+        "the data. The direction of an arc often cannot be told from data alone.",
+    ),
+}
+
+
+def clusterers():
+    return _offered(_CLUSTERERS)
+
+
+def classifiers():
+    return _offered(_CLASSIFIERS)
+
+
+def structure_learners():
+    return _offered(_STRUCTURE)
+
+
+def _offered(methods):
+    return {name: method for name, method in methods.items() if method.estimator in pgm_bma.__all__}

@@ -1,0 +1,60 @@
+"""``pgm-bma repeat``: run again what a run.json describes, on the same data, and see whether it comes out the same."""
+
+import json
+from pathlib import Path
+
+from pgm_bma import __version__
+from pgm_bma.run_files import RECORD, read_record
+from pgm_bma.session import to_argv
+from pgm_bma.tabular_files import read_table
+
+
+def repeat(record, out, parser, console):
+    """Repeat a run into folder `out`; returns 0 if its tables are the same, else 1."""
+    document, folder = read_record(record)
+    arguments = dict(document["arguments"])
+    arguments["file"] = _same_data(document["data"], folder, arguments)
+    if "test" in document:
+        arguments["test"] = _same_data(document["test"], folder, arguments)
+        arguments.pop("cv", None)
+    arguments["out"] = str(out or f"{folder.resolve()}-repeat")
+    if document["pgm_bma"] != __version__:
+        console.warn(f"the run was made by version {document['pgm_bma']}, this is {__version__}")
+    words = parser.parse_args(to_argv(document["command"], arguments))
+    code = words.run(words)
+    if code:
+        return code
+    again = json.loads((Path(arguments["out"]) / RECORD).read_text(encoding="utf-8"))["files"]
+    tables = {name: digest for name, digest in document["files"].items() if name.endswith(".csv")}
+    changed = [name for name, digest in tables.items() if again.get(name) != digest]
+    if changed:
+        raise ValueError(f"{', '.join(changed)} came out differently from the recorded run{_other_versions(document)}")
+    console.item("repeated", f"{', '.join(tables)} came out the same, byte for byte")
+    return 0
+
+
+def _same_data(data, folder, arguments):
+    """The path or name of the data, once their checksum is the recorded one."""
+    places = [folder / data["path"]] if "path" in data else []
+    found = next((str(place) for place in [*places, Path(data["source"])] if place.is_file()), None)
+    if found is None and "path" in data:
+        raise ValueError(f"{data['source']} is gone: neither {places[0]} nor {data['source']} exists")
+    raw = read_table(found or data["source"], arguments.get("missing", ()), not arguments.get("no_header", False))
+    if raw.sha256 != data["sha256"]:
+        raise ValueError(
+            f"{found or data['source']} is not the table of the recorded run (SHA-256 {raw.sha256[:12]}..., "
+            f"then {data['sha256'][:12]}...)"
+        )
+    return found or data["source"]
+
+
+def _other_versions(document):
+    from pgm_bma.run_files import versions
+
+    now = versions()
+    other = [
+        f"{name} {then}, now {now.get(name)}"
+        for name, then in document.get("versions", {}).items()
+        if now.get(name) != then
+    ]
+    return f"; other versions were in use: {', '.join(other)}" if other else ""

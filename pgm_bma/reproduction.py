@@ -1,0 +1,51 @@
+"""``pgm-bma reproduce``: the tables of the papers, from the benchmarks inside the package or beside it in a checkout."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from pgm_bma.console import UsageError
+
+
+def reproduce(table=None, options=()):
+    """List the tables, or run one of them (or all) with its options; returns the exit code."""
+    entry = _benchmarks()
+    tables = {name: line for name, (line, is_table) in entry.benchmarks().items() if is_table}
+    if table is None:
+        return _show(tables)
+    if table == "all":
+        return entry.run_all(list(tables), list(options))
+    name = table.replace("-", "_")
+    if name not in tables:
+        from pgm_bma.tabular_files import closest
+
+        raise UsageError(f"no table {table!r}: {closest(name, tables)}")
+    return entry.run(entry.load(name), list(options))
+
+
+def _benchmarks():
+    """The entry module of the benchmarks: pgm_bma._benchmarks when installed, else the folder beside the package."""
+    try:
+        return import_module("pgm_bma._benchmarks.__main__")
+    except ModuleNotFoundError as error:
+        if error.name not in ("pgm_bma._benchmarks", "pgm_bma._benchmarks.__main__"):
+            raise
+    checkout = Path(__file__).resolve().parents[1]
+    if not (checkout / "benchmarks" / "__main__.py").is_file():
+        raise FileNotFoundError("the tables are neither in the package nor beside it; reinstall pgm-bma")
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    return import_module("benchmarks.__main__")
+
+
+def _show(tables):
+    print(
+        "Tables of the papers, quick versions by default; run one by\n"
+        "  pgm-bma reproduce TABLE [--full] [--seed N] [--out FOLDER]\n"
+    )
+    width = max(map(len, tables), default=0)
+    for name, line in tables.items():
+        print(f"  {name:<{width}}  {line}")
+    if not tables:
+        print("  (none)")
+    return 0

@@ -1,0 +1,264 @@
+"""The commands that learn from a table: cluster, classify, structure, compare. Each reads, fits, says what it found and writes.
+
+A command is a function (arguments, console) -> exit code. Data and model problems are ValueErrors with one clear line;
+`UsageError` means that the words of the command do not fit together.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pgm_bma import findings as telling
+from pgm_bma import methods, plotting
+from pgm_bma.console import UsageError, count
+from pgm_bma.evaluation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
+from pgm_bma.preparation import conform, pipeline
+from pgm_bma.session import Run, last_step, source_record
+from pgm_bma.tabular_files import closest, read_table
+
+
+def cluster(arguments, console):
+    """Find clusters, and say what marks them."""
+    if arguments.discretize == "mdl":
+        raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
+    run = Run(arguments, console, methods.clusterers())
+    target = arguments.target if arguments.target is not None else run.raw.target
+    run.read(target)
+    if target is not None:
+        run.note(f"{target!r} takes no part in the clustering and is compared with the clusters afterwards")
+    frame = run.data.frame
+    model = run.fit(frame, n_clusters=arguments.clusters)
+    estimator, proba = last_step(model), model.predict_proba(frame)
+    found = telling.cluster_findings(estimator, proba, run.data.target)
+    labels = pd.DataFrame({run.data.index.name: run.data.index, estimator.cluster_name: estimator.labels_})
+    labels["probability"] = proba.max(axis=1)
+    labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))
+    run.finish(f"Clusters in {run.name}", found, model, "labels.csv", labels)
+    return 0
+
+
+def classify(arguments, console):
+    """Fit a classifier, judge it on rows it has not seen, and predict."""
+    run = Run(arguments, console, methods.classifiers())
+    run.read(class_column(arguments, run.raw))
+    data, known = run.data, run.data.target.notna().to_numpy()
+    frame, target = data.frame[known], data.target[known]
+    if arguments.test is not None:
+        judged, table, model = _on_test_file(run, frame, target)
+    else:
+        n_folds = folds(arguments.cv, target)
+        judged, proba, fold = _on_folds(run, frame, target, n_folds)
+        model = run.fit(frame, target)
+        full = class_probabilities(model, data.frame, target.cat.categories) if not known.all() else None
+        table = _predictions(data, known, proba, fold, full)
+    judged.warnings += telling.class_warnings(target)
+    found = telling.classifier_findings(last_step(model), target.name, judged)
+    run.finish(f"Predicting {target.name} in {run.name}", found, model, "predictions.csv", table)
+    return 0
+
+
+def structure(arguments, console):
+    """Posterior probabilities of the arcs between all columns."""
+    if arguments.discretize == "mdl":
+        raise UsageError(
+            "--discretize mdl needs a class, and structure treats all columns alike; take frequency or width"
+        )
+    run = Run(arguments, console, methods.structure_learners())
+    run.read(None)
+    model = run.fit(run.data.frame)
+    estimator = last_step(model)
+    found = telling.Findings().add(telling._arcs_between(estimator))
+    run.finish(f"Structure of {run.name}", found, model, "arcs.csv", telling.arc_table(estimator.edge_posterior_))
+    return 0
+
+
+def compare(arguments, console):
+    """All classifiers on the same folds, in one table."""
+    offered = methods.classifiers()
+    chosen = _chosen_methods(arguments.methods, offered)
+    run = Run(arguments, console, offered, chosen[0])
+    run.read(class_column(arguments, run.raw))
+    known = run.data.target.notna().to_numpy()
+    frame, target = run.data.frame[known], run.data.target[known]
+    n_folds = folds(arguments.cv, target)
+    codes, n_classes = target.cat.codes.to_numpy(), len(target.cat.categories)
+    results, probabilities, failed = {}, {}, {}
+    for name in chosen:
+        run.method = offered[name]
+        model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
+        follow = partial(console.progress, label=name, brief=True)
+        try:
+            predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
+        except (ValueError, MemoryError) as error:  # one method that cannot do these data does not stop the others
+            failed[name] = " ".join(str(error).split()) or type(error).__name__
+            console.warn(f"{name} is left out: {failed[name]}")
+            continue
+        for message in predictions.messages:
+            console.warn(f"{name}: {message}")
+        results[name] = (scores(codes, predictions.proba), predictions.seconds)
+        probabilities[name] = predictions.proba
+    if not results:
+        raise ValueError(f"no method could work on {run.name}: {next(iter(failed.values()))}")
+    fold = predictions.fold
+    results["(class frequencies)"] = (scores(codes, class_frequencies(codes, n_classes, fold)), 0.0)
+    table = _comparison(results)
+    for message in telling.class_warnings(target):
+        console.warn(message)
+    found = _compare_findings(table, n_folds, probabilities, target)
+    run.finish(f"Classifiers compared on {run.name}", found, None, "comparison.csv", table.drop(columns="seconds"))
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------ predictions
+
+
+def class_column(arguments, raw):
+    """The target named by the user, else the one an embedded data set has."""
+    if arguments.target is not None:
+        return arguments.target
+    if raw.target is None:
+        raise UsageError(
+            f"--target is missing: {raw.source} has the columns {', '.join(map(repr, raw.frame.columns[:12]))}"
+        )
+    return raw.target
+
+
+def folds(wanted, target):
+    if wanted > len(target):
+        raise ValueError(f"--cv {wanted} wants more folds than there are rows with a class ({len(target)})")
+    return wanted
+
+
+def _on_folds(run, frame, target, n_folds):
+    console, arguments = run.console, run.arguments
+    model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
+    follow = partial(console.progress, label="fold")
+    predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
+    for message in predictions.messages:
+        console.warn(message)
+    smallest = int(target.value_counts().min())
+    if smallest < n_folds:
+        console.note(f"the smallest class has {count(smallest, 'row')}, fewer than the {n_folds} folds")
+    baseline = class_frequencies(target.cat.codes.to_numpy(), len(target.cat.categories), predictions.fold)
+    judged = telling.prediction_findings(target, predictions.proba, baseline, f"{n_folds}-fold cross-validation")
+    return judged, predictions.proba, predictions.fold
+
+
+def _predictions(data, known, proba, fold, full):
+    """One line per row of the file: predicted by a model that has not seen it; rows without a class by the final model."""
+    classes = list(data.target.cat.categories)
+    everything = np.empty((len(known), len(classes)))
+    everything[known] = proba
+    folds_of_rows = pd.array([pd.NA] * len(known), dtype="Int64")
+    folds_of_rows[known] = fold + 1
+    if full is not None:
+        everything[~known] = full[~known]
+    table = _prediction_table(data.index, data.target, everything, classes)
+    table.insert(1, "fold", folds_of_rows)
+    return table
+
+
+def _on_test_file(run, frame, target):
+    arguments, console = run.arguments, run.console
+    raw = read_table(arguments.test, arguments.missing, not arguments.no_header)
+    X, truth, notes = conform(raw, run.data)
+    for note in notes:
+        run.note(note)
+    run.others["test"] = {**source_record(raw, run.folder.path), "rows": len(X)}
+    model = run.fit(frame, target)
+    proba = class_probabilities(model, X, target.cat.categories)
+    table = _prediction_table(raw.index, truth, proba, list(target.cat.categories))
+    judged = telling.Findings()
+    if truth is None or truth.isna().all():
+        judged.words.append(
+            f"{count(len(X), 'row')} of {raw.source} were predicted; it does not tell their true classes."
+        )
+        return judged, table, model
+    seen = truth.notna().to_numpy()
+    counts = np.bincount(target.cat.codes, minlength=len(target.cat.categories)) + 1.0
+    baseline = np.tile(counts / counts.sum(), (int(seen.sum()), 1))
+    console.step(f"judging on {count(int(seen.sum()), 'row')} of {raw.source}")
+    how = f"On the {count(int(seen.sum()), 'row')} of {Path(raw.source).name}"
+    return telling.prediction_findings(truth[seen], proba[seen], baseline, how), table, model
+
+
+def _prediction_table(index, truth, proba, classes):
+    table = pd.DataFrame({index.name: index})
+    if truth is not None:
+        table["true"] = truth.astype(object).to_numpy()
+    table["predicted"] = [classes[i] for i in np.argmax(proba, axis=1)]
+    table["probability"] = proba.max(axis=1)
+    return table.join(pd.DataFrame(proba, columns=[f"P({c})" for c in classes]))
+
+
+# ------------------------------------------------------------------------------------------------- comparison
+
+
+def _chosen_methods(text, offered):
+    if not text:
+        return list(offered)
+    chosen = [name.strip() for name in text.split(",") if name.strip()]
+    for name in chosen:
+        if name not in offered:
+            raise UsageError(f"--methods names {name!r}: {closest(name, offered)}")
+    return chosen
+
+
+def _comparison(results):
+    """One row per method, the lowest log loss first; differences to it are taken row by row."""
+    best = min(results, key=lambda name: results[name][0].log_loss)
+    rows = []
+    for name, (found, seconds) in results.items():
+        difference = found.losses - results[best][0].losses
+        rows.append(
+            {
+                "method": name,
+                "accuracy": found.accuracy,
+                "± accuracy": found.accuracy_error,
+                "log loss": found.log_loss,
+                "± log loss": found.log_loss_error,
+                "more than best": difference.mean(),
+                "± more": standard_error(difference),
+                "seconds": seconds,
+            }
+        )
+    return pd.DataFrame(rows).sort_values("log loss", kind="stable").reset_index(drop=True)
+
+
+def _compare_findings(table, n_folds, probabilities, target):
+    best = table["method"].iloc[0]
+    found = telling.Findings(
+        numbers={
+            row["method"]: {"accuracy": row["accuracy"], "log_loss": row["log loss"]}
+            for row in table.to_dict("records")
+        }
+    )
+    close = [
+        row["method"]
+        for row in table.to_dict("records")
+        if row["method"] != best and row["more than best"] < 2 * row["± more"]
+    ]
+    found.words.append(f"Lowest log loss in {n_folds}-fold cross-validation: {best} ({table['log loss'].iloc[0]:.3f}).")
+    if close:
+        found.words.append(f"Not clearly worse, within two standard errors of the difference: {', '.join(close)}.")
+    else:
+        found.words.append("All others are worse by more than two standard errors of the difference.")
+    found.headline.append(
+        (
+            "All classifiers on the same folds",
+            table,
+            "± are standard errors over rows. 'more than best' is how much more log loss a method has than the first, row by row.",
+        )
+    )
+    classes = [str(c) for c in target.cat.categories]
+    truth = np.array([str(c) for c in target])
+    found.figures.append(
+        (
+            "Can the probabilities be believed?",
+            lambda: plotting.plot_calibration(truth, probabilities, classes=classes),
+            "Of the rows predicted with some probability, how many came true.",
+        )
+    )
+    return found

@@ -1,0 +1,260 @@
+"""One run of a command that learns from a table: its data, its estimator, its folder, and the report at the end."""
+
+import ast
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from pgm_bma import plotting
+from pgm_bma.console import UsageError, count, text_table
+from pgm_bma.evaluation import collected_warnings
+from pgm_bma.preparation import pipeline, prepare
+from pgm_bma.report import Report
+from pgm_bma.run_files import Folder, bayesian_network, closed_after, drawn
+from pgm_bma.tabular_files import closest, read_table
+
+
+class Run:
+    """One run of a command: its data, its estimator, its folder, and the report at the end."""
+
+    def __init__(self, arguments, console, offered, method=None):
+        self.arguments, self.console, self.began = arguments, console, time.perf_counter()
+        self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header)
+        self.method = offered[method or arguments.method]
+        self.name = Path(self.raw.source).name
+        self.folder = Folder(arguments.out or f"{Path(self.name).name.split('.')[0]}-{arguments.command}")
+        self.others = {}
+        _quiet_pictures()
+
+    def read(self, target):
+        """Prepare the columns, and say what there is."""
+        arguments = self.arguments
+        self.data = prepare(self.raw, target, arguments.drop, arguments.keep_constant, arguments.discretize)
+        if arguments.discretize and not self.data.to_bin:
+            self.data.notes.append("no column needs to be discretised: none has more than 10 different numbers")
+        self.console.item("data", self.data.in_brief())
+        for note in self.data.notes:
+            self.console.note(note)
+        if self.arguments.command != "compare":
+            self.console.item("method", f"{self.method.title} ({self.method.estimator}), seed {arguments.seed}")
+
+    def note(self, text):
+        self.data.notes.append(text)
+        self.console.note(text)
+
+    def estimator(self, **more):
+        """The chosen estimator with seed, jobs and what --set says."""
+        estimator = self.method.make(random_state=self.arguments.seed, handle_unknown="missing", **more)
+        known = estimator.get_params(deep=False)
+        for entry in getattr(self.arguments, "set", None) or []:
+            name, separator, text = entry.partition("=")
+            if not separator:
+                raise UsageError(f"--set wants NAME=VALUE, got {entry!r}")
+            if name not in known:
+                raise UsageError(f"{self.method.estimator} has no parameter {name!r}: {closest(name, known)}")
+            estimator.set_params(**{name: _value(text)})
+        return estimator
+
+    def fit(self, X, y=None, **more):
+        """Fit on all given rows; warnings of the method become lines."""
+        console, arguments = self.console, self.arguments
+        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal))
+        model = pipeline(self.estimator(**more), self.data, arguments.discretize, arguments.bins)
+        console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
+        with collected_warnings() as messages:
+            model.fit(X, y) if y is not None else model.fit(X)
+        for message in messages:
+            console.warn(message)
+        return model
+
+    def finish(self, title, found, model, table_name, table):
+        """Say what was found, write everything, and end with where it is."""
+        console, folder, estimator = self.console, self.folder, None if model is None else last_step(model)
+        for message in found.warnings:
+            console.warn(message)
+        console.say()
+        for number, paragraph in enumerate(found.words):
+            console.item("" if number else "result", paragraph)
+        for heading, frame, _ in found.headline:
+            console.say(f"\n{heading}\n{text_table(frame)}")
+        folder.prepare()
+        folder.csv(table_name, table)
+        report = Report(
+            title, f"pgm-bma {self.arguments.command}, {self.method.title}" if estimator is not None else ""
+        )
+        report.facts("What was asked", self._asked(estimator is not None))
+        report.facts("Data", self._data_facts())
+        about_model, pictures = "", []
+        if estimator is not None:
+            about_model = self._write_model(model)
+            graph, draw = picture_of(estimator)
+            problem = folder.graph(graph, draw)
+            if problem:
+                console.note(problem)
+            else:
+                pictures.append(("The model", draw, about_model))
+        report.warnings(console.warnings)
+        report.words("Result", found.words)
+        for heading, frame, caption in found.headline:
+            report.table(heading, frame, caption)
+        for heading, draw, caption in [*pictures, *found.figures]:
+            ax, problem = drawn(draw)
+            if ax is None:
+                console.note(f"picture left out, {heading!r}: {problem}")
+                continue
+            with closed_after(ax):
+                report.figure(heading, ax, caption)
+        for heading, frame, caption in found.tables:
+            report.table(heading, frame, caption)
+        report.table(
+            "Columns", column_table(self.data.frame), "Different values, most frequent one, and missing cells."
+        )
+        if estimator is not None:
+            report.code("Use the model", self._how_to_load(estimator))
+        again = f"pgm-bma repeat {shlex.quote(str(folder.path / 'run.json'))}"
+        report.code("Repeat this run", [("The file run.json beside this report holds all that is needed:", again)])
+        folder.report(report)
+        self._record(found)
+        names = ", ".join(name for name in folder.files)
+        console.say()
+        console.item("files", f"in {folder.path}{os.sep}: {names}")
+        if about_model:
+            console.item("", about_model)
+        console.item("read", str(folder.path / "report.html"))
+
+    def _write_model(self, model):
+        with collected_warnings() as messages:
+            about = self.folder.model(last_step(model))
+            self.folder.estimator(last_step(model), model.named_steps["bins"] if hasattr(model, "steps") else None)
+        for message in messages:
+            self.console.note(message)
+        return f"{about}."
+
+    def _asked(self, one_method):
+        pairs = [("command", command_line(self.arguments))]
+        if one_method:
+            pairs.append(("method", f"{self.method.title} ({self.method.estimator}). {self.method.sentence}"))
+        return [*pairs, ("seed", self.arguments.seed)]
+
+    def _data_facts(self):
+        pairs = [("source", self.raw.source), ("size", self.data.in_brief().partition(": ")[2])]
+        if self.data.target is not None:
+            sizes = self.data.target.value_counts()
+            classes = ", ".join(f"{name} ({size})" for name, size in sizes.items())
+            pairs.append((f"classes of {self.data.target.name}", classes))
+        for note in self.data.notes:
+            pairs.append(("note", note))
+        return [*pairs, ("SHA-256", self.raw.sha256)]
+
+    def _how_to_load(self, estimator):
+        network, _ = bayesian_network(estimator)
+        bins = 'rows = pgm_bma.load("bins.pgm").transform(rows)  # numbers to bins\n' if self.data.to_bin else ""
+        load = f'import pgm_bma\n\n{bins}estimator = pgm_bma.load("estimator.pgm")\nestimator.predict_proba(rows)'
+        saved = ("The estimator itself, with everything it learned; rows is a DataFrame with the columns above:", load)
+        if network is None:
+            reader = 'from pgmpy.readwrite import UAIReader\n\nmodel = UAIReader("model.uai").get_model()  # names: model.uai.json'
+            return [("In pgmpy, as an undirected model:", reader), saved]
+        names = list(network.nodes())
+        asked = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)
+        asked = asked if asked in names else names[0]
+        given = next(name for name in [*names[::-1], asked] if name != asked or len(names) == 1)
+        state = network.get_cpds(given).state_names[given][0]
+        code = (
+            'import pgm_bma\nfrom pgmpy.inference import VariableElimination\n\nmodel = pgm_bma.read_bif("model.bif")\n'
+            f"print(VariableElimination(model).query([{asked!r}], evidence={{{given!r}: {state!r}}}))"
+        )
+        return [("In pgmpy, with all names, states and latent variables as they are here:", code), saved]
+
+    def _record(self, found):
+        arguments = {name: value for name, value in vars(self.arguments).items() if name not in ("run", "command")}
+        arguments["clusters"] = clusters_text(arguments["clusters"]) if "clusters" in arguments else None
+        self.folder.record(
+            command=self.arguments.command,
+            arguments={name: value for name, value in arguments.items() if value not in (None, [], False)},
+            data={**source_record(self.raw, self.folder.path), "rows": len(self.data.frame)},
+            **self.others,
+            result=found.numbers,
+            notes=self.data.notes,
+            warnings=self.console.warnings,
+            seconds=round(time.perf_counter() - self.began, 3),
+        )
+
+
+def last_step(model):
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def picture_of(estimator):
+    """(graph to export, function that draws it)."""
+    if hasattr(estimator, "region_graph_"):
+        graph = estimator.region_graph_
+        return graph, lambda: plotting.plot_region_graph(graph, target=estimator.target_name_)
+    graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
+    name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)
+    return graph, lambda: plotting.plot_network(graph, highlight=name if name in graph else None)
+
+
+def column_table(frame):
+    rows = []
+    for name, column in frame.items():
+        values = column.value_counts()
+        values = values[values > 0]
+        usual = f"{values.index[0]} ({values.iloc[0]})" if len(values) and len(values) < len(column) else ""
+        rows.append((name, len(values), usual, int(column.isna().sum())))
+    return pd.DataFrame(rows, columns=["column", "different values", "most frequent (rows)", "missing"])
+
+
+def command_line(arguments):
+    return shlex.join(["pgm-bma", *to_argv(arguments.command, vars(arguments))])
+
+
+def to_argv(command, arguments):
+    """Words of the command line that give these arguments; what equals nothing is left out."""
+    words = [command, str(arguments["file"])]
+    for name, value in arguments.items():
+        if name in ("file", "run", "command") or value in (None, False, []):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        value = clusters_text(value) if name == "clusters" else value
+        if value is True:
+            words.append(option)
+        else:
+            words += [f"{option}={each}" for each in (value if isinstance(value, list) else [value])]
+    return words
+
+
+def clusters_text(clusters):
+    """The text of --clusters: 4, 2:8 or auto."""
+    if isinstance(clusters, range):
+        return f"{clusters.start}:{clusters.stop - 1}"
+    return ",".join(map(str, clusters)) if isinstance(clusters, list) else str(clusters)
+
+
+def source_record(raw, folder):
+    """Where a table came from: as it was named, as seen from the folder of the results, and its checksum."""
+    record = {"source": raw.source, "sha256": raw.sha256}
+    if Path(raw.source).is_file():
+        try:
+            record["path"] = os.path.relpath(raw.source, folder)
+        except ValueError:  # another drive
+            record["path"] = str(Path(raw.source).resolve())
+    return record
+
+
+def _value(text):
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _quiet_pictures():
+    """Draw to files only: no window system is asked for."""
+    if "matplotlib.pyplot" not in sys.modules:
+        import matplotlib
+
+        matplotlib.use("Agg")

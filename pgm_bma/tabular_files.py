@@ -1,0 +1,363 @@
+"""Tables from files: CSV, TSV and their relatives, plain or compressed, and Parquet; read as a person would read them.
+
+Goes in: a path, or the name of an embedded data set, and what counts as missing. Comes out: `RawTable`, texts and numbers
+with missing cells as NaN, an index column set apart. The separator is guessed from the first rows; so is the encoding (UTF-8
+with or without mark, UTF-16 with mark, else Windows-1252). Blanks around cells and names are dropped. An empty cell is
+missing, anything else only when it is named. A column is numbers when every cell is one, except codes such as 007.
+"""
+
+import bz2
+import csv
+import difflib
+import gzip
+import hashlib
+import io
+import lzma
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pgm_bma import datasets
+from pgm_bma.console import one_line
+
+SEPARATORS = (",", ";", "\t", "|")
+INDEX_NAMES = {"", "index", "id", "row", "rowid", "row_id", "row id", "rownames", "row_names", "case", "nr", "no", "#"}
+LOOKS_MISSING = ("?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "*")
+_SNIFFED, _SNIFFED_ROWS = 1 << 20, 200
+_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8"))
+_NOTHING = "\x00"  # stands for the name of the column behind a separator at the end of every row
+_MAGIC = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
+_CODE = re.compile(r"[+-]?0\d+$")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+$|[+-]?\d+$")
+
+
+@dataclass
+class RawTable:
+    """A table as read. `notes` are lines for the reader; `target` is known for embedded data sets only."""
+
+    frame: pd.DataFrame
+    source: str
+    sha256: str
+    index: pd.Index
+    target: str | None = None
+    notes: list = field(default_factory=list)
+
+
+def read_table(source, missing=(), header=True):
+    """Read a file, or an embedded data set by its name.
+
+    Parameters
+    ----------
+    source : path, or a name of `pgm_bma.list_datasets()`; a file of that name comes first
+    missing : texts that mean "missing", beside the empty cell
+    header : whether the first row holds the names of the columns; else they are x1, x2, ...
+
+    Returns
+    -------
+    RawTable
+
+    Raises
+    ------
+    ValueError, OSError
+        With one line that says what is wrong and where.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from pgm_bma.tabular_files import read_table
+    >>> path = os.path.join(tempfile.mkdtemp(), "plants.csv")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("nr;leaf shape;height\\n1;'long';3\\n2;?;4\\n")
+    >>> table = read_table(path, missing=["?"])
+    >>> table.frame.columns.tolist(), table.index.name, int(table.frame["leaf shape"].isna().sum())
+    (['leaf shape', 'height'], 'nr', 1)
+    """
+    path = Path(source)
+    if not path.is_file():
+        return _read_dataset(str(source), path)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if not content:
+        raise ValueError(f"{source} is empty")
+    for magic, decompress in _MAGIC.items():
+        if content.startswith(magic):
+            content = _decompressed(content, decompress, source)
+            break
+    if content[:4] == b"PAR1":
+        frame, decimal_comma, notes = _read_parquet(content, source), False, []
+    else:
+        frame, decimal_comma, notes = _read_text(content, path, header)
+    _check_names(frame, source)
+    if not len(frame):
+        raise ValueError(f"{source} has a header but no rows")
+    frame, tokens = _mark_missing(frame, list(missing))
+    notes += tokens
+    frame = pd.DataFrame({name: _as_numbers(column, decimal_comma) for name, column in frame.items()})
+    frame, index, note = _set_index_apart(frame)
+    return RawTable(frame, str(source), digest, index, notes=[*notes, *note])
+
+
+def frame_checksum(frame):
+    """SHA-256 of a table's names and cells, for data that do not come from a file."""
+    return hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
+
+
+def closest(name, known):
+    """', did you mean ...?' where a known name is close, else the known names."""
+    known = [str(each) for each in known]
+    folded = {each.casefold(): each for each in known}
+    near = [folded[each] for each in difflib.get_close_matches(str(name).casefold(), folded, n=2, cutoff=0.6)]
+    if near:
+        return f"did you mean {' or '.join(repr(each) for each in near)}?"
+    shown = ", ".join(repr(each) for each in known[:12])
+    return f"there are {shown}{f' and {len(known) - 12} more' if len(known) > 12 else ''}"
+
+
+# ---------------------------------------------------------------------------------------------------- sources
+
+
+def _read_dataset(name, path):
+    if path.is_dir() or "/" in name or "\\" in name or path.suffix:
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        if name not in datasets.list_datasets():
+            raise ValueError(f"{name} {what}")
+    try:
+        frame, target = datasets.load_dataset(name)
+    except ValueError:
+        known = [*datasets.list_datasets(), *datasets.OUTSIDE]
+        raise ValueError(f"no file {name!r}, and no embedded data set of that name: {closest(name, known)}") from None
+    return RawTable(frame, name, frame_checksum(frame), pd.RangeIndex(1, len(frame) + 1, name="row"), target)
+
+
+def _decompressed(content, decompress, source):
+    try:
+        return decompress(content)
+    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
+        raise ValueError(f"{source} cannot be unpacked: {error}") from None
+
+
+def _read_parquet(content, source):
+    try:
+        frame = pd.read_parquet(io.BytesIO(content))
+    except ImportError:
+        raise ValueError(f"{source} is a Parquet file, which needs pyarrow: pip install pyarrow") from None
+    except Exception as error:  # pyarrow has its own family of errors
+        raise ValueError(f"{source} is no readable Parquet file: {error}") from None
+    if not isinstance(frame.index, pd.RangeIndex):
+        frame = frame.reset_index()
+    frame.columns = [str(name).strip() for name in frame.columns]
+    return frame.apply(_plain_column) if frame.shape[1] else frame
+
+
+def _plain_column(column):
+    """Numbers as floats or integers; everything else as texts, missing cells NaN."""
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
+        return pd.Series(column.to_numpy(dtype=float, na_value=np.nan)) if column.isna().any() else column
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.dtype.categories.dtype if not column.isna().any() else object)
+        return _plain_column(column) if not isinstance(column.dtype, pd.CategoricalDtype) else column
+    texts = column.astype(object)
+    return texts.where(texts.isna(), texts.map(str).str.strip())
+
+
+# ------------------------------------------------------------------------------------------------------ texts
+
+
+def _read_text(content, path, header):
+    """(frame of texts, whether 3,5 is a number, notes)."""
+    text, notes = _decode(content, path)
+    if "\x00" in text:
+        raise ValueError(f"{path} is not a text table (it holds zero bytes); CSV, TSV and Parquet can be read")
+    text = text.lstrip("\r\n\ufeff")
+    separator, quote = _guess_format(text, path)
+    head = _rows(text, separator, quote)
+    if not head:
+        raise ValueError(f"{path} holds no rows")
+    names, body = (head[0], head[1:]) if header else ([f"x{i + 1}" for i in range(len(head[0]))], head)
+    names = [name.strip() for name in names]
+    if body and all(len(row) == len(names) + 1 for row in body):
+        # R leaves the name of the row names away; other programs end every row with a separator
+        names = [*names, _NOTHING] if all(not row[-1].strip() for row in body) else ["", *names]
+    for number, row in enumerate(body, start=1):
+        if len(row) != len(names):
+            raise ValueError(f"{path}: {_uneven(number, len(row), len(names), header)}")
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text),
+            sep=r"\s+" if separator == " " else separator,
+            quotechar=quote,
+            header=0 if header else None,
+            names=range(len(names)),
+            dtype=str,
+            keep_default_na=False,
+            na_values=[],
+            skipinitialspace=True,
+            on_bad_lines="error",
+        )
+    except pd.errors.ParserError as error:
+        found = re.search(r"in line (\d+), saw (\d+)", str(error))
+        problem = f"line {found[1]} has {found[2]} cells, the header has {len(names)}" if found else one_line(error)
+        raise ValueError(f"{path}: {problem}") from None
+    frame = frame.apply(lambda column: column.str.strip())
+    short = frame.isna().any(axis=1)  # no text is read as missing, so these cells are not there
+    if short.any():
+        row = int(np.argmax(short))
+        raise ValueError(f"{path}: {_uneven(row + 1, int(frame.iloc[row].notna().sum()), len(names), header)}")
+    last = frame.columns[-1]
+    if names[-1] in ("", _NOTHING) and len(names) > 1 and (frame[last] == "").all():
+        frame, names = frame.drop(columns=last), names[:-1]
+    elif names[-1] == _NOTHING:
+        raise ValueError(f"{path}: some rows have one cell more than the header")
+    frame.columns = names
+    return frame, separator != ",", notes
+
+
+def _uneven(row, cells, expected, header):
+    place = "below the header " if header else ""
+    return f"row {row} {place}has {cells} cells, {'the header' if header else 'the first row'} has {expected}"
+
+
+def _decode(content, path):
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            try:
+                return content.decode(encoding), []
+            except UnicodeDecodeError:
+                continue
+    text = content.decode("cp1252", errors="replace")
+    return text, [f"{path.name} is not UTF-8; read as Windows-1252 (Western European)"]
+
+
+def _guess_format(text, path):
+    """(separator, quote): the pair under which the first rows agree best in their number of cells, many cells winning."""
+    if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+        return "\t", '"'
+    best, separator, quote = (0, 0.0, 1), ",", '"'
+    for candidate in SEPARATORS:
+        for mark in ('"', "'"):
+            found = _agreement(_rows(text, candidate, mark))
+            if found > best and found[2] > 1:
+                best, separator, quote = found, candidate, mark
+    if best[2] == 1 and (found := _agreement(_rows(text, " ", '"')))[2] > 1 and found[0] and found[1] == 1.0:
+        return " ", '"'
+    if quote == '"' and _wrapped(_rows(text, separator, '"'), "'"):
+        quote = "'"
+    return separator, quote
+
+
+def _agreement(rows):
+    """(how the header fits: 2 exactly, 1 but for row names, share of rows with the usual number of cells, that number)."""
+    widths = [len(row) for row in rows[1:] or rows]
+    if not widths:
+        return 0, 0.0, 1
+    usual = max(set(widths), key=lambda width: (widths.count(width), width))
+    return {usual: 2, usual - 1: 1}.get(len(rows[0]), 0), widths.count(usual) / len(widths), usual
+
+
+def _wrapped(rows, quote):
+    """Whether some cells stand in these quotes, and none has one only at its start."""
+    begun = [cell.strip() for row in rows for cell in row if cell.strip().startswith(quote)]
+    return bool(begun) and all(len(cell) > 1 and cell.endswith(quote) for cell in begun)
+
+
+def _rows(text, separator, quote):
+    """The first rows, blank ones left out."""
+    lines = text[:_SNIFFED].splitlines(keepends=True)
+    if len(text) > _SNIFFED and len(lines) > 1:
+        lines = lines[:-1]  # cut in the middle
+    found = []
+    try:
+        for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True):
+            if separator == " " and row and not row[-1]:
+                row = row[:-1]
+            if row and (len(row) > 1 or row[0].strip()):
+                found.append(row)
+            if len(found) == _SNIFFED_ROWS:
+                break
+    except csv.Error:
+        return []
+    return found
+
+
+# -------------------------------------------------------------------------------------------- names and cells
+
+
+def _check_names(frame, source):
+    names = list(frame.columns)
+    if not names:
+        raise ValueError(f"{source} has no columns")
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ValueError(
+            f"{source} has two columns called {twice!r}; rename one, or pass --no-header if the first row is data"
+        )
+    unnamed = [i for i, name in enumerate(names) if name == "" and i > 0]
+    if unnamed:
+        raise ValueError(f"{source}: column {unnamed[0] + 1} has no name in the header")
+
+
+def _mark_missing(frame, missing):
+    """Empty and named cells become NaN; notes on texts that look as if they meant missing."""
+    tokens, notes, found = {"", *missing}, [], {}
+    columns = {}
+    for name, column in frame.items():
+        if column.dtype == object or pd.api.types.is_string_dtype(column.dtype):
+            column = column.astype(object)
+            column = column.mask(column.isin(tokens))
+            for text in LOOKS_MISSING:
+                cells = int((column == text).sum())
+                if cells:
+                    found.setdefault(text, []).append((name, cells))
+        elif missing:
+            column = column.astype(float) if column.astype(str).isin(tokens).any() else column
+            column = column.mask(column.map(lambda value: f"{value:g}").isin(tokens))
+        columns[name] = column
+    for text, places in found.items():
+        cells = sum(cells for _, cells in places)
+        where = repr(places[0][0]) if len(places) == 1 else f"{len(places)} columns"
+        notes.append(
+            f"{cells} {'cell' if cells == 1 else 'cells'} of {where} hold {text!r}, taken as a value; if it means missing, "
+            f"add --missing {text if text.isalnum() else repr(text)}"
+        )
+    return pd.DataFrame(columns, index=frame.index), notes
+
+
+def _as_numbers(column, decimal_comma):
+    """The column as numbers where every cell is one, else as it is."""
+    if column.dtype != object:
+        return column
+    known = column.dropna().astype(str)
+    if known.empty or known.str.fullmatch(_CODE).any():
+        return column
+    if decimal_comma and known.str.fullmatch(_DECIMAL_COMMA).all():
+        known = known.str.replace(",", ".", regex=False)
+    numbers = pd.to_numeric(known, errors="coerce")
+    if numbers.isna().any() or np.isinf(numbers.to_numpy(dtype=float)).any():
+        return column
+    if len(known) == len(column):
+        return (
+            numbers.astype(np.int64) if (numbers == numbers.round()).all() and abs(numbers).max() < 2**53 else numbers
+        )
+    return numbers.astype(float).reindex(column.index)
+
+
+def _set_index_apart(frame):
+    """(frame, index, notes): a first column that only numbers or names the rows is not data."""
+    plain = pd.RangeIndex(1, len(frame) + 1, name="row")
+    frame = frame.reset_index(drop=True)
+    name, column = frame.columns[0], frame.iloc[:, 0]
+    distinct = not column.isna().any() and column.is_unique
+    if frame.shape[1] > 1 and distinct and len(frame) > 1:
+        counts = (
+            pd.api.types.is_integer_dtype(column.dtype) and (column.diff().iloc[1:] == 1).all() and column[0] in (0, 1)
+        )
+        if str(name).strip().casefold() in INDEX_NAMES or (counts and len(frame) > 2):
+            label = name or "row"
+            rows = frame.drop(columns=name)
+            return rows, pd.Index(column, name=label), [f"column {label!r} numbers the rows: not used as data"]
+    if name == "":
+        raise ValueError("the first column has no name and its values repeat; give it a name in the header")
+    return frame, plain, []
