@@ -14,8 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from pgm_bma.algorithms._special_kernels import digamma, log_add, log_gamma, logistic, stirling
+
 EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
 CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
+PATIENCE = 5  # updates in a row that see no arc before a start counts as collapsed: an early lull may pass
 BLOCK = 128  # rows handled together: their products stay in the first-level cache
 TINY = 1e-280  # products are kept above this
 FLOOR = 1e-39  # smallest positive factor: at most 7 columns (128 joint states) are multiplied in a group
@@ -65,7 +68,7 @@ def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_coll
     for start in range(n_starts):
         theta_c, theta, arcs = all_theta_c[start], all_theta[start], all_arcs[start]
         path = np.empty(min(max_iter, 256) + 1)
-        bound, n_iter, ended, is_last = np.nan, 0, EXHAUSTED, max_iter == 0
+        bound, n_iter, n_idle, ended, is_last = np.nan, 0, 0, EXHAUSTED, max_iter == 0
         while True:
             if mode != VARIATIONAL or n_iter == 0:
                 _copy_tables(theta_c, theta, factor_c, factors)
@@ -88,7 +91,9 @@ def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_coll
             if mode == VARIATIONAL:
                 expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors)
             n_iter += 1
-            if mode != EM and stop_collapsed and _no_arc(priors, log_dependent):
+            if mode != EM and stop_collapsed:
+                n_idle = n_idle + 1 if _no_arc(priors, log_dependent) else 0
+            if n_idle == PATIENCE or (n_idle > 0 and change < tol):
                 ended = COLLAPSED
             elif change < tol:
                 ended = CONVERGED
@@ -96,7 +101,7 @@ def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_coll
         if mode == EM or max_iter == 0:
             for i in range(n_columns):
                 log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
-                arcs[i] = _logistic(log_odds) if has_scores else np.nan
+                arcs[i] = logistic(log_odds) if has_scores else np.nan
         found[start, 0], found[start, 1], found[start, 2], found[start, 3] = total, bound, n_iter, ended
         paths.append(path)
     return found, paths
@@ -159,7 +164,7 @@ def average(layout, priors, class_counts, counts, log_dependent, theta_c, theta,
     for i in range(len(layout.slots)):
         first, last = layout.state_start[i], layout.state_start[i + 1]
         a = priors.dependent[i]
-        arc = _logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
+        arc = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
         arcs[i] = arc
         for k in range(n_clusters):
             total = (last - first) * a
@@ -181,7 +186,7 @@ def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors,
     for k in range(n_clusters):
         total += class_counts[k]
     for k in range(n_clusters):
-        factor_c[k] = np.exp(_digamma(class_counts[k] + priors.cluster) - _digamma(total))
+        factor_c[k] = np.exp(digamma(class_counts[k] + priors.cluster) - digamma(total))
     for i in range(len(layout.slots)):
         first, last = layout.state_start[i], layout.state_start[i + 1]
         a = priors.dependent[i]
@@ -189,9 +194,9 @@ def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors,
             total = (last - first) * a
             for s in range(first, last):
                 total += counts[s, k]
-            base = _digamma(total)
+            base = digamma(total)
             for s in range(first, last):
-                log_factors[s, k] = arcs[i] * (_digamma(counts[s, k] + a) - base)
+                log_factors[s, k] = arcs[i] * (digamma(counts[s, k] + a) - base)
                 factors[s, k] = np.exp(log_factors[s, k])
 
 
@@ -402,8 +407,8 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
                     total += counts[s, k]
                 if is_complete:
                     total = class_counts[k]
-                score += _log_gamma((last - first) * a) - _log_gamma(total + (last - first) * a)
-            score -= (last - first) * n_clusters * _log_gamma(a)
+                score += log_gamma((last - first) * a) - log_gamma(total + (last - first) * a)
+            score -= (last - first) * n_clusters * log_gamma(a)
             if is_complete:
                 whole_prior, whole = (last - first) * a, score
         for s in range(first, last):
@@ -412,7 +417,7 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
                 while x < 10.0:
                     up *= x
                     x += 1.0
-                score += _stirling(x)
+                score += stirling(x)
                 if up > 1e250:
                     score -= np.log(up)
                     up = 1.0
@@ -430,12 +435,12 @@ def _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, l
     n = 0.0
     for k in range(n_clusters):
         n += class_counts[k]
-        bound += _log_gamma(class_counts[k] + priors.cluster) - _log_gamma(priors.cluster)
+        bound += log_gamma(class_counts[k] + priors.cluster) - log_gamma(priors.cluster)
         if class_counts[k] > 0.0:
             bound -= class_counts[k] * np.log(factor_c[k])
-    bound += _log_gamma(n_clusters * priors.cluster) - _log_gamma(n + n_clusters * priors.cluster)
+    bound += log_gamma(n_clusters * priors.cluster) - log_gamma(n + n_clusters * priors.cluster)
     for i in range(len(layout.slots)):
-        bound += _log_add(priors.log_arc[i] + log_dependent[i], priors.log_independent[i])
+        bound += log_add(priors.log_arc[i] + log_dependent[i], priors.log_independent[i])
         for s in range(layout.state_start[i], layout.state_start[i + 1]):
             for k in range(n_clusters):
                 if counts[s, k] > 0.0:
@@ -464,52 +469,6 @@ def _log_into(values, logs):
     for s in range(values.shape[0]):
         for k in range(values.shape[1]):
             logs[s, k] = np.log(values[s, k])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _stirling(x):
-    """log Gamma(x), x >= 10; the first term left out is below 2e-14."""
-    y = 1.0 / x
-    z = y * y
-    series = y * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188))))
-    return (x - 0.5) * np.log(x) - x + 0.9189385332046727 + series
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _log_gamma(x):
-    product = 1.0
-    while x < 10.0:
-        product *= x
-        x += 1.0
-    return _stirling(x) - np.log(product)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _digamma(x):
-    """psi(x), x > 0: shifted upwards to x >= 10, the reciprocals gathered over one denominator."""
-    numerator, denominator = 0.0, 1.0
-    while x < 10.0:
-        numerator = numerator * x + denominator
-        denominator *= x
-        x += 1.0
-    y = 1.0 / x
-    z = y * y
-    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z / 132))))
-    return np.log(x) - 0.5 * y - series - numerator / denominator
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _logistic(x):
-    if x >= 0.0:
-        return 1.0 / (1.0 + np.exp(-x))
-    e = np.exp(x)
-    return e / (1.0 + e)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _log_add(a, b):
-    high, low = max(a, b), min(a, b)
-    return high if low == -np.inf else high + np.log1p(np.exp(low - high))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

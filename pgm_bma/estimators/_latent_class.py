@@ -20,6 +20,20 @@ from pgm_bma.estimators._base import check_choice, check_number, random_generato
 from pgm_bma.estimators._clusterer import ClustererBase
 
 
+def resolve_init(init, averaging):
+    """ "auto" is what was measured to serve each method best: EM solutions for the variational twin, else random tables."""
+    if init == "auto":
+        return "em" if averaging == "variational" else "random"
+    return init
+
+
+def resolve_combination(combine_starts, averaging):
+    """ "auto" is the best start for EM, the paper's likelihood average for EMA, weights by evidence for its twin."""
+    if combine_starts == "auto":
+        return {None: "best", "linear": "likelihood", "variational": "evidence"}[averaging]
+    return combine_starts
+
+
 def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero):
     """PriorSettings from the public parameters: `alpha` a number or a dict by role, or BDeu's sample size."""
     if equivalent_sample_size is not None:
@@ -101,8 +115,10 @@ class LatentClassBase(ClustererBase):
             "averaging": self._averaging,
             "priors": self._priors(folded.schema.names),
             "n_init": self.n_init,
-            "init": self.init if isinstance(self.init, str) else self._init_tables(folded.schema),
-            "combine_starts": self.combine_starts,
+            "init": resolve_init(self.init, self._averaging)
+            if isinstance(self.init, str)
+            else self._init_tables(folded.schema),
+            "combine_starts": resolve_combination(self.combine_starts, self._averaging),
             "collapse": self.collapse,
             "max_iter": self.max_iter,
             "tol": self.tol,
@@ -264,13 +280,13 @@ class LatentClassBase(ClustererBase):
         _check_n_clusters(self.n_clusters)
         if self.n_init != "until-replicated":
             check_number("n_init", self.n_init, 1, integer=True)
-        check_choice("combine_starts", self.combine_starts, COMBINATIONS)
+        check_choice("combine_starts", self.combine_starts, ("auto", *COMBINATIONS))
         check_choice("collapse", self.collapse, ("stop", "ignore"))
         check_number("max_iter", self.max_iter, 0, integer=True)
         check_number("tol", self.tol, 0.0)
         check_n_jobs(self.n_jobs)
         if isinstance(self.init, str):
-            check_choice("init", self.init, ("random", "em"))
+            check_choice("init", self.init, ("auto", "random", "em"))
         elif not hasattr(self.init, "cpds"):
             raise ValueError(f"init={self.init!r} must be 'random', 'em' or a pgmpy network with its CPDs")
         elif not isinstance(self.n_clusters, (int, np.integer)):

@@ -8,7 +8,13 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.algorithms.latent_class import COMBINATIONS, MODES, fit_latent_class
 from pgm_bma.estimators._base import check_choice, check_number, random_generator
-from pgm_bma.estimators._latent_class import check_n_jobs, init_cluster, prior_settings
+from pgm_bma.estimators._latent_class import (
+    check_n_jobs,
+    init_cluster,
+    prior_settings,
+    resolve_combination,
+    resolve_init,
+)
 from pgm_bma.estimators._network import progress_bar, read_network
 from pgm_bma.estimators.naive_bayes import arc_prior_array
 from pgm_bma.results.networks import bayesian_network
@@ -131,8 +137,8 @@ class EMAEstimator(DiscreteParameterEstimator):
                 averaging=self.averaging,
                 priors=prior_settings(self.alpha, self.equivalent_sample_size, arc_prior, allow_zero=False),
                 n_init=self.n_init,
-                init=self.init_cpds if isinstance(self.init_cpds, str) else _start_tables(network),
-                combine_starts=self.combine_starts,
+                init=_start_tables(network) if given[0] else resolve_init(self.init_cpds, self.averaging),
+                combine_starts=resolve_combination(self.combine_starts, self.averaging),
                 collapse=self.collapse,
                 max_iter=self.max_iter,
                 tol=self.atol,
@@ -167,7 +173,7 @@ class EMAEstimator(DiscreteParameterEstimator):
 
     def _check_parameters(self):
         check_choice("averaging", self.averaging, [mode for mode in MODES if mode])
-        check_choice("combine_starts", self.combine_starts, COMBINATIONS)
+        check_choice("combine_starts", self.combine_starts, ("auto", *COMBINATIONS))
         check_choice("collapse", self.collapse, ("stop", "ignore"))
         if self.n_init != "until-replicated":
             check_number("n_init", self.n_init, 1, integer=True)
@@ -175,7 +181,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         check_number("atol", self.atol, 0.0)
         check_n_jobs(self.n_jobs)
         if isinstance(self.init_cpds, str):
-            check_choice("init_cpds", self.init_cpds, ("random", "em"))
+            check_choice("init_cpds", self.init_cpds, ("auto", "random", "em"))
 
     def _full_tables(self, fit, n_clusters, cluster):
         """The network's latent node keeps its states: the one-cluster answer is spread over them evenly."""
