@@ -94,6 +94,22 @@ def test_a_class_with_arcs_to_all_stands_above_the_others():
     assert oracle.overlapping_pairs(rectangles(plan.positions, sizes)) == []
 
 
+def test_given_places_are_kept_and_arcs_run_from_border_to_border():
+    sizes = {"c": (1.0, 0.4), "x": (0.5, 0.4), "y": (2.0, 0.4)}
+    places = {"c": (0.0, 1.0), "x": (-1.0, 0.0), "y": (1.0, 0.0), "elsewhere": (9.0, 9.0)}
+    plan = _layout.layout_graph(list("cxy"), [("c", "x"), ("c", "y")], sizes, places)
+    for a, b in [("c", "x"), ("x", "y")]:
+        for k in (0, 1):
+            assert plan.positions[a][k] - plan.positions[b][k] == pytest.approx(places[a][k] - places[b][k])
+    assert plan.positions["x"][0] - 0.25 == pytest.approx(_layered.MARGIN)
+    assert plan.size[0] == pytest.approx(1.25 + 2.0 + 2 * _layered.MARGIN)  # from the left of x to the right of y
+    boxes = rectangles(plan.positions, sizes)
+    for (tail, head), points in plan.routes.items():
+        assert points[0][1] == pytest.approx(boxes[tail][1]) and points[-1][1] == pytest.approx(boxes[head][3])
+    with pytest.raises(ValueError, match="no place for 'z'"):
+        _layout.layout_graph(["c", "z"], [], {**sizes, "z": (1.0, 0.4)}, places)
+
+
 def test_crossings_are_counted_right_and_trees_get_none():
     rng = np.random.default_rng(0)
     for _ in range(20):

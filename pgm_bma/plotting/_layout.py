@@ -16,11 +16,13 @@ def layout_graph(nodes, arcs, sizes, method="auto", hub=None, layers=None):
     """Choose and run a layout.
 
     nodes : list    arcs : list of (tail, head)    sizes : node -> (width, height)
-    method : "auto", "graphviz", "layered" or "fan"    hub : node that may have arcs to nearly all others
+    method : "auto", "graphviz", "layered", "fan" or node -> (x, y)    hub : node that may have arcs to nearly all others
     layers : node -> layer, if the layers are given (layered only)
     """
+    if isinstance(method, dict):
+        return given_layout(nodes, arcs, sizes, method)
     if method not in ("auto", "graphviz", "layered", "fan"):
-        raise ValueError(f"layout={method!r}; choose 'auto', 'graphviz', 'layered' or 'fan'")
+        raise ValueError(f"layout={method!r}; choose 'auto', 'graphviz', 'layered', 'fan' or give a dict of places")
     hub_arcs = [arc for arc in arcs if arc[0] == hub]
     crowded = hub is not None and len(nodes) > 12 and len(hub_arcs) >= 0.6 * (len(nodes) - 1)
     if method == "fan" or (method == "auto" and crowded and len(hub_arcs) == len(arcs)):
@@ -75,6 +77,31 @@ def fan_layout(nodes, arcs, sizes, hub):
         side = 1 if x1 > x0 else -1
         routes[tail, head] = [(x0 + side * sizes[tail][0] / 2, y0), (x1 - side * sizes[head][0] / 2, y1)]
     return Layout(positions, routes, (width, height))
+
+
+def given_layout(nodes, arcs, sizes, places):
+    """Nodes where the caller wants them, straight arcs from border to border: pictures of several structures, all alike."""
+    lacking = [v for v in nodes if v not in places]
+    if lacking:
+        raise ValueError(f"layout= has no place for {lacking[0]!r}; give every node its (x, y) in inches")
+    low = [min(places[v][k] - sizes[v][k] / 2 for v in nodes) - MARGIN for k in (0, 1)]
+    high = [max(places[v][k] + sizes[v][k] / 2 for v in nodes) + MARGIN for k in (0, 1)]
+    positions = {v: (places[v][0] - low[0], places[v][1] - low[1]) for v in nodes}
+    routes = {
+        (tail, head): [
+            _border(positions[tail], positions[head], sizes[tail]),
+            _border(positions[head], positions[tail], sizes[head]),
+        ]
+        for tail, head in arcs
+    }
+    return Layout(positions, routes, (high[0] - low[0], high[1] - low[1]))
+
+
+def _border(centre, towards, size):
+    """Where the line from the centre of a box towards a point leaves the box."""
+    dx, dy = towards[0] - centre[0], towards[1] - centre[1]
+    reach = max(abs(dx) / (size[0] / 2), abs(dy) / (size[1] / 2))
+    return (centre[0] + dx / reach, centre[1] + dy / reach) if reach else centre
 
 
 def circle_layout(nodes, edges):

@@ -36,7 +36,8 @@ def plot_network(
     arc_posterior : dict (tail, head) -> probability, DataFrame (rows are tails, columns heads), or Series by column (arcs
         from the highlighted node). None takes the attribute ``posterior`` of the arcs where they have it.
     threshold : arcs with a smaller posterior are not drawn
-    layout : "auto", "graphviz", "layered" or "fan" (the highlighted node in the middle)
+    layout : "auto", "graphviz", "layered", "fan" (the highlighted node in the middle), or a dict node -> (x, y) in inches, which
+        draws several structures alike
     max_nodes : larger networks are cut down to the nodes with the strongest arcs, which the picture then says
     max_arcs : draw only this many arcs, those of highest posterior; None means two per node where arcs have posteriors and
         there are more than 12 nodes (denser ones: see `plot_arc_posteriors`), else all
