@@ -44,7 +44,7 @@ _PUBLIC = {
     "save": "io",
     "load": "io",
 }
-_MODULES = ("simulate", "metrics", "plotting")  # a callable module: pgm_bma.simulate(model, n)
+_MODULES = ("simulate", "metrics", "plotting", "evaluation")  # a callable module: pgm_bma.simulate(model, n)
 
 __all__ = [*_PUBLIC, *_MODULES]
 

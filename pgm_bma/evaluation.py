@@ -1,140 +1,118 @@
-"""How well classifiers predict: cross-validation with progress, and scores with standard errors.
+"""Judging probabilistic classifiers as the Kikuchi-Bayes paper does, and telling approximation from generalisation error.
 
-Standard errors are over rows: the spread of the rows' losses divided by the root of their number. In a cross-validation the
-folds share training rows, so they are a little too small; differences between two methods are taken row by row, which
-removes what is common to both.
+A model that is put together from marginals can be wrong in two ways: the marginals of new data differ from those it learned
+(generalisation), or the marginals are right and the way they are combined is not (approximation). The second shows on the
+training set itself, where the marginals are exactly those of the model.
 """
-
-import time
-import warnings
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-SMALLEST = 1e-15  # a probability below it counts as this much in the log loss
+LOG_LOSS_FLOOR = 1e-5
 
 
-class Predictions(NamedTuple):
-    """proba : (n_samples, n_classes)   fold : (n_samples,)   messages : warnings of the fits   seconds : of all fits"""
-
-    proba: np.ndarray
-    fold: np.ndarray
-    messages: list
-    seconds: float
-
-
-class Scores(NamedTuple):
-    """Accuracy and mean natural log loss with their standard errors; `losses` row by row."""
-
-    accuracy: float
-    accuracy_error: float
-    log_loss: float
-    log_loss_error: float
-    losses: np.ndarray
-
-
-def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None):
-    """Predict every row by a model that has not seen it.
-
-    Parameters
-    ----------
-    estimator : classifier or pipeline, cloned for every fold
-    X, y : DataFrame; categorical Series without missing values
-    n_folds : stratified and shuffled by `seed`
-    n_jobs : folds at a time
-    follow : function (steps, total) -> steps that shows progress
-
-    Returns
-    -------
-    Predictions
-    """
-    from joblib import Parallel, delayed
-
-    fold = stratified_folds(y.cat.codes.to_numpy(), n_folds, seed)
-    began = time.perf_counter()
-    work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_one_fold)(estimator, X, y, fold == k) for k in range(n_folds)
-    )
-    proba, messages = np.zeros((len(y), len(y.cat.categories))), []
-    for k, (found, said) in enumerate(follow(work, n_folds) if follow else work):
-        proba[fold == k] = found
-        messages += [message for message in said if message not in messages]
-    return Predictions(proba, fold, messages, time.perf_counter() - began)
-
-
-def stratified_folds(codes, n_folds, seed):
-    """Fold of every row: rows shuffled inside each class, then dealt out in turn, so that every class is spread evenly."""
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permutation(len(codes))
-    dealt = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    fold = np.empty(len(codes), dtype=np.int64)
-    fold[dealt] = np.arange(len(codes)) % n_folds
-    return fold
-
-
-def _one_fold(estimator, X, y, held_out):
-    from sklearn.base import clone
-
-    with collected_warnings() as messages:
-        model = clone(estimator).fit(X[~held_out], y[~held_out])
-        proba = class_probabilities(model, X[held_out], y.cat.categories)
-    return proba, messages
-
-
-def class_probabilities(model, X, classes):
-    """`predict_proba` with one column per class of the whole table, also for classes that a fold did not have."""
-    found = pd.DataFrame(model.predict_proba(X), columns=list(model.classes_))
-    return found.reindex(columns=list(classes), fill_value=0.0).to_numpy()
-
-
-class collected_warnings:
-    """Context manager: the messages of warnings, each once; what pgmpy says about its own future is left out."""
-
-    def __enter__(self):
-        self._messages = []
-        self._catcher = warnings.catch_warnings()
-        self._catcher.__enter__()
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", FutureWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.showwarning = self._keep
-        return self._messages
-
-    def _keep(self, message, category, filename, lineno, file=None, line=None):
-        text = " ".join(str(message).split())
-        if text not in self._messages:
-            self._messages.append(text)
-
-    def __exit__(self, *problem):
-        return self._catcher.__exit__(*problem)
-
-
-def scores(codes, proba):
-    """`Scores` of predicted probabilities against the true classes `codes`.
+def paper_error(zero_one_error, n_classes):
+    """Error as printed in the tables of the Kikuchi-Bayes paper: 2 x error / number of classes.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from pgm_bma.evaluation import scores
-    >>> found = scores(np.array([0, 1]), np.array([[0.5, 0.5], [0.25, 0.75]]))
-    >>> found.accuracy, round(found.log_loss, 4)
-    (1.0, 0.4904)
+    >>> from pgm_bma.evaluation import paper_error
+    >>> round(paper_error(0.143, 4), 4)
+    0.0715
     """
-    right = (np.argmax(proba, axis=1) == codes).astype(float)
-    losses = -np.log(np.maximum(proba[np.arange(len(codes)), codes], SMALLEST))
-    return Scores(right.mean(), standard_error(right), losses.mean(), standard_error(losses), losses)
+    return 2.0 * zero_one_error / n_classes
 
 
-def standard_error(values):
-    """Of the mean of `values`; NaN for a single one."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+def capped_log_loss(y, proba, classes, floor=LOG_LOSS_FLOOR, sample_weight=None):
+    """Mean natural log loss with every probability counted as at least `floor`; a class that `classes` lacks has the floor.
+
+    y : (n_samples,) classes     proba : (n_samples, n_classes), columns in the order of `classes`
+
+    Examples
+    --------
+    >>> from pgm_bma.evaluation import capped_log_loss
+    >>> round(capped_log_loss(["a", "b"], [[1.0, 0.0], [1.0, 0.0]], ["a", "b"]), 4)
+    5.7565
+    """
+    proba = np.asarray(proba, dtype=float)
+    column = {label: k for k, label in enumerate(classes)}
+    own = np.array([proba[row, column[label]] if label in column else 0.0 for row, label in enumerate(y)])
+    return float(np.average(-np.log(np.maximum(own, floor)), weights=sample_weight))
 
 
-def class_frequencies(codes, n_classes, fold):
-    """The prediction of somebody who knows no column: class frequencies of the other folds, one pseudo-count each."""
-    proba = np.empty((len(codes), n_classes))
-    for k in np.unique(fold):
-        counts = np.bincount(codes[fold != k], minlength=n_classes) + 1.0
-        proba[fold == k] = counts / counts.sum()
-    return proba
+def error_decomposition(classifier, X_train, y_train, X_test, y_test):
+    """Training loss, test loss and their difference of a fitted classifier, by error and by capped log loss.
+
+    Parameters
+    ----------
+    classifier : fitted on ``X_train, y_train``
+
+    Returns
+    -------
+    DataFrame
+        Rows "approximation" (loss on the training set, against the model's own marginals), "generalisation" (what the test set adds)
+        and "total"; columns "error" and "log_loss".
+
+    Examples
+    --------
+    >>> import pgm_bma
+    >>> from pgm_bma.evaluation import error_decomposition
+    >>> frame, target = pgm_bma.load_dataset("monk1")
+    >>> X, y = frame.drop(columns=target), frame[target]
+    >>> model = pgm_bma.KikuchiBayesClassifier(preset="K2", random_state=0).fit(X[:124], y[:124])
+    >>> list(error_decomposition(model, X[:124], y[:124], X[124:], y[124:]).index)
+    ['approximation', 'generalisation', 'total']
+    """
+    losses = []
+    for X, y in ((X_train, y_train), (X_test, y_test)):
+        proba = classifier.predict_proba(X)
+        wrong = classifier.classes_[proba.argmax(axis=1)] != np.asarray(y)
+        losses.append((float(np.mean(wrong)), capped_log_loss(y, proba, classifier.classes_)))
+    train, test = np.array(losses)
+    return pd.DataFrame(
+        [train, test - train, test],
+        index=["approximation", "generalisation", "total"],
+        columns=["error", "log_loss"],
+    )
+
+
+def marginal_losses(classifier, X, y):
+    """How far a fitted Kikuchi-Bayes model leaves each marginal it was made of: a Series region -> nats.
+
+    For every initial region R with the class, D(P(C | x_R) || mean of the model's P(C | x) over the rows with that x_R), weighted by
+    the rows. On the training set and without loops it stays near 0; large values show what the loops destroyed. Rows with
+    a missing value in the region are left out.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgm_bma
+    >>> from pgm_bma.evaluation import marginal_losses
+    >>> X, y = pd.DataFrame({"a": list("0011")}), pd.Series([0, 1, 1, 0], name="c")
+    >>> model = pgm_bma.KikuchiBayesClassifier(regions=[["a", "c"]], weights="counting").fit(X, y)
+    >>> float(marginal_losses(model, X, y).round(6).iloc[0])
+    0.0
+    """
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X), columns=list(classifier.schema_.names))
+    proba = classifier.predict_proba(X)
+    labels = np.asarray(y)
+    own = (labels[:, None] == np.asarray(classifier.classes_)[None, :]).astype(float)
+    regions = [region for region in classifier.initial_regions_ if classifier.target_name_ in region]
+    losses = []
+    for region in regions:
+        columns = [name for name in classifier.schema_.names if name in region]
+        group = (
+            frame.groupby(columns, observed=True, dropna=True).ngroup().to_numpy()
+            if columns
+            else np.zeros(len(own), int)
+        )
+        seen = group >= 0
+        size = np.bincount(group[seen]).astype(float)
+        empirical, model = (
+            np.stack([np.bincount(group[seen], table[seen, c]) for c in range(own.shape[1])], axis=1)
+            for table in (own, proba)
+        )
+        filled = empirical > 0
+        ratio = empirical[filled] / np.maximum(model[filled], 1e-300)
+        losses.append(float(empirical[filled] @ np.log(ratio)) / size.sum() if len(size) else np.nan)
+    index = pd.Index(regions, dtype=object, tupleize_cols=False, name="region")
+    return pd.Series(losses, index=index, name="marginal_loss")
