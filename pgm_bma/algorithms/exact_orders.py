@@ -12,7 +12,8 @@ from pgm_bma.algorithms import _exact_kernels as kernels
 from pgm_bma.algorithms.family_table import local_sets, parent_sets
 
 MAX_VARIABLES = 20  # 2^20 subsets: 84 MB of sums per table
-MAX_PREDICTION = 12
+MAX_PREDICTION = 16  # "auto" stops at AUTO_PREDICTION
+AUTO_PREDICTION = 12
 TIE = 1e-8  # scores closer than this are equal: rounding of scores is about 1e-11
 ARC_COST = 1e-7  # breaks ties towards fewer arcs; far above rounding, far below any real difference
 

@@ -5,6 +5,7 @@ parent sets of a child stand by size and, within a size, in colexicographic orde
 candidates. Compiled in `_family_kernels`.
 """
 
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
 from typing import NamedTuple
@@ -82,6 +83,7 @@ def parent_sets(table, child):
     return [tuple(candidates[k] for k in row if k >= 0) for row in local_sets(len(candidates), table.max_indegree)]
 
 
+@lru_cache(maxsize=64)
 def local_sets(n_candidates, max_indegree):
     """(n_sets, max_indegree) positions among the candidates, ascending, padded with -1: by size, then colexicographic."""
     blocks = [np.full((1, max_indegree), -1, dtype=np.int64)]
@@ -94,7 +96,9 @@ def local_sets(n_candidates, max_indegree):
         ]
         block = np.concatenate(parts)
         blocks.append(np.pad(block, ((0, 0), (0, max_indegree - size)), constant_values=-1))
-    return np.concatenate(blocks)
+    sets = np.concatenate(blocks)
+    sets.flags.writeable = False  # shared by all callers
+    return sets
 
 
 def n_families(n_variables, n_candidates, max_indegree):

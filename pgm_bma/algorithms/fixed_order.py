@@ -97,10 +97,20 @@ def log_joints(mix, rows, class_index=None, n_classes=1):
     rows : (n_rows, n) without missing values; the class column is overwritten by every class in turn. Without `class_index`
     the rows are taken as they are.
     """
+    joints = np.zeros((len(mix.weights[0]), len(rows), n_classes))
+    for term in _log_terms(mix, rows, class_index, n_classes):
+        joints += term
+    return joints
+
+
+def log_terms(mix, rows, class_index=None, n_classes=1):
+    """(n_structures, n, n_rows, n_classes) the summands of `log_joints`, node by node."""
+    return np.stack(list(_log_terms(mix, rows, class_index, n_classes)), axis=1)
+
+
+def _log_terms(mix, rows, class_index, n_classes):
     rows = np.asfortranarray(rows, dtype=np.int32)
     n_structures = len(mix.weights[0])
-    joints = np.zeros((n_structures, len(rows), n_classes))
-    per_class = rows
     if class_index is not None:
         per_class = np.repeat(rows, n_classes, axis=0)
         per_class[:, class_index] = np.tile(np.arange(n_classes), len(rows))
@@ -108,14 +118,13 @@ def log_joints(mix, rows, class_index=None, n_classes=1):
     for child, (places, weights) in enumerate(zip(mix.places, mix.weights)):
         members = set_members(mix.table, child, places)
         if class_index is None:
-            joints[:, :, 0] += np.log(_mix(mix, child, members, weights, rows))
+            yield np.log(_mix(mix, child, members, weights, rows))[:, :, None]
             continue
-        varies = (members == class_index).any(1) | (child == class_index)
+        varies = (members == class_index).any(1) | (child == class_index)  # families that see the class
         mixed = _mix(mix, child, members[varies], weights[:, varies], per_class).reshape(n_structures, -1, n_classes)
         if not varies.all():
             mixed = mixed + _mix(mix, child, members[~varies], weights[:, ~varies], rows)[:, :, None]
-        joints += np.log(mixed)
-    return joints
+        yield np.log(mixed)
 
 
 def _mix(mix, child, members, weights, rows):
@@ -156,14 +165,29 @@ def all_predictive(table, training, rows):
     return np.concatenate(parts)
 
 
-def draw_parents(mix, structure, rng):
-    """Parents of every node drawn from one order (or layering): a DAG from P(DAG | order, data)."""
-    parents = []
+def draw_dags(mix, structures, rng):
+    """(n_draws, n, max_indegree) parents, padded with -1: one DAG from P(DAG | order, data) for every order named."""
+    n = len(mix.places)
+    dags = np.full((len(structures), n, max(mix.table.max_indegree, 1)), -1, dtype=np.int64)
     for child, (places, weights) in enumerate(zip(mix.places, mix.weights)):
-        shares = np.cumsum(weights[structure])
-        k = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
-        parents.append(tuple(int(p) for p in set_members(mix.table, child, places[[k]])[0] if p >= 0))
-    return parents
+        shares = np.cumsum(weights, axis=1)
+        points = rng.random(len(structures)) * shares[structures, -1]
+        chosen = [int(np.searchsorted(shares[t], x, side="right")) for t, x in zip(structures, points)]
+        dags[:, child, : mix.table.max_indegree] = set_members(mix.table, child, places)[chosen]
+    return dags
+
+
+def ancestors(dags):
+    """(n, n) share of the DAGs (n_draws, n, width) in which row is an ancestor of column."""
+    n_draws, n, _ = dags.shape
+    reach = np.zeros((n_draws, n + 1, n), dtype=bool)  # the last row takes the padding (-1)
+    draw, child = np.indices((n_draws, n))
+    for slot in range(dags.shape[2]):
+        reach[draw, dags[:, :, slot], child] = True
+    reach = reach[:, :n]
+    for k in range(n):  # Warshall: paths through node k
+        reach |= reach[:, :, k, None] & reach[:, None, k, :]
+    return reach.mean(0)
 
 
 def best_parents(table, before):

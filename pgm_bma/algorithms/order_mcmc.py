@@ -77,18 +77,17 @@ def random_order(n, rng, required=()):
 
 
 def climb(families, order):
-    """Hill climbing from `order`: take the best relocation of one node until none gains; returns the order."""
+    """Hill climbing from `order`: node by node to the place of highest score, until a whole round gains nothing."""
     order = [int(v) for v in order]
     score = order_log_score(families, order)
-    while True:
-        best_gain, best_order = 1e-9, None  # rounding of equal scores is no gain
-        for node in order:
+    gained = True
+    while gained:
+        gained = False
+        for node in range(len(order)):
             rest = [v for v in order if v != node]
-            for place in range(len(order)):
-                proposal = [*rest[:place], node, *rest[place:]]
-                gain = order_log_score(families, proposal) - score
-                if gain > best_gain:
-                    best_gain, best_order = gain, proposal
-        if best_order is None:
-            return np.array(order, dtype=np.int64)
-        order, score = best_order, score + best_gain
+            proposals = [[*rest[:place], node, *rest[place:]] for place in range(len(order))]
+            values = [order_log_score(families, proposal) for proposal in proposals]
+            best = int(np.argmax(values))
+            if values[best] > score + 1e-9:  # rounding of equal scores is no gain
+                order, score, gained = proposals[best], values[best], True
+    return np.array(order, dtype=np.int64)
