@@ -29,8 +29,8 @@ votes.iloc[:4, :5]
 #
 # ## Find two groups
 #
-# `EMAClusterer` takes a table of discrete values (text, categories, numbers) and the number of clusters. It starts from many random points
-# (30 by default) and combines what they find. `random_state` makes the run repeatable.
+# `EMAClusterer` takes a table of discrete values (text, categories, numbers) and the number of clusters. It starts from
+# many random points (30 by default) and combines what they find. `random_state` makes the run repeatable.
 
 # %%
 clusterer = pgm_bma.EMAClusterer(n_clusters=2, random_state=0).fit(votes)
@@ -60,8 +60,9 @@ print(clusterer.arc_posterior_.sort_values().head(4).round(3).to_string())
 # Immigration is the one vote that does not follow the groups (below one half), and on the water project the data do not
 # decide (near one half). All the others are close to one.
 #
-# Read this as a **ranking**. As probabilities the numbers are too sure of themselves, because the method treats its own grouping as if
-# it had been observed. Among the many votes near one, `cluster_dependence_` ranks further: it measures *how strongly* a vote depends on the group.
+# Read this as a **ranking**. As probabilities the numbers are too sure of themselves, because the method treats its own
+# grouping as if it had been observed. Among the many votes near one, `cluster_dependence_` ranks further: it measures
+# *how strongly* a vote depends on the group.
 
 # %%
 print(clusterer.cluster_dependence_.sort_values(ascending=False).round(3).head(5).to_string())
@@ -105,6 +106,9 @@ table = pd.DataFrame({"own table": own, "common table": common, "mixed by hand":
 table.rename_axis("group").round(4)
 
 # %% [markdown]
+# The last two columns agree: that is all the averaging there is. A vote that says nothing about the groups gets nearly the
+# common table in both groups, and falls silent.
+#
 # ## What the groups are like
 #
 # `describe()` lists the votes that mark each group, `plot_cluster_profiles` draws all of them. The black tick is the whole
@@ -153,12 +157,21 @@ print(f"best and worst start differ by {best - worst:.4f}; {clusterer.starts_['c
 several = pgm_bma.EMAClusterer(n_clusters=range(1, 8), random_state=0).fit(votes)
 print(several.n_clusters_path_[["n_clusters", "score"]].round(1).to_string(index=False))
 print(f"\nchosen: {several.n_clusters_}\n")
-print(pd.crosstab(pd.Series(several.labels_, name="cluster"), party))
+groups = pd.crosstab(pd.Series(several.labels_, name="cluster"), party)
+print(groups)
+print(f"\n{groups.max(axis=1).sum() / len(votes):.1%} of the members are in a group where their party has the majority")
+
+# %% [markdown]
+# Five groups score best. They cut finer than the parties and yet mix them less than two groups did: the two groups put
+# 86.9 % of the members with their party, the five groups 95.4 %. What marks them:
 
 # %%
 print(several.describe(n_states=3).round(2).to_string(index=False))
 
 # %% [markdown]
+# The groups 0 and 4 are mostly Republican, 1, 2 and 3 mostly Democrat. Group 3 holds Democrats who voted *for* aid to El
+# Salvador, unlike those of groups 1 and 2.
+#
 # ## Keep the result
 #
 # The fitted model is an ordinary pgmpy network. It can be written as a BIF file, which other tools read, and the clusterer
