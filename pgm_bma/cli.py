@@ -24,7 +24,12 @@ examples:
 def main(argv=None):
     """Run one command; returns the exit code."""
     parser = build_parser()
+    argv = sys.argv[1:] if argv is None else list(argv)
     arguments = parser.parse_args(argv)
+    arguments.words = argv
+    for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end a run
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     if arguments.command is None:
         parser.print_help()
         return 2

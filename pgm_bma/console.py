@@ -23,7 +23,7 @@ class Console:
         return bool(getattr(self.err, "isatty", lambda: False)())
 
     def say(self, text=""):
-        print(text, file=self.out, flush=True)
+        print(text.replace("\u00a0", " "), file=self.out, flush=True)
 
     def item(self, name, text):
         """A line with a name in a left column; long texts are wrapped beside it."""

@@ -50,8 +50,8 @@ def error_decomposition(classifier, X_train, y_train, X_test, y_test):
     Returns
     -------
     DataFrame
-        Rows "approximation" (loss on the training set, against the model's own marginals), "generalisation" (what the test set adds)
-        and "total"; columns "error" and "log_loss".
+        Rows "approximation" (loss on the training set, against the model's own marginals), "generalisation" (what the
+        test set adds) and "total"; columns "error" and "log_loss".
 
     Examples
     --------
@@ -79,9 +79,9 @@ def error_decomposition(classifier, X_train, y_train, X_test, y_test):
 def marginal_losses(classifier, X, y):
     """How far a fitted Kikuchi-Bayes model leaves each marginal it was made of: a Series region -> nats.
 
-    For every initial region R with the class, D(P(C | x_R) || mean of the model's P(C | x) over the rows with that x_R), weighted by
-    the rows. On the training set and without loops it stays near 0; large values show what the loops destroyed. Rows with
-    a missing value in the region are left out.
+    For every initial region R with the class, D(P(C | x_R) || mean of the model's P(C | x) over the rows with that x_R),
+    weighted by the rows. On the training set and without loops it stays near 0; large values show what the loops
+    destroyed. Rows with a missing value in the region are left out.
 
     Examples
     --------

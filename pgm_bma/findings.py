@@ -42,7 +42,7 @@ class Findings:
 # --------------------------------------------------------------------------------------------------- clusters
 
 
-def cluster_findings(estimator, proba, truth=None):
+def cluster_findings(estimator, frame, proba, truth=None):
     """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes."""
     labels, k = estimator.labels_, estimator.n_clusters_
     sizes = np.bincount(labels, minlength=k)
@@ -58,7 +58,10 @@ def cluster_findings(estimator, proba, truth=None):
         certainty = float(proba.max(axis=1).mean())
         found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
         found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k)]
-        found.add(_relevance(estimator, "cluster", "arc_posterior_"))
+        dependence = getattr(estimator, "cluster_dependence_", None)
+        found.add(
+            _relevance(estimator, "cluster", column_dependence(frame, proba) if dependence is None else dependence)
+        )
         found.figures.append(
             (
                 "What the clusters look like",
@@ -105,7 +108,7 @@ def _how_many(estimator, k):
 def _path_table(path):
     table = path.drop(columns=[name for name in ("move",) if name in path and path[name].nunique() < 2])
     return table.rename(
-        columns={"n_clusters": "clusters", "log_likelihood": "log likelihood", "n_effective": "different"}
+        columns={"n_clusters": "clusters", "log_likelihood": "log likelihood", "n_effective": "different clusters"}
     )
 
 
@@ -125,12 +128,13 @@ def _against_classes(labels, truth):
     known = truth.notna().to_numpy()
     index = float(adjusted_rand_score(truth[known].cat.codes, labels[known]))
     table = pd.crosstab(pd.Series(labels[known], name="cluster"), truth[known].astype(object).to_numpy())
-    table.columns = [f"{truth.name} = {c}" for c in table.columns]
+    table.columns = [str(c) for c in table.columns]
     text = (
         f"Compared with {truth.name!r}, which took no part: adjusted Rand index {index:.2f} (1 is the same partition, 0 "
         "is chance)."
     )
-    headline = (f"Clusters and {truth.name}", table.reset_index(), "Rows of each class in each cluster.")
+    table = table.rename_axis("cluster").reset_index(allow_duplicates=True)
+    headline = (f"Clusters and {truth.name}", table, "Rows of each class in each cluster.")
     return Findings([text], [headline], numbers={"adjusted_rand_index": index})
 
 
@@ -161,12 +165,7 @@ def _starts(estimator):
 def classifier_findings(estimator, target, judged=None):
     """What a classifier learned; `judged` are the findings on how well it predicts."""
     found = judged or Findings()
-    for name in ("arc_posterior_", "class_arc_posterior_"):
-        if hasattr(estimator, name):
-            found.add(_relevance(estimator, target, name))
-            break
-    found.add(_arcs_between(estimator)).add(_regions(estimator))
-    return found
+    return found.add(_relevance(estimator, target)).add(_arcs_between(estimator)).add(_regions(estimator))
 
 
 def prediction_findings(truth, proba, baseline, how):
@@ -225,35 +224,56 @@ def class_warnings(truth):
 # ------------------------------------------------------------------------------------- columns, arcs, regions
 
 
-def _relevance(estimator, root, attribute):
-    """Which columns depend on the class or cluster."""
-    posterior = getattr(estimator, attribute).astype(float)
-    if np.allclose(posterior, 1.0, atol=1e-12):
-        return Findings()  # the method does not ask the question
-    ranked = posterior.sort_values(ascending=False, kind="stable")
-    dependence = getattr(estimator, "cluster_dependence_", None)
-    silent = list(ranked[ranked < 0.5].index)
-    if dependence is not None:
-        strongest = list(dependence.sort_values(ascending=False, kind="stable").index[:5])
-        words = [f"The columns that differ most between the clusters are {listed(strongest)}."]
-    else:
-        likely = count(int((ranked >= 0.5).sum()), "column")
-        words = [f"{likely} of {len(ranked)} depend on the {root} with a probability above one half."]
-    if silent:
-        words.append(f"Columns that probably say nothing about the {root}: {listed(silent, 8)}.")
-    table = pd.DataFrame({"column": ranked.index, f"probability that it depends on the {root}": ranked.to_numpy()})
-    if dependence is not None:
-        table["dependence (nats)"] = dependence.reindex(ranked.index).to_numpy()
-    shown = ranked if dependence is None else dependence
-    label = f"probability of an arc from the {root}" if dependence is None else "dependence on the cluster (nats)"
-    figure = (
-        "Which columns matter",
-        lambda: plotting.plot_relevance(shown, label=label),
-        "The probability of an arc is a ranking rather than a calibrated probability where the class is hidden."
-        if dependence is not None
-        else "",
+def _relevance(estimator, root, dependence=None):
+    """Which columns depend on the class or cluster: posteriors of its arcs, and for clusters how far they pull a column apart."""
+    posterior = next(
+        (getattr(estimator, n) for n in ("arc_posterior_", "class_arc_posterior_") if hasattr(estimator, n)), None
     )
-    return Findings(words, tables=[("Relevance of the columns", table, "")], figures=[figure])
+    if posterior is not None and np.allclose(posterior.astype(float), 1.0, atol=1e-12):
+        posterior = None  # the method does not ask the question
+    found, columns = Findings(), {}
+    if posterior is not None:
+        posterior = posterior.astype(float).sort_values(ascending=False, kind="stable")
+        columns[f"probability that it depends on the {root}"] = posterior
+        silent = list(posterior[posterior < 0.5].index)
+        if dependence is None:
+            likely = count(int((posterior >= 0.5).sum()), "column")
+            found.words.append(f"{likely} of {len(posterior)} depend on the {root} with a probability above one half.")
+        if silent:
+            found.words.append(f"Columns that probably say nothing about the {root}: {listed(silent, 8)}.")
+    if dependence is not None:
+        dependence = dependence.sort_values(ascending=False, kind="stable")
+        columns["dependence (nats)"] = dependence
+        found.words.insert(
+            0, f"The columns that differ most between the clusters are {listed(list(dependence.index[:5]))}."
+        )
+    if not columns:
+        return found
+    table = pd.DataFrame(columns).loc[next(iter(columns.values())).index].rename_axis("column").reset_index()
+    found.tables.append(("Relevance of the columns", table, ""))
+    shown = posterior if dependence is None else dependence
+    label = (
+        f"probability of an arc from the {root}" if dependence is None else "mutual information with the cluster (nats)"
+    )
+    caption = "How much the cluster of a row tells about the column; 0 is nothing." if dependence is not None else ""
+    found.figures.append(("Which columns matter", lambda: plotting.plot_relevance(shown, label=label), caption))
+    return found
+
+
+def column_dependence(frame, proba):
+    """Mutual information in nats of every column with the clusters, rows counted by their probabilities; missing cells left out.
+
+    frame : DataFrame of categoricals      proba : (n_samples, n_clusters)
+    """
+    values = {}
+    for name, column in frame.items():
+        codes = column.cat.codes.to_numpy()
+        joint = np.stack([np.bincount(codes[codes >= 0], p[codes >= 0], len(column.cat.categories)) for p in proba.T])
+        joint /= joint.sum()
+        apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+        seen = joint > 0
+        values[name] = float((joint[seen] * np.log(joint[seen] / apart[seen])).sum())
+    return pd.Series(values)
 
 
 def _arcs_between(estimator):
@@ -340,4 +360,6 @@ def _regions(estimator):
 
 
 def _percent(share):
-    return f"{100 * share:.0f} %" if share in (0.0, 1.0) else f"{100 * share:.1f} %"
+    return (
+        f"{100 * share:.0f}\u00a0%" if share in (0.0, 1.0) else f"{100 * share:.1f}\u00a0%"
+    )  # not torn apart at a line end

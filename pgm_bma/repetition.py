@@ -20,13 +20,15 @@ def repeat(record, out, parser, console):
     arguments["out"] = str(out or f"{folder.resolve()}-repeat")
     if document["pgm_bma"] != __version__:
         console.warn(f"the run was made by version {document['pgm_bma']}, this is {__version__}")
-    words = parser.parse_args(to_argv(document["command"], arguments))
-    code = words.run(words)
+    words = to_argv(document["command"], arguments)
+    again = parser.parse_args(words)
+    again.words = words
+    code = again.run(again)
     if code:
         return code
-    again = json.loads((Path(arguments["out"]) / RECORD).read_text(encoding="utf-8"))["files"]
+    new = json.loads((Path(arguments["out"]) / RECORD).read_text(encoding="utf-8"))["files"]
     tables = {name: digest for name, digest in document["files"].items() if name.endswith(".csv")}
-    changed = [name for name, digest in tables.items() if again.get(name) != digest]
+    changed = [name for name, digest in tables.items() if new.get(name) != digest]
     if changed:
         raise ValueError(f"{', '.join(changed)} came out differently from the recorded run{_other_versions(document)}")
     console.item("repeated", f"{', '.join(tables)} came out the same, byte for byte")

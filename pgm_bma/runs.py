@@ -15,7 +15,7 @@ from pgm_bma import methods, plotting
 from pgm_bma.console import UsageError, count
 from pgm_bma.evaluation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
 from pgm_bma.preparation import conform, pipeline
-from pgm_bma.session import Run, last_step, source_record
+from pgm_bma.session import Run, as_seen, last_step, source_record
 from pgm_bma.tabular_files import closest, read_table
 
 
@@ -31,7 +31,7 @@ def cluster(arguments, console):
     frame = run.data.frame
     model = run.fit(frame, n_clusters=arguments.clusters)
     estimator, proba = last_step(model), model.predict_proba(frame)
-    found = telling.cluster_findings(estimator, proba, run.data.target)
+    found = telling.cluster_findings(estimator, as_seen(model, frame), proba, run.data.target)
     labels = pd.DataFrame({run.data.index.name: run.data.index, estimator.cluster_name: estimator.labels_})
     labels["probability"] = proba.max(axis=1)
     labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))

@@ -17,6 +17,8 @@ from pgm_bma.report import Report
 from pgm_bma.run_files import Folder, bayesian_network, closed_after, drawn
 from pgm_bma.tabular_files import closest, read_table
 
+NOT_RECORDED = ("run", "command", "words")  # of the parsed arguments
+
 
 class Run:
     """One run of a command: its data, its estimator, its folder, and the report at the end."""
@@ -135,7 +137,7 @@ class Run:
         return f"{about}."
 
     def _asked(self, one_method):
-        pairs = [("command", command_line(self.arguments))]
+        pairs = [("command", shlex.join(["pgm-bma", *self.arguments.words]))]
         if one_method:
             pairs.append(("method", f"{self.method.title} ({self.method.estimator}). {self.method.sentence}"))
         return [*pairs, ("seed", self.arguments.seed)]
@@ -145,7 +147,7 @@ class Run:
         if self.data.target is not None:
             sizes = self.data.target.value_counts()
             classes = ", ".join(f"{name} ({size})" for name, size in sizes.items())
-            pairs.append((f"classes of {self.data.target.name}", classes))
+            pairs.append(("target", f"{self.data.target.name}: {classes}"))
         for note in self.data.notes:
             pairs.append(("note", note))
         return [*pairs, ("SHA-256", self.raw.sha256)]
@@ -170,7 +172,7 @@ class Run:
         return [("In pgmpy, with all names, states and latent variables as they are here:", code), saved]
 
     def _record(self, found):
-        arguments = {name: value for name, value in vars(self.arguments).items() if name not in ("run", "command")}
+        arguments = {name: value for name, value in vars(self.arguments).items() if name not in NOT_RECORDED}
         arguments["clusters"] = clusters_text(arguments["clusters"]) if "clusters" in arguments else None
         self.folder.record(
             command=self.arguments.command,
@@ -186,6 +188,11 @@ class Run:
 
 def last_step(model):
     return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def as_seen(model, frame):
+    """The rows as the last step sees them."""
+    return model[:-1].transform(frame) if hasattr(model, "steps") else frame
 
 
 def picture_of(estimator):
@@ -208,15 +215,11 @@ def column_table(frame):
     return pd.DataFrame(rows, columns=["column", "different values", "most frequent (rows)", "missing"])
 
 
-def command_line(arguments):
-    return shlex.join(["pgm-bma", *to_argv(arguments.command, vars(arguments))])
-
-
 def to_argv(command, arguments):
     """Words of the command line that give these arguments; what equals nothing is left out."""
     words = [command, str(arguments["file"])]
     for name, value in arguments.items():
-        if name in ("file", "run", "command") or value in (None, False, []):
+        if name == "file" or name in NOT_RECORDED or value in (None, False, []):
             continue
         option = f"--{name.replace('_', '-')}"
         value = clusters_text(value) if name == "clusters" else value

@@ -15,18 +15,19 @@ import io
 import lzma
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from pgm_bma import datasets
-from pgm_bma.console import one_line
+from pgm_bma.console import count, one_line
 
 SEPARATORS = (",", ";", "\t", "|")
 INDEX_NAMES = {"", "index", "id", "row", "rowid", "row_id", "row id", "rownames", "row_names", "case", "nr", "no", "#"}
 LOOKS_MISSING = ("?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "*")
-_SNIFFED, _SNIFFED_ROWS = 1 << 20, 200
+_SNIFFED_ROWS = 200
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"", "utf-8"))
 _NOTHING = "\x00"  # stands for the name of the column behind a separator at the end of every row
 _MAGIC = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
@@ -93,9 +94,8 @@ def read_table(source, missing=(), header=True):
     _check_names(frame, source)
     if not len(frame):
         raise ValueError(f"{source} has a header but no rows")
-    frame, tokens = _mark_missing(frame, list(missing))
-    notes += tokens
-    frame = pd.DataFrame({name: _as_numbers(column, decimal_comma) for name, column in frame.items()})
+    frame, suspicions = _read_cells(frame, missing, decimal_comma)
+    notes += suspicions
     frame, index, note = _set_index_apart(frame)
     return RawTable(frame, str(source), digest, index, notes=[*notes, *note])
 
@@ -153,14 +153,11 @@ def _read_parquet(content, source):
 
 
 def _plain_column(column):
-    """Numbers as floats or integers; everything else as texts, missing cells NaN."""
+    """Numbers as numbers, everything else as texts; missing cells are NaN."""
     if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
         return pd.Series(column.to_numpy(dtype=float, na_value=np.nan)) if column.isna().any() else column
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.dtype.categories.dtype if not column.isna().any() else object)
-        return _plain_column(column) if not isinstance(column.dtype, pd.CategoricalDtype) else column
-    texts = column.astype(object)
-    return texts.where(texts.isna(), texts.map(str).str.strip())
+    cells = column.astype(object)
+    return cells.where(cells.isna(), cells.map(str))
 
 
 # ------------------------------------------------------------------------------------------------------ texts
@@ -181,9 +178,7 @@ def _read_text(content, path, header):
     if body and all(len(row) == len(names) + 1 for row in body):
         # R leaves the name of the row names away; other programs end every row with a separator
         names = [*names, _NOTHING] if all(not row[-1].strip() for row in body) else ["", *names]
-    for number, row in enumerate(body, start=1):
-        if len(row) != len(names):
-            raise ValueError(f"{path}: {_uneven(number, len(row), len(names), header)}")
+    _check_widths(text, separator, quote, len(names), header, path)
     try:
         frame = pd.read_csv(
             io.StringIO(text),
@@ -198,16 +193,9 @@ def _read_text(content, path, header):
             on_bad_lines="error",
         )
     except pd.errors.ParserError as error:
-        found = re.search(r"in line (\d+), saw (\d+)", str(error))
-        problem = f"line {found[1]} has {found[2]} cells, the header has {len(names)}" if found else one_line(error)
-        raise ValueError(f"{path}: {problem}") from None
-    frame = frame.apply(lambda column: column.str.strip())
-    short = frame.isna().any(axis=1)  # no text is read as missing, so these cells are not there
-    if short.any():
-        row = int(np.argmax(short))
-        raise ValueError(f"{path}: {_uneven(row + 1, int(frame.iloc[row].notna().sum()), len(names), header)}")
+        raise ValueError(f"{path}: {one_line(error)}") from None
     last = frame.columns[-1]
-    if names[-1] in ("", _NOTHING) and len(names) > 1 and (frame[last] == "").all():
+    if names[-1] in ("", _NOTHING) and len(names) > 1 and (frame[last].str.strip() == "").all():
         frame, names = frame.drop(columns=last), names[:-1]
     elif names[-1] == _NOTHING:
         raise ValueError(f"{path}: some rows have one cell more than the header")
@@ -215,9 +203,12 @@ def _read_text(content, path, header):
     return frame, separator != ",", notes
 
 
-def _uneven(row, cells, expected, header):
-    place = "below the header " if header else ""
-    return f"row {row} {place}has {cells} cells, {'the header' if header else 'the first row'} has {expected}"
+def _check_widths(text, separator, quote, n_names, header, path):
+    """Every row must have as many cells as the header: pandas would fill up or take the first column for an index."""
+    for number, row in enumerate(_rows(text, separator, quote, limit=None), start=1 - header):
+        if number > 0 and len(row) != n_names:
+            place, model = ("below the header ", "the header") if header else ("", "the first row")
+            raise ValueError(f"{path}: row {number} {place}has {count(len(row), 'cell')}, {model} has {n_names}")
 
 
 def _decode(content, path):
@@ -263,23 +254,24 @@ def _wrapped(rows, quote):
     return bool(begun) and all(len(cell) > 1 and cell.endswith(quote) for cell in begun)
 
 
-def _rows(text, separator, quote):
-    """The first rows, blank ones left out."""
-    lines = text[:_SNIFFED].splitlines(keepends=True)
-    if len(text) > _SNIFFED and len(lines) > 1:
-        lines = lines[:-1]  # cut in the middle
-    found = []
+def _rows(text, separator, quote, limit=_SNIFFED_ROWS):
+    """The first rows (or all of them, one by one), blank ones left out."""
+    found = _all_rows(text, separator, quote)
+    return found if limit is None else list(islice(found, limit))
+
+
+def _all_rows(text, separator, quote):
+    # a quote that never closes makes one giant cell: csv then stops, and the rows so far are what there is
     try:
-        for row in csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True):
+        for row in csv.reader(
+            io.StringIO(text, newline=""), delimiter=separator, quotechar=quote, skipinitialspace=True
+        ):
             if separator == " " and row and not row[-1]:
                 row = row[:-1]
             if row and (len(row) > 1 or row[0].strip()):
-                found.append(row)
-            if len(found) == _SNIFFED_ROWS:
-                break
+                yield row
     except csv.Error:
-        return []
-    return found
+        return
 
 
 # -------------------------------------------------------------------------------------------- names and cells
@@ -299,49 +291,48 @@ def _check_names(frame, source):
         raise ValueError(f"{source}: column {unnamed[0] + 1} has no name in the header")
 
 
-def _mark_missing(frame, missing):
-    """Empty and named cells become NaN; notes on texts that look as if they meant missing."""
-    tokens, notes, found = {"", *missing}, [], {}
-    columns = {}
+def _read_cells(frame, missing, decimal_comma):
+    """(frame, notes): empty and named cells become NaN, texts that are all numbers become numbers."""
+    tokens, columns, suspects = {"", *missing}, {}, {}
     for name, column in frame.items():
-        if column.dtype == object or pd.api.types.is_string_dtype(column.dtype):
-            column = column.astype(object)
-            column = column.mask(column.isin(tokens))
-            for text in LOOKS_MISSING:
-                cells = int((column == text).sum())
-                if cells:
-                    found.setdefault(text, []).append((name, cells))
-        elif missing:
-            column = column.astype(float) if column.astype(str).isin(tokens).any() else column
-            column = column.mask(column.map(lambda value: f"{value:g}").isin(tokens))
-        columns[name] = column
-    for text, places in found.items():
-        cells = sum(cells for _, cells in places)
-        where = repr(places[0][0]) if len(places) == 1 else f"{len(places)} columns"
-        notes.append(
-            f"{cells} {'cell' if cells == 1 else 'cells'} of {where} hold {text!r}, taken as a value; if it means missing, "
-            f"add --missing {text if text.isalnum() else repr(text)}"
-        )
-    return pd.DataFrame(columns, index=frame.index), notes
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            columns[name] = column.mask(column.map(lambda value: f"{value:g}").isin(tokens)) if missing else column
+            continue
+        codes, distinct = pd.factorize(column.to_numpy(dtype=object))  # few values, many cells
+        texts = pd.Series(distinct, dtype=object).str.strip()
+        texts = texts.mask(texts.isin(tokens))
+        for position in np.flatnonzero(texts.isin(LOOKS_MISSING)):
+            suspects.setdefault(texts[position], []).append((name, int((codes == position).sum())))
+        columns[name] = _as_numbers(texts, decimal_comma).reindex(codes).set_axis(frame.index)  # -1 is in no index: NaN
+        if (codes >= 0).all() and texts.notna().all() and columns[name].dtype == float:
+            columns[name] = _whole(columns[name])
+    return pd.DataFrame(columns), [_suspicion(text, places) for text, places in suspects.items()]
 
 
-def _as_numbers(column, decimal_comma):
-    """The column as numbers where every cell is one, else as it is."""
-    if column.dtype != object:
-        return column
-    known = column.dropna().astype(str)
+def _suspicion(text, places):
+    cells = sum(cells for _, cells in places)
+    where = repr(places[0][0]) if len(places) == 1 else f"{len(places)} columns"
+    return (
+        f"{count(cells, 'cell')} of {where} {'holds' if cells == 1 else 'hold'} {text!r}, taken as a value; if it means missing, "
+        f"add --missing {text if text.isalnum() else repr(text)}"
+    )
+
+
+def _as_numbers(texts, decimal_comma):
+    """Different texts as floats where every one is a number, else as they are."""
+    known = texts.dropna()
     if known.empty or known.str.fullmatch(_CODE).any():
-        return column
+        return texts
     if decimal_comma and known.str.fullmatch(_DECIMAL_COMMA).all():
         known = known.str.replace(",", ".", regex=False)
-    numbers = pd.to_numeric(known, errors="coerce")
-    if numbers.isna().any() or np.isinf(numbers.to_numpy(dtype=float)).any():
-        return column
-    if len(known) == len(column):
-        return (
-            numbers.astype(np.int64) if (numbers == numbers.round()).all() and abs(numbers).max() < 2**53 else numbers
-        )
-    return numbers.astype(float).reindex(column.index)
+    numbers = pd.to_numeric(known, errors="coerce").astype(float)
+    if numbers.isna().any() or np.isinf(numbers).any():
+        return texts
+    return numbers.reindex(texts.index)
+
+
+def _whole(numbers):
+    return numbers.astype(np.int64) if (numbers == numbers.round()).all() and abs(numbers).max() < 2**53 else numbers
 
 
 def _set_index_apart(frame):
