@@ -11,7 +11,7 @@ import pandas as pd
 
 from pgm_bma import plotting
 from pgm_bma.console import UsageError, count, text_table
-from pgm_bma.evaluation import collected_warnings
+from pgm_bma.validation import collected_warnings
 from pgm_bma.preparation import pipeline, prepare
 from pgm_bma.report import Report
 from pgm_bma.run_files import Folder, bayesian_network, closed_after, drawn
