@@ -149,6 +149,7 @@ def divergence_tests(data, chosen, candidates, options, rng):
         p[part] = np.where(freedom[part] > 0, chdtrc(np.maximum(freedom[part], 1), np.maximum(excess, 0)), excess <= 0)
         gamma = options.significance_level
         near = (p[part] > SCREEN_LOW * gamma) & (p[part] < SCREEN_HIGH * gamma)
+        near |= freedom[part] == 0  # a focus that decides the class varies by its smoothing only: no chi-square there
         if gamma >= 1:
             near[:] = False
         if not options.screen:
