@@ -29,6 +29,8 @@ _PUBLIC = {
     "region_free_energy": "results.regions",
     "AveragedNaiveBayesEstimator": "estimators.parameters_naive_bayes",
     "EMEstimator": "estimators.parameters_em",
+    "BoundCollapseEMEstimator": "estimators.parameters_bound_collapse",
+    "bound_and_collapse": "estimators.bound_collapse",
     "FixedOrderClassifier": "estimators.orders",
     "OrderAveragedClassifier": "estimators.orders",
     "OrderPosterior": "estimators.order_posterior",

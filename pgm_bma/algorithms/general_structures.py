@@ -145,7 +145,8 @@ def column_order(parents):
 class GeneralModel:
     """A graph over the cluster (node 0) and the columns, with their rows.
 
-    codes : (n, n_features), -1 = missing     cardinalities : (n_features + 1,)     parents : tuple of tuples of nodes
+    codes : (n, n_nodes), -1 = missing: column 0 is the cluster, unknown in every row (`with_cluster`)
+    cardinalities : (n_nodes,)     parents : tuple of tuples of nodes
     """
 
     codes: np.ndarray
@@ -158,10 +159,9 @@ class GeneralModel:
 
     @cached_property
     def plan(self):
-        full = with_cluster(self.codes)
-        hidden = np.flatnonzero((full < 0).any(axis=0))
+        hidden = np.flatnonzero((self.codes < 0).any(axis=0))
         tree = build_tree(self.cardinalities, self.parents, hidden, max_clique_size=self.max_clique_size)
-        return evidence.plan_rows(tree, full, self.weights)
+        return evidence.plan_rows(tree, self.codes, self.weights)
 
     def e_step(self, parameters, hard=False):
         flat, log_likelihood = evidence.expected_counts(self.plan, flatten(parameters))
@@ -178,12 +178,16 @@ class GeneralModel:
 
     def _family_counts(self, parameters, families, cluster=None):
         """Expected counts of any families; with `cluster` given (n,) as if it had been observed."""
-        full = with_cluster(self.codes, cluster)
+        full = self._with(cluster)
         if cluster is not None and (full >= 0).all():
             return [family_counts(full, self.cardinalities, child, ps, self.weights) for child, ps in families]
         return expected_family_counts(
             full, self.cardinalities, self.parents, parameters, self.weights, families, self.max_clique_size
         )[0]
+
+    def _with(self, cluster):
+        """The codes, with the cluster column given."""
+        return self.codes if cluster is None else with_cluster(self.codes[:, 1:], cluster)
 
     def update(self, counts):
         return [posterior_mean(table, a) for table, a in zip(counts, self._alphas())]
@@ -223,7 +227,7 @@ class GeneralModel:
         return self.log_score(counts) - _expected_log_joint(counts, mean) + log_likelihood
 
     def collapse(self, assigned, n_clusters):
-        codes = with_cluster(self.codes, assigned)
+        codes = self._with(assigned)
         records = bound_and_collapse_families(codes, self.cardinalities, self.parents, self.weights, self._alphas())
         return [record.collapsed for record in records]
 

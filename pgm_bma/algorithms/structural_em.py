@@ -102,7 +102,7 @@ def fit_em(model, parameters, convergence="log_posterior", max_iter=150, tol=1e-
             converged = True
             break
     responsibilities = model.responsibilities(parameters)
-    return FitResult(parameters, responsibilities, log_likelihood, path, len(path) - 1, converged, ())
+    return FitResult(parameters, responsibilities, log_likelihood, value, path, len(path) - 1, converged, ())
 
 
 def _evaluate(model, parameters, convergence):
@@ -127,26 +127,26 @@ def fit_bound_collapse_em(
     loop : "released" runs EM to convergence after each Bound and Collapse and keeps the better model when a round does not
     gain; "alternating" makes one EM update after each. `max_iter` bounds the EM updates of all rounds together.
     """
-    responsibilities = model.responsibilities(parameters)
-    best, path, rounds, updates, converged = None, [], [], 0, False
+    start = fit_em(model, parameters, convergence, 0, tol)
+    best, path, rounds, updates, converged = None, list(start.path), [], 0, False
+    responsibilities = start.responsibilities
     while updates < max_iter and not converged:
         assigned = assign_clear_cases(responsibilities, threshold)  # step 1
         collapsed = model.collapse(assigned, responsibilities.shape[1])  # steps 2 and 3
         steps = 1 if loop == "alternating" else max_iter - updates
         result = fit_em(model, collapsed, convergence, steps, tol)  # step 4
         updates += result.n_updates
-        rounds.append(BoundCollapseRound(float(model.weights[assigned < 0].sum()), result.n_updates, result.path[-1]))
+        path += result.path[1:]
+        rounds.append(BoundCollapseRound(float(model.weights[assigned < 0].sum()), result.n_updates, result.value))
         if best is not None:  # step 5
-            old, new = best.path[-1], result.path[-1]
+            old, new = best.value, result.value
             # 1e-9: the same model met again differs in the last digits only
             if loop == "released" and new < old - 1e-9:
-                converged = True
+                converged = result.converged  # cut short by max_iter it proves nothing
                 break
             converged = _settled(old, new, tol)
         best, responsibilities = result, result.responsibilities
-        path += result.path
-    if best is None:  # no update allowed
-        return fit_em(model, parameters, convergence, 0, tol)
+    best = start if best is None else best  # no update was allowed
     return best._replace(path=path, n_updates=updates, converged=converged, rounds=tuple(rounds))
 
 
@@ -172,12 +172,14 @@ class Settings(NamedTuple):
 
 
 class FitResult(NamedTuple):
-    """Fitted parameters, their responsibilities (n, n_clusters) in the order of the model's rows, their log-likelihood, the
-    watched values, EM updates, whether the fit settled, and one BoundCollapseRound per round of BC+EM."""
+    """Fitted parameters, their responsibilities (n, n_clusters) in the order of the model's rows, their log-likelihood and watched
+    value; that value at the start and after each EM update, how many these were, whether the fit settled, and one
+    BoundCollapseRound per round of BC+EM."""
 
     parameters: object
     responsibilities: np.ndarray
     log_likelihood: float
+    value: float
     path: list
     n_updates: int
     converged: bool

@@ -77,7 +77,7 @@ class StructuralEMClusterer(ClustererBase):
         Pseudo-count of every cell; 0 is maximum likelihood, with structures scored as by 1.
     equivalent_sample_size : float, optional
         Total prior mass of every table (BDeu), instead of `alpha`.
-    n_init : int, default=10
+    n_init : int, default=20
         Starts; the one with the highest completed score (most probable cluster) is kept.
     max_iter, tol : int, default=150; float, default=1e-6
         EM updates per structure at most; relative change of the watched value that counts as converged.
@@ -129,7 +129,7 @@ class StructuralEMClusterer(ClustererBase):
         max_indegree=3,
         alpha=1.0,
         equivalent_sample_size=None,
-        n_init=10,
+        n_init=20,
         max_iter=150,
         tol=1e-6,
         preset=None,
@@ -241,6 +241,7 @@ class StructuralEMClusterer(ClustererBase):
 
     def _general_starts(self, folded, n_clusters, generators, prior, values):
         cards = np.array([n_clusters, *folded.schema.cardinalities])
+        codes = general.with_cluster(folded.codes)
         naive = ((), *((0,) for _ in folded.schema.names))
         first = {"naive_bayes": naive}
         if values["init"] != "naive_bayes":
@@ -255,7 +256,7 @@ class StructuralEMClusterer(ClustererBase):
             else:
                 parents = first[kind]
                 parameters = general.random_tables(cards, parents, rng)
-            model = general.GeneralModel(folded.codes, folded.weights, cards, parents, prior, self.max_indegree)
+            model = general.GeneralModel(codes, folded.weights, cards, parents, prior, self.max_indegree)
             starts.append((kind, model, parameters))
         return starts
 
@@ -347,6 +348,7 @@ class StructuralEMClusterer(ClustererBase):
             return AugmentedModel.build(cases, self._parents, prior), cases.order
         weights = np.ones(len(codes)) if weights is None else weights
         cards = np.array([self.n_clusters_, *cards])
+        codes = general.with_cluster(codes)
         return general.GeneralModel(codes, weights, cards, self._parents, prior, self.max_indegree), slice(None)
 
     # ------------------------------------------------------------------------------------------------ hooks
