@@ -10,6 +10,7 @@ import io
 import json
 import os
 import tempfile
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -164,7 +165,7 @@ def _restore(chains, path, fingerprint):
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         record = json.loads(arrays.pop("record").tobytes())
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"checkpoint {path} cannot be read ({error}); delete it to start again, or name another file"
         ) from error

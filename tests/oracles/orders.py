@@ -70,7 +70,7 @@ class Problem:
     ):
         self.data, self.cards, self.n = data, list(cards), len(cards)
         self.alpha, self.ess, self.weights = alpha, ess, weights
-        self.scores = {}
+        self.scores, self.known = {}, {}
         for child in range(self.n):
             others = [v for v in range(self.n) if v != child]
             for size in range(min(max_indegree, self.n - 1) + 1):
@@ -84,7 +84,10 @@ class Problem:
         return [parents for c, parents in self.scores if c == child]
 
     def p(self, child, parents, row):
-        return predictive(self.data, self.cards, child, parents, row, self.alpha, self.ess, self.weights)
+        key = child, parents, tuple(row)
+        if key not in self.known:
+            self.known[key] = predictive(self.data, self.cards, child, parents, row, self.alpha, self.ess, self.weights)
+        return self.known[key]
 
     def sets_before(self, order, child):
         before = set(order[: list(order).index(child)])
