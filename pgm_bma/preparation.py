@@ -100,7 +100,7 @@ def conform(raw, prepared):
             columns[name] = _in_categories(column, known.cat.categories)
         lost = column.notna() & columns[name].isna()
         if lost.any():
-            value = column[lost].iloc[0]
+            value = str(column[lost].iloc[0])
             notes.append(
                 f"{raw.source}: {count(int(lost.sum()), 'cell')} of {name!r} taken as missing; {value!r} is not among the values "
                 f"of {prepared.source}"
@@ -112,7 +112,7 @@ def conform(raw, prepared):
         lost = given.notna() & target.isna()
         if lost.any():
             raise ValueError(
-                f"{raw.source}: the target {target.name!r} holds {given[lost].iloc[0]!r}, a class that {prepared.source} "
+                f"{raw.source}: the target {target.name!r} holds {str(given[lost].iloc[0])!r}, a class that {prepared.source} "
                 "does not have"
             )
     return pd.DataFrame(columns), target, notes
@@ -188,7 +188,7 @@ def _check_discrete(name, column):
             f"or leave it out with --drop {_quoted(name)}"
         )
     texts = pd.Series(values.unique())
-    strange = texts[pd.to_numeric(texts, errors="coerce").isna()]
+    strange = texts[~np.isfinite(pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float))]
     if 0 < len(strange) <= 5:
         text = strange.iloc[0]
         row = int(np.argmax((column == text).to_numpy())) + 1

@@ -1,0 +1,533 @@
+"""The command line: every command on awkward files, its outputs opened again, exit codes and one clear line per problem."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgm_bma
+from pgm_bma import methods, reproduction, run_files, validation
+from pgm_bma.cli import build_parser, main
+from pgm_bma.console import Console, text_table
+
+CLASSIFIERS, CLUSTERERS, STRUCTURES = methods.classifiers(), methods.clusterers(), methods.structure_learners()
+AWKWARD = ["été à la mer", "taille, cm", 'l\'"avis"', "santé", "constante"]  # columns of the awkward file that are data
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory):
+    """A CSV with an index column, blanks, quotes, accents, commas in cells, ? for missing and a constant column."""
+    path = tmp_path_factory.mktemp("mes données") / "l'été 2024.csv"
+    rng = np.random.default_rng(3)
+    lines = [',été à la mer ,"taille, cm","l\'""avis""",santé,constante,classe']
+    for i in range(60):
+        sick = rng.random() < 0.5
+        cells = [
+            '"oui, bien sûr"' if (rng.random() < 0.85) == sick else "non",
+            str(rng.integers(1, 4) + 3 * sick),
+            '"très ""bon"""' if (rng.random() < 0.75) == sick else " mauvais ",
+            "?" if rng.random() < 0.2 else "à (b)" if rng.random() < 0.5 else "ß{c}",
+            "k",
+            "malade" if sick else "sain",
+        ]
+        lines.append(",".join([str(i + 1), *cells]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a small CSV from a dict of columns; returns its path."""
+
+    def write(columns, name="table.csv"):
+        pd.DataFrame(columns).to_csv(tmp_path / name, index=False)
+        return str(tmp_path / name)
+
+    return write
+
+
+def run(capsys, *words, code=0):
+    """Run a command; returns (standard output, standard error)."""
+    try:
+        found = main([str(word) for word in words])
+    except SystemExit as end:  # argparse ends the program on wrong words
+        found = end.code
+    said = capsys.readouterr()
+    assert found == code, said.err
+    return said.out, said.err
+
+
+def record(folder):
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def open_again(folder, nodes):
+    """Read back every file that another program may open; returns our network."""
+    import pyagrum
+    from pgmpy.readwrite import BIFReader
+
+    ours = pgm_bma.read_bif(folder / "model.bif")
+    assert set(ours.nodes()) == set(nodes) and ours.check_model()
+    assert len(BIFReader(str(folder / "model.bif")).get_model().nodes()) == len(nodes)
+    assert pyagrum.loadBN(str(folder / "model.bif")).size() == len(nodes)
+    graph = nx.read_graphml(folder / "graph.graphml")
+    assert set(graph.nodes()) == set(nodes)
+    assert (folder / "graph.png").read_bytes()[:4] == b"\x89PNG" and "<svg" in (folder / "graph.svg").read_text()
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "pgm-bma repeat" in page
+    return ours
+
+
+# ---------------------------------------------------------------------------------------------------- cluster
+
+
+def test_cluster_an_awkward_file(awkward, tmp_path, capsys):
+    words = ("--missing", "?", "--drop", "classe", "--clusters", "1:3", "--out", tmp_path / "out")
+    out, err = run(capsys, "cluster", awkward, *words)
+    assert "60 rows, 4 columns" in out and "'constante'" in err and "note: column 'row' numbers the rows" in err
+    network = open_again(tmp_path / "out", ["cluster", *AWKWARD[:4]])
+    assert set(network.latents) == {"cluster"}
+    assert network.get_cpds("taille, cm").state_names["taille, cm"] == [1, 2, 3, 4, 5, 6]
+    assert set(network.get_cpds("santé").state_names["santé"]) == {"à (b)", "ß{c}"}  # the question mark is no state
+    labels = pd.read_csv(tmp_path / "out" / "labels.csv")
+    assert labels["row"].tolist() == list(range(1, 61))
+    proba = labels.filter(like="P(").to_numpy()
+    # six decimals are written
+    assert proba.shape[1] == len(network.get_cpds("cluster").values) and np.allclose(proba.sum(axis=1), 1, atol=2e-6)
+    assert np.allclose(labels["probability"], proba.max(axis=1)) and (labels["cluster"] == proba.argmax(axis=1)).all()
+    written = record(tmp_path / "out")
+    assert written["pgm_bma"] == pgm_bma.__version__ and written["result"]["n_clusters"] == proba.shape[1]
+    assert sum(written["result"]["cluster_sizes"]) == 60
+    assert set(written["files"]) == {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_cluster_gives_what_the_class_gives(capsys, tmp_path):
+    run(capsys, "cluster", "zoo", "--clusters", 3, "--seed", 5, "--set", "n_init=4", "--out", tmp_path / "out")
+    frame, target = pgm_bma.load_dataset("zoo")
+    expected = pgm_bma.EMAClusterer(3, random_state=5, n_init=4).fit(frame.drop(columns=target))
+    labels = pd.read_csv(tmp_path / "out" / "labels.csv")
+    assert labels["cluster"].tolist() == expected.labels_.tolist()
+    loaded = pgm_bma.load(tmp_path / "out" / "estimator.pgm")
+    assert np.array_equal(loaded.predict_proba(frame), expected.predict_proba(frame))
+
+
+@pytest.mark.parametrize("method", CLUSTERERS)
+def test_every_clusterer_runs_and_compares_with_known_classes(method, awkward, tmp_path, capsys):
+    words = ("--target", "classe", "--missing", "?", "--set", "n_init=3", "--out", tmp_path / "out")
+    out, err = run(capsys, "cluster", awkward, "--clusters", 2, "--method", method, *words)
+    assert "adjusted Rand index" in out and "sain" in out and "takes no part" in err
+    index = record(tmp_path / "out")["result"]["adjusted_rand_index"]
+    assert -0.5 <= index <= 1 and len(pd.read_csv(tmp_path / "out" / "labels.csv")) == 60
+    assert "cluster" in open_again(tmp_path / "out", ["cluster", *AWKWARD[:4]]).nodes()
+
+
+def test_numbers_are_discretised_before_clustering(tmp_path, capsys):
+    words = ("--discretize", "frequency", "--bins", 4, "--set", "n_init=3", "--out", tmp_path / "out")
+    _, err = run(capsys, "cluster", "wine", "--clusters", 3, *words)
+    assert "note: discretised (frequency): 'A1'" in err
+    model = pgm_bma.read_bif(tmp_path / "out" / "model.bif")
+    assert len(model.get_cpds("A1").state_names["A1"]) == 4
+    bins, estimator = (pgm_bma.load(tmp_path / "out" / name) for name in ("bins.pgm", "estimator.pgm"))
+    frame, _ = pgm_bma.load_dataset("wine")
+    rows = bins.transform(frame.drop(columns="class"))
+    assert estimator.predict(rows).tolist() == pd.read_csv(tmp_path / "out" / "labels.csv")["cluster"].tolist()
+
+
+def test_warnings_reach_the_terminal_the_report_and_the_record(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    noise = table({name: rng.integers(0, 2, 30) for name in "abcd"})
+    _, err = run(capsys, "cluster", noise, "--clusters", 2, "--seed", 1, "--out", tmp_path / "out")
+    (line,) = [line for line in err.splitlines() if "collapsed" in line]
+    assert line.startswith("warning: all 30 starts collapsed")
+    assert "all 30 starts collapsed" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert any("collapsed" in text for text in record(tmp_path / "out")["warnings"])
+
+
+# --------------------------------------------------------------------------------------------------- classify
+
+
+@pytest.mark.parametrize("method", CLASSIFIERS)
+def test_every_classifier_on_an_awkward_file(method, awkward, tmp_path, capsys):
+    words = ("--method", method, "--target", "classe", "--missing", "?", "--cv", 4, "--out", tmp_path / "out")
+    out, _ = run(capsys, "classify", awkward, *words)
+    predictions = pd.read_csv(tmp_path / "out" / "predictions.csv")
+    assert list(predictions.columns) == ["row", "fold", "true", "predicted", "probability", "P(malade)", "P(sain)"]
+    assert predictions["fold"].value_counts().to_dict() == {1: 15, 2: 15, 3: 15, 4: 15}
+    accuracy = record(tmp_path / "out")["result"]["accuracy"]
+    assert accuracy == pytest.approx((predictions["true"] == predictions["predicted"]).mean())
+    assert accuracy > 0.8  # the columns were made to tell the class
+    assert f"{100 * accuracy:.1f} %".replace("100.0", "100") in out
+    if "model.bif" in record(tmp_path / "out")["files"] and method != "kikuchi":
+        open_again(tmp_path / "out", ["classe", *AWKWARD[:4]])
+
+
+def test_cross_validation_predicts_rows_it_has_not_seen(awkward, tmp_path, capsys):
+    """The written probabilities are those of a model fitted without the rows of the fold."""
+    run(capsys, "classify", awkward, "--target", "classe", "--missing", "?", "--cv", 3, "--out", tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "predictions.csv")
+    frame = pd.read_csv(awkward, index_col=0, na_values=["?"], skipinitialspace=True).drop(columns="constante")
+    frame = frame.rename(columns=str.strip).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    states = {name: sorted(frame[name].dropna().unique().tolist()) for name in frame}
+    for fold in (1, 2, 3):
+        held_out = (written["fold"] == fold).to_numpy()
+        model = pgm_bma.AveragedNaiveBayesClassifier(state_names=states).fit(frame[~held_out], y="classe")
+        found = model.predict_proba(frame[held_out].drop(columns="classe"))
+        assert np.allclose(
+            found, written.loc[held_out, ["P(malade)", "P(sain)"]], atol=1e-6
+        )  # six decimals are written
+
+
+def test_cut_points_are_found_inside_the_folds(monkeypatch, tmp_path, capsys):
+    seen, fit = [], pgm_bma.MDLDiscretizer.fit
+    monkeypatch.setattr(pgm_bma.MDLDiscretizer, "fit", lambda self, X, y=None: seen.append(len(X)) or fit(self, X, y))
+    run(capsys, "classify", "iris", "--discretize", "mdl", "--cv", 5, "--method", "nb", "--out", tmp_path / "out")
+    assert seen == [120] * 5 + [150]
+
+
+def test_columns_that_mdl_finds_useless_are_left_out(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    path = table({"useful": y + rng.normal(0, 0.1, 80), "useless": rng.normal(size=80), "y": np.where(y, "a", "b")})
+    run(capsys, "classify", path, "--target", "y", "--discretize", "mdl", "--cv", 4, "--out", tmp_path / "out")
+    assert set(pgm_bma.read_bif(tmp_path / "out" / "model.bif").nodes()) == {"y", "useful"}
+
+
+def test_a_test_file(table, tmp_path, capsys):
+    frame, _ = pgm_bma.load_dataset("zoo")
+    train, test = table(frame[:70], "train.csv"), frame[70:].copy()
+    test.loc[70, "legs"] = "7"  # never seen
+    known = table(test, "known.csv")
+    words = ("--target", "class", "--method", "tan", "--out", tmp_path / "out")
+    out, err = run(capsys, "classify", train, *words, "--test", known)
+    assert "2 cells of 'legs' taken as missing; '7' is not among the values" in err  # the other is a five
+    written = pd.read_csv(tmp_path / "out" / "predictions.csv")
+    result = record(tmp_path / "out")
+    assert len(written) == 31 and result["test"]["rows"] == 31
+    assert result["result"]["accuracy"] == pytest.approx((written["true"] == written["predicted"]).mean())
+    unknown = table(test.drop(columns="class"), "unknown.csv")
+    out, _ = run(capsys, "classify", train, *words, "--test", unknown)
+    again = pd.read_csv(tmp_path / "out" / "predictions.csv")
+    assert "does not tell their true classes" in out and "true" not in again
+    assert again["predicted"].tolist() == written["predicted"].tolist()
+
+
+def test_rows_without_a_class_are_predicted(table, tmp_path, capsys):
+    frame, _ = pgm_bma.load_dataset("zoo")
+    frame.loc[[3, 50], "class"] = None
+    run(capsys, "classify", table(frame), "--target", "class", "--cv", 3, "--out", tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "predictions.csv")
+    assert written["fold"].isna().to_numpy().nonzero()[0].tolist() == [3, 50]
+    assert written["predicted"].notna().all() and (written["probability"] > 0).all()
+
+
+def test_jobs_do_not_change_the_result(tmp_path, capsys):
+    for jobs in (1, 2):
+        run(capsys, "classify", "zoo", "--cv", 4, "--method", "nb", "--jobs", jobs, "--out", tmp_path / str(jobs))
+    assert record(tmp_path / "1")["files"]["predictions.csv"] == record(tmp_path / "2")["files"]["predictions.csv"]
+
+
+# -------------------------------------------------------------------------------------- structure and compare
+
+
+@pytest.mark.skipif(not STRUCTURES, reason="no structure learner is public yet")
+def test_structure_of_an_awkward_file(awkward, tmp_path, capsys):
+    run(capsys, "structure", awkward, "--missing", "?", "--drop", "santé", "--out", tmp_path / "out")
+    arcs = pd.read_csv(tmp_path / "out" / "arcs.csv")
+    nodes = ["été à la mer", "taille, cm", 'l\'"avis"', "classe"]
+    assert len(arcs) == 12 and set(arcs["from"]) == set(arcs["to"]) == set(nodes)
+    assert arcs["posterior"].between(0, 1).all() and arcs["posterior"].is_monotonic_decreasing
+    open_again(tmp_path / "out", nodes)
+    connected = arcs[[{a, b} == {"classe", "taille, cm"} for a, b in zip(arcs["from"], arcs["to"])]]
+    assert connected["posterior"].sum() > 0.9  # the size tells the class in the awkward file
+
+
+def test_compare_all_classifiers(tmp_path, capsys):
+    _, err = run(capsys, "compare", "zoo", "--cv", 3, "--out", tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert set(written["method"]) == {*CLASSIFIERS, "(class frequencies)"}
+    assert written["log loss"].is_monotonic_increasing and written["more than best"].iloc[0] == 0
+    assert (written["± accuracy"] > 0).all() and (written["± log loss"] > 0).all()
+    assert all(f"{name}: 3 of 3 done" in err for name in CLASSIFIERS) and "tiny classes" in err
+    alone = record(tmp_path / "out")["result"]["nb"]
+    run(capsys, "classify", "zoo", "--method", "nb", "--cv", 3, "--out", tmp_path / "nb")
+    assert record(tmp_path / "nb")["result"]["log_loss"] == pytest.approx(alone["log_loss"])
+
+
+def test_a_method_that_fails_does_not_stop_the_comparison(monkeypatch, tmp_path, capsys):
+    def fail(self, training):
+        raise ValueError("too many\nstates")
+
+    monkeypatch.setattr(pgm_bma.TANClassifier, "_fit", fail)
+    _, err = run(capsys, "compare", "zoo", "--cv", 2, "--methods", "tan,nb", "--out", tmp_path / "out")
+    assert "warning: tan is left out: too many states" in err
+    assert "tan" not in pd.read_csv(tmp_path / "out" / "comparison.csv")["method"].tolist()
+
+
+def test_scores_have_the_standard_errors_of_the_textbook():
+    proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.3, 0.7]])
+    found = validation.scores(np.array([0, 1, 1, 0]), proba)
+    losses = -np.log([0.9, 0.4, 0.8, 0.3])
+    assert found.accuracy == 0.5 and found.accuracy_error == pytest.approx(np.sqrt(0.25 / 3))
+    assert found.log_loss == pytest.approx(losses.mean())
+    assert found.log_loss_error == pytest.approx(np.sqrt(((losses - losses.mean()) ** 2).sum() / 3 / 4))
+
+
+@pytest.mark.parametrize("n_folds", [2, 7, 10])
+def test_folds_spread_every_class(n_folds):
+    codes = np.repeat([0, 1, 2], [50, 23, 9])
+    fold = validation.stratified_folds(codes, n_folds, seed=4)
+    for which in (np.ones(82, bool), *(codes == c for c in range(3))):
+        sizes = np.bincount(fold[which], minlength=n_folds)
+        assert sizes.max() - sizes.min() <= 1
+    assert not np.array_equal(fold, validation.stratified_folds(codes, n_folds, seed=5))
+
+
+# ------------------------------------------------------------------------------------------ repeat, reproduce
+
+
+def test_repeat(table, tmp_path, capsys, monkeypatch):
+    frame, _ = pgm_bma.load_dataset("zoo")
+    path = table(frame)
+    monkeypatch.chdir(tmp_path)
+    run(capsys, "classify", "table.csv", "--target", "class", "--drop", "legs,tail", "--cv", 3, "--out", "first")
+    monkeypatch.chdir(tmp_path.parent)  # another folder: the data are found beside run.json
+    out, _ = run(capsys, "repeat", tmp_path / "first", "--out", tmp_path / "second")
+    assert "predictions.csv came out the same" in out
+    assert record(tmp_path / "second")["arguments"]["drop"] == ["legs,tail"]
+    changed = record(tmp_path / "first")
+    changed["files"]["predictions.csv"] = "0" * 64
+    (tmp_path / "first" / "run.json").write_text(json.dumps(changed))
+    _, err = run(capsys, "repeat", tmp_path / "first", code=1)
+    assert "predictions.csv came out differently" in err and (tmp_path / "first-repeat" / "run.json").exists()
+    table(frame[:-1])
+    _, err = run(capsys, "repeat", tmp_path / "first" / "run.json", code=1)
+    assert f"{Path(path).name} is not the table of the recorded run" in err
+    (tmp_path / "first" / "run.json").write_text("{}")
+    _, err = run(capsys, "repeat", tmp_path / "first", code=1)
+    assert "is no run.json of pgm-bma" in err
+
+
+@pytest.mark.parametrize("clusters", ["3", "2:4", "auto"])
+def test_arguments_survive_the_record(clusters):
+    from pgm_bma.session import to_argv
+
+    words = [
+        "cluster",
+        "f.csv",
+        "--clusters",
+        clusters,
+        "--missing=-",
+        "--missing=?",
+        "--keep-constant",
+        "--set",
+        "a=b",
+    ]
+    first = vars(build_parser().parse_args(words))
+    again = vars(build_parser().parse_args(to_argv("cluster", first)))
+    assert {k: v for k, v in first.items() if k != "run"} == {k: v for k, v in again.items() if k != "run"}
+
+
+def test_an_earlier_run_leaves_the_folder_but_other_files_stay(tmp_path, capsys):
+    (tmp_path / "diary.txt").write_text("mine")
+    run(capsys, "cluster", "zoo", "--clusters", 2, "--set", "n_init=2", "--out", tmp_path)
+    run(capsys, "classify", "zoo", "--cv", 2, "--method", "nb", "--out", tmp_path)
+    assert not (tmp_path / "labels.csv").exists() and (tmp_path / "predictions.csv").exists()
+    assert (tmp_path / "diary.txt").read_text() == "mine"
+
+
+def test_reproduce_lists_and_runs_tables(monkeypatch, capsys):
+    entry = reproduction._benchmarks()
+    tables = [name for name, (_, is_table) in entry.benchmarks().items() if is_table]
+    out, _ = run(capsys, "reproduce")
+    assert all(name in out for name in tables) and "speed_" not in out
+    given = []
+    monkeypatch.setattr(entry, "benchmarks", lambda: {"paper_table9": ("Nine.", True), "speed_x": ("X.", False)})
+    monkeypatch.setattr(entry, "load", lambda name: lambda argv: given.append((name, argv)))
+    run(capsys, "reproduce", "paper-table9", "--full", "--seed", 3)
+    run(capsys, "reproduce", "all", "--out", "x")
+    assert given == [("paper_table9", ["--full", "--seed", "3"]), ("paper_table9", ["--out", "x"])]
+    _, err = run(capsys, "reproduce", "paper_table8", code=2)
+    assert "did you mean 'paper_table9'?" in err
+    run(capsys, "reproduce", "speed_x", code=2)
+
+
+def test_datasets(capsys):
+    out, _ = run(capsys, "datasets")
+    assert all(name in out for name in pgm_bma.list_datasets()) and "alarm" in out
+
+
+def test_every_method_is_public():
+    for offered in (CLASSIFIERS, CLUSTERERS, STRUCTURES):
+        for method in offered.values():
+            assert method.make(random_state=3).get_params().get("random_state", 3) == 3
+    assert {"averaged-nb", "nb", "tan", "forest"} <= set(CLASSIFIERS) and {"ema", "em"} <= set(CLUSTERERS)
+
+
+# --------------------------------------------------------------------------------------- problems, in one line
+
+
+COLUMNS = {"a": ["x", "y"] * 40, "y": ["p", "q"] * 40, "one": ["p"] * 80, "number": np.arange(80) + 0.5}
+PROBLEMS = {
+    "no file": (["nothing.csv"], "nothing.csv does not exist"),
+    "no column": (["--target", "Y "], "has no column 'Y ': did you mean 'y'?"),
+    "one class": (["--target", "one"], "the target 'one' has one class only, 'p'"),
+    "numbers": (["--target", "y"], "column 'number' holds 80 different numbers; add --discretize"),
+    "target of numbers": (["--target", "number"], "the target 'number' holds 80 different numbers"),
+    "drop": (["--target", "y", "--drop", "numbr"], "--drop names 'numbr'"),
+    "drop the target": (["--target", "y", "--drop", "number,y"], "it cannot be left out"),
+    "folds": (["--target", "y", "--drop", "number", "--cv", "99"], "--cv 99 wants more folds than there are rows"),
+    "nothing left": (["--target", "y", "--drop", "number", "--drop", "a"], "no column with more than one value"),
+    "no test file": (["--target", "y", "--drop", "number", "--test", "t.csv"], "t.csv does not exist"),
+    "out is a file": (["--target", "y", "--drop", "number", "--out", __file__], "File exists"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problems_are_one_line(name, table, tmp_path, capsys):
+    words, said = PROBLEMS[name]
+    path = table(COLUMNS)
+    words = words if words[0] == "nothing.csv" else [path, *words]
+    _, err = run(capsys, "classify", *words, *(() if "--out" in words else ("--out", tmp_path / "out")), code=1)
+    (line,) = [line for line in err.splitlines() if line.startswith("pgm-bma: ")]
+    assert said in line and line == err.splitlines()[-1] and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "column, said",
+    [
+        ([*range(79), "lots"], "column 'z' holds numbers, but also 'lots' (row 80); correct it, or add --missing lots"),
+        (
+            [f"name {i}" for i in range(80)],
+            "column 'z' holds 80 different texts in 80 rows; leave it out with --drop z",
+        ),
+        ([*map(float, range(79)), float("inf")], "column 'z' holds numbers, but also 'inf' (row 80)"),
+    ],
+)
+def test_unreadable_values_are_one_line(column, said, table, tmp_path, capsys):
+    path = table({"a": COLUMNS["a"], "z": column})
+    _, err = run(capsys, "cluster", path, "--out", tmp_path / "out", code=1)
+    assert err.splitlines()[-1].startswith(f"pgm-bma: {said}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["cluster", "zoo", "--clusters", "0"], "neither a number"),
+        (["cluster", "zoo", "--clusters", "5:2"], "neither a number"),
+        (["cluster", "zoo", "--method", "magic"], "invalid choice"),
+        (["cluster", "wine", "--discretize", "mdl"], "take frequency or width"),
+        (["cluster", "zoo", "--set", "n_inits=3"], "has no parameter 'n_inits': did you mean 'n_init'"),
+        (["cluster", "zoo", "--set", "n_init"], "--set wants NAME=VALUE"),
+        (["classify", "TABLE"], "--target is missing"),
+        (["classify", "zoo", "--cv", "1"], "at least 2"),
+        (["classify", "zoo", "--cv", "3", "--test", "x.csv"], "not allowed with"),
+        (["classify", "zoo", "--seed", "-3"], "at least 0"),
+        (["compare", "zoo", "--methods", "nb,tann"], "did you mean 'tan'"),
+        (["nonsense"], "invalid choice"),
+    ],
+)
+def test_wrong_words_give_two(words, said, table, capsys):
+    words = [table({"a": ["x", "y"], "b": ["u", "v"]}) if word == "TABLE" else word for word in words]
+    _, err = run(capsys, *words, code=2)
+    assert said in err and "Traceback" not in err
+    assert run(capsys, code=2)[0].startswith("usage: pgm-bma")  # no command: the help
+
+
+def test_even_surprises_are_one_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(pgm_bma.NaiveBayesClassifier, "_fit", lambda self, training: 1 / 0)
+    words = ("classify", "zoo", "--method", "nb", "--out", tmp_path)
+    _, err = run(capsys, *words, code=1)
+    assert err.splitlines()[-1] == "pgm-bma: ZeroDivisionError: division by zero (PGM_BMA_TRACEBACK=1 shows where)"
+    monkeypatch.setenv("PGM_BMA_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        main([str(word) for word in words])
+
+
+# ------------------------------------------------------------------------------------------ terminal and pipe
+
+
+def test_in_a_pipe_lines_are_plain(awkward, tmp_path):
+    """The one test in a process of its own: exit code, encodings and streams are those of a shell."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pgm_bma", "classify", str(awkward), "--target=classe", "--missing=?", "--cv=3", "--method=nb"],
+        cwd=tmp_path, capture_output=True, env={"PATH": "", "PYTHONIOENCODING": "ascii", "HOME": str(tmp_path)},
+    )  # fmt: skip
+    out, err = done.stdout.decode("ascii"), done.stderr.decode("ascii")
+    assert done.returncode == 0, err
+    assert "fold: 2 of 3 done\n" in err and "\r" not in err and "\x1b" not in out + err
+    assert (
+        tmp_path
+        / "l'\N{LATIN SMALL LETTER E WITH ACUTE}t\N{LATIN SMALL LETTER E WITH ACUTE} 2024-classify"
+        / "report.html"
+    ).exists()
+    assert "'?t? ? la mer'" not in err  # nothing was left out
+
+
+def test_on_a_terminal_progress_is_a_bar(capsys):
+    class Terminal:
+        text = ""
+
+        def write(self, text):
+            self.text += text
+
+        def flush(self):
+            pass
+
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    assert list(Console(err=terminal).progress(iter("abc"), 3, "fold")) == ["a", "b", "c"]
+    assert re.search(r"fold: +0%\|", terminal.text) and "done" not in terminal.text
+    assert list(Console().progress(iter("ab"), 2, "fold")) == ["a", "b"]
+    assert capsys.readouterr().err == "fold: 1 of 2 done\nfold: 2 of 2 done\n"
+
+
+def test_text_tables_line_up():
+    frame = pd.DataFrame({"name": ["a", "long"], "n": [1, 20], "p": [0.5, float("nan")]})
+    assert text_table(frame) == "name   n      p\n----  --  -----\na      1  0.500\nlong  20"
+
+
+# ----------------------------------------------------------------------------------------- undirected models
+
+
+def test_an_undirected_model_goes_to_uai(tmp_path):
+    """A loop of three variables has no Bayesian network of its factors; the UAI file reads back as the same distribution."""
+    from pgmpy.factors.discrete import DiscreteFactor
+    from pgmpy.models import DiscreteMarkovNetwork
+    from pgmpy.readwrite import UAIReader
+
+    names, states = ["b é", "a", "c"], {"b é": ["x", "y"], "a": [1, 2, 3], "c": ["u", "v"]}
+    rng = np.random.default_rng(0)
+    model = DiscreteMarkovNetwork([("b é", "a"), ("a", "c"), ("c", "b é")])
+    for pair in (("a", "b é"), ("c", "a"), ("b é", "c")):
+        sizes = [len(states[name]) for name in pair]
+        model.add_factors(DiscreteFactor(pair, sizes, rng.random(sizes), {name: states[name] for name in pair}))
+
+    class Loopy:
+        model_ = model
+
+        def to_bayesian_network(self):
+            raise ValueError("the regions close a loop")
+
+    folder = run_files.Folder(tmp_path)
+    said = folder.model(Loopy())
+    assert said.startswith("there is no model.bif: the regions close a loop")
+    assert set(folder.files) == {"model.uai", "model.uai.json"} and not (tmp_path / "model.bif").exists()
+    label = json.loads((tmp_path / "model.uai.json").read_text(encoding="utf-8"))["variables"]
+    assert {entry["name"]: entry["states"] for entry in label} == states
+    joint = 1.0
+    for factor in UAIReader(str(tmp_path / "model.uai")).get_model().get_factors():
+        joint = factor if joint == 1.0 else joint * factor
+    expected = model.get_factors()[0] * model.get_factors()[1] * model.get_factors()[2]
+    place = {f"var_{i}": entry["name"] for i, entry in enumerate(label)}
+    found = np.transpose(joint.values, [[place[v] for v in joint.variables].index(name) for name in names])
+    wanted = np.transpose(expected.values, [list(expected.variables).index(name) for name in names])
+    assert np.allclose(found, wanted, rtol=1e-12)  # the text holds every digit
