@@ -30,6 +30,7 @@ CLASSIFIERS = {
 CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4, "random_state": 0},
     "EMAClusterer": {"n_init": 4, "random_state": 0},
+    "StructuralEMClusterer": {"n_init": 2, "random_state": 0},
     "ForestAveragedClusterer": {"n_init": 2, "random_state": 0},
 }
 # estimators whose result depends on a seed

@@ -69,15 +69,15 @@ def group_columns(cases, layout):
     """Join neighbouring attributes into super-columns, so that a row costs one gather per group instead of per attribute.
 
     Attributes are taken down the forest while the joint states of a group and its parents stay few. A group's table is the
-    product of its members' tables, made once per pass; its counts are marginalised back. Only complete rows are grouped.
+    product of its members' tables, made once per pass; its counts are marginalised back. Only complete rows are grouped, and
+    the groups do not depend on them: a row gets the same digits in any company.
     """
     codes, cards = cases.codes[: cases.n_complete], layout.cardinalities
-    limit = min(_GROUP_STATES, max(len(codes) // 8, 1))
     plans, scope, members = [], [], []
     for i in layout.order.tolist():
         family = [i] if layout.parents[i] < 0 else [int(layout.parents[i]), i]
         wider = scope + [v for v in family if v not in scope]
-        if members and np.prod(cards[wider]) > limit:
+        if members and np.prod(cards[wider]) > _GROUP_STATES:
             plans.append((scope, members))
             wider, members = family, []
         scope, members = wider, [*members, i]

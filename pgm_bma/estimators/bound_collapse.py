@@ -57,8 +57,8 @@ def bound_and_collapse(
     >>> bounds = bound_and_collapse(DAG([("a", "b")]), data)
     >>> bounds["a"].to_frame()[["a", "lower", "collapsed", "upper"]].round(3)
        a  lower  collapsed  upper
-    0  x    0.5        0.6  0.667
-    1  y    0.333        0.4    0.5
+    0  x  0.500        0.6  0.667
+    1  y  0.333        0.4  0.500
     """
     tables = {cpd.variable: cpd for cpd in getattr(model, "cpds", None) or []}
     network = read_network(model, data, _all_states(tables, state_names), latent_card, sample_weight=sample_weight)
