@@ -229,9 +229,11 @@ def test_a_network_as_start_is_matched_by_names_and_keeps_its_order():
         np.testing.assert_allclose(model.model_.get_cpds(name).values, start.get_cpds(name).values, rtol=1e-14)
     np.testing.assert_allclose(model.model_.get_cpds("cluster").values, start.get_cpds("kind").values)
     further = EMAClusterer(
-        n_clusters=2, averaging="linear", init=start, n_init=3, max_iter=1, collapse="ignore", random_state=0
+        n_clusters=2, averaging="linear", init=start, n_init=3, max_iter=1, tol=0, collapse="ignore", random_state=0
     ).fit(X)
-    alone = EMAClusterer(n_clusters=2, averaging="linear", init=start, n_init=1, max_iter=1, collapse="ignore").fit(X)
+    alone = EMAClusterer(
+        n_clusters=2, averaging="linear", init=start, n_init=1, max_iter=1, tol=0, collapse="ignore"
+    ).fit(X)
     assert further.starts_["log_likelihood"][0] == alone.starts_["log_likelihood"][0]
 
 
