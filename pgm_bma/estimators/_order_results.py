@@ -266,10 +266,12 @@ class OrderResults:
             for kind, labels, values in self._diagnosed():
                 varies = values.std((0, 1)) > 0
                 r_hat, size = np.full(values.shape[2], np.nan), np.full(values.shape[2], np.nan)
-                if varies.any() and values.shape[1] >= 4:
-                    r_hat[varies] = array_stats.rhat(values[:, :, varies], chain_axis=0, draw_axis=1)
-                    size[varies] = array_stats.ess(values[:, :, varies], chain_axis=0, draw_axis=1)
                 spread = np.ptp(values.mean(1), axis=0)
+                if varies.any() and values.shape[1] >= 4:
+                    with np.errstate(divide="ignore", invalid="ignore"):  # a chain that never moves
+                        r_hat[varies] = array_stats.rhat(values[:, :, varies], chain_axis=0, draw_axis=1)
+                        size[varies] = array_stats.ess(values[:, :, varies], chain_axis=0, draw_axis=1)
+                    r_hat[varies & np.isnan(r_hat) & (spread > 0)] = np.inf
                 columns = zip(labels, values.mean((0, 1)), r_hat, size, spread)
                 rows += [(kind, label, *numbers) for label, *numbers in columns]
         columns = ["kind", "what", "mean", "r_hat", "ess", "difference_of_chains"]
