@@ -26,6 +26,8 @@ CLASSIFIERS = {
     "TANClassifier": {},
     "ForestAveragedClassifier": {},
     "KikuchiBayesClassifier": {"random_state": 0},
+    "FixedOrderClassifier": {"random_state": 0},
+    "OrderAveragedClassifier": {"n_orders": 5, "burn_in": 200, "thin": 20, "random_state": 0},
 }
 CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4, "random_state": 0},
@@ -34,7 +36,7 @@ CLUSTERERS = {
     "ForestAveragedClusterer": {"n_init": 2, "random_state": 0},
 }
 # estimators whose result depends on a seed
-SEEDED = {*CLUSTERERS, "KikuchiBayesClassifier"}
+SEEDED = {*CLUSTERERS, "KikuchiBayesClassifier", "OrderAveragedClassifier"}
 # Markov networks: they leave the terms of a missing cell out instead of summing over it
 UNDIRECTED = {"KikuchiBayesClassifier"}
 

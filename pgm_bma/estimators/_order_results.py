@@ -227,13 +227,21 @@ class OrderResults:
             rng,
         )
 
-    def _evaluator(self, class_index, n_classes):
+    def _predictor(self):
         if "_cached_predictor" not in self.__dict__:
             self._cached_predictor = exact_predictor(self._average)
-        predictor = self._cached_predictor
+        return self._cached_predictor
+
+    def _evaluator(self, class_index, n_classes):
+        predictor = self._predictor()
         if predictor is not None:
             return lambda rows: exact_log_joint(predictor, self._average, rows, class_index, n_classes)
         return lambda rows: mixed_log_joint(self._mixture(), rows, class_index, n_classes)
+
+    def _get_ready(self):
+        """Build what predictions need now, so that predicting leaves the estimator as it is."""
+        if self._predictor() is None:
+            self._mixture()
 
     def _proposal(self):
         """The network that completions are drawn from when there are too many to sum."""

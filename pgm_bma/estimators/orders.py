@@ -184,6 +184,7 @@ class FixedOrderClassifier(_OrderClassifier):
         self._seed = int(rng.integers(2**63))
         self.order_ = tuple(names[v] for v in order)
         self.order_log_score_ = float(self._average.log_scores[0, 0])
+        self._get_ready()
 
     def _choose_order(self, scores, names, required, rng):
         if not isinstance(self.order, str):
@@ -348,6 +349,7 @@ class OrderAveragedClassifier(_OrderClassifier):
         root = seed_sequence(self.random_state)
         self._average = _order_fit.average(rows, list(self._variables.names), values, self.random_state, root, True)
         self._seed = int(np.random.default_rng(root).integers(2**63))
+        self._get_ready()
         self._warn_if_chains_disagree()
 
     def _fitted_summary(self):
