@@ -77,7 +77,7 @@ def cluster_findings(estimator, frame, proba, truth=None):
                 "Values that a cluster has more often than the rest.",
             )
         )
-    found.add(_arcs_between(estimator))
+    found.add(arc_findings(estimator))
     if truth is not None and k > 1:
         found.add(_against_classes(labels, truth))
     found.add(_starts(estimator))
@@ -165,7 +165,8 @@ def _starts(estimator):
 def classifier_findings(estimator, target, judged=None):
     """What a classifier learned; `judged` are the findings on how well it predicts."""
     found = judged or Findings()
-    return found.add(_relevance(estimator, target)).add(_arcs_between(estimator)).add(_regions(estimator))
+    found.add(_relevance(estimator, target)).add(arc_findings(estimator)).add(_regions(estimator))
+    return found.add(chain_findings(estimator))
 
 
 def prediction_findings(truth, proba, baseline, how):
@@ -276,7 +277,7 @@ def column_dependence(frame, proba):
     return pd.Series(values)
 
 
-def _arcs_between(estimator):
+def arc_findings(estimator):
     """Posteriors of the arcs between columns, where the method has them."""
     posterior = getattr(estimator, "edge_posterior_", None)
     if not isinstance(posterior, pd.DataFrame):
@@ -302,6 +303,33 @@ def _arcs_between(estimator):
     return Findings(words, tables=tables, figures=figures)
 
 
+def chain_findings(estimator):
+    """Whether the chains of a sampler agree; nothing where the sum was exact."""
+    if getattr(estimator, "method_", None) != "mcmc":
+        return Findings()
+    chains = estimator.order_log_scores_.reshape(estimator.n_chains, -1)
+    worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)
+    return Findings(
+        [
+            f"{count(estimator.n_chains, 'chain')} of {chains.shape[1]} kept orders; {_percent(estimator.acceptance_rate_)} of the swaps accepted."
+        ],
+        tables=[
+            (
+                "Where the chains differ most",
+                worst,
+                "Means over all chains, R-hat (near 1 is good) and effective sizes.",
+            )
+        ],
+        figures=[
+            (
+                "Scores along the chains",
+                lambda: plotting.plot_score_traces(chains, label="log score of the kept orders"),
+                "Chains that have met run through each other.",
+            )
+        ],
+    )
+
+
 def arc_table(posterior):
     """DataFrame parent x child -> (from, to, posterior), the most probable first."""
     long = posterior.rename_axis(index="from", columns="to").stack().rename("posterior").reset_index()
@@ -323,7 +351,7 @@ def _regions(estimator):
     """Groups of columns that speak together about the class (Kikuchi-Bayes)."""
     if not hasattr(estimator, "region_graph_"):
         return Findings()
-    graph, target = estimator.region_graph_, estimator.target_name_
+    target = estimator.target_name_
     regions = [region - {target} for region in estimator.initial_regions_]
     together = sorted((sorted(map(str, region)) for region in regions if len(region) > 1), key=lambda r: (-len(r), r))
     words = [
@@ -335,14 +363,6 @@ def _regions(estimator):
             f"They tell more about {target!r} together than apart: {said}{' and others' if len(together) > 8 else ''}."
         )
     found = Findings(words)
-    if graph.number_of_nodes() <= 60:
-        found.figures.append(
-            (
-                "Groups of columns and how often they count",
-                lambda: plotting.plot_region_graph(graph, target=target),
-                "Smaller boxes are counted negatively where larger ones overlap in them.",
-            )
-        )
     strength = getattr(estimator, "interaction_strength_", None)
     if isinstance(strength, pd.DataFrame) and len(strength) > 1:
         found.figures.append(

@@ -54,9 +54,9 @@ class Report:
             items = "".join(f"<li>{_text(message)}</li>" for message in messages)
             self._section("Warnings", f"<ul>{items}</ul>", kind="warnings")
 
-    def figure(self, title, ax, caption=""):
-        """A picture: matplotlib axes, drawn into the page."""
-        source = picture(ax)
+    def figure(self, title, drawing, caption=""):
+        """A picture: matplotlib axes, or what `picture` made of them."""
+        source = drawing if isinstance(drawing, str) else picture(drawing)
         self._section(
             title,
             f'<figure><img src="{source}" alt="{_text(title)}"><figcaption>{_text(caption)}</figcaption></figure>',
@@ -102,18 +102,27 @@ class Report:
         self._parts.append(f"<section{f' class={kind!r}' if kind else ''}><h2>{_text(title)}</h2>{body}</section>")
 
 
-def picture(ax):
-    """Axes as a data address: SVG while it is small, else PNG."""
+def picture(ax, path=None):
+    """Axes as a data address: SVG while it is small, else PNG; `path` also writes them to path.svg and path.png."""
+    drawings = {}
+    for ending in ("svg", "png"):
+        drawings[ending] = _saved(ax, ending)
+        if path is not None:
+            Path(f"{path}.{ending}").write_bytes(drawings[ending])
+        elif len(drawings[ending]) <= LARGEST_SVG:
+            break
+    kind, content = ("svg+xml", drawings["svg"]) if len(drawings["svg"]) <= LARGEST_SVG else ("png", drawings["png"])
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _saved(ax, ending):
     import matplotlib
 
     drawing = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "pgm_bma"}):  # neither a date nor random names: equal runs, equal pages
-        ax.figure.savefig(drawing, format="svg", bbox_inches="tight", metadata={"Date": None})
-    if drawing.tell() <= LARGEST_SVG:
-        return f"data:image/svg+xml;base64,{base64.b64encode(drawing.getvalue()).decode()}"
-    drawing = io.BytesIO()
-    ax.figure.savefig(drawing, format="png", dpi=110, bbox_inches="tight")
-    return f"data:image/png;base64,{base64.b64encode(drawing.getvalue()).decode()}"
+    options = {"metadata": {"Date": None}} if ending == "svg" else {"dpi": 130}
+    with matplotlib.rc_context({"svg.hashsalt": "pgm_bma"}):  # neither a date nor random names: equal runs, equal files
+        ax.figure.savefig(drawing, format=ending, bbox_inches="tight", **options)
+    return drawing.getvalue()
 
 
 def _text(value):

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pgm_bma
+from pgm_bma.report import picture
 
 RECORD = "run.json"
 OURS = {
@@ -46,7 +47,10 @@ class Folder:
         self.wrote(name)
 
     def graph(self, graph, draw):
-        """graph.graphml for other programs, graph.png and graph.svg to look at; returns what could not be drawn, or None."""
+        """graph.graphml for other programs, graph.png and graph.svg to look at.
+
+        Returns (picture for the report, None), or (None, why it could not be drawn).
+        """
         import networkx as nx
 
         from pgm_bma.results.graphs import export_copy
@@ -55,12 +59,12 @@ class Folder:
         self.wrote("graph.graphml")
         ax, problem = drawn(draw)
         if ax is None:
-            return f"the graph was not drawn: {problem}"
+            return None, f"the graph was not drawn: {problem}"
         with closed_after(ax):
-            for ending in ("png", "svg"):
-                ax.figure.savefig(self.path / f"graph.{ending}", dpi=130, bbox_inches="tight")
-                self.wrote(f"graph.{ending}")
-        return None
+            image = picture(ax, self.path / "graph")
+        self.wrote("graph.png")
+        self.wrote("graph.svg")
+        return image, None
 
     def model(self, estimator):
         """model.bif where the model is a Bayesian network, else model.uai; returns a line about what the file holds."""
@@ -71,12 +75,15 @@ class Folder:
             write_uai(estimator.model_, self.path / "model.uai")
             self.wrote("model.uai")
             self.wrote("model.uai.json")
-            return f"there is no model.bif: {why_not}; model.uai holds the undirected model, model.uai.json its names"
+            return f"There is no model.bif: {why_not}. model.uai holds the undirected model, model.uai.json its names"
         write_bif(network, self.path / "model.bif")
         self.wrote("model.bif")
         if getattr(estimator, "model_is_exact_", True):
             return "model.bif is the fitted model itself"
-        return "model.bif holds the single best network; the predictions average over many, which estimator.pgm keeps"
+        averaged = (
+            "the predictions average" if hasattr(estimator, "predict_proba") else "the probabilities of the arcs are"
+        )
+        return f"model.bif holds the single best network; {averaged} over many, which estimator.pgm keeps"
 
     def estimator(self, estimator, bins=None):
         """estimator.pgm for `pgm_bma.load`; bins.pgm is the discretiser in front of it."""

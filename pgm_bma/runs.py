@@ -67,9 +67,9 @@ def structure(arguments, console):
         )
     run = Run(arguments, console, methods.structure_learners())
     run.read(None)
-    model = run.fit(run.data.frame)
+    model = run.fit(run.data.frame, n_chains=4)  # several, to see whether they agree
     estimator = last_step(model)
-    found = telling.Findings().add(telling._arcs_between(estimator))
+    found = telling.arc_findings(estimator).add(telling.chain_findings(estimator))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", telling.arc_table(estimator.edge_posterior_))
     return 0
 
@@ -173,7 +173,7 @@ def _on_test_file(run, frame, target):
     judged = telling.Findings()
     if truth is None or truth.isna().all():
         judged.words.append(
-            f"{count(len(X), 'row')} of {raw.source} were predicted; it does not tell their true classes."
+            f"{count(len(X), 'row')} of {Path(raw.source).name} were predicted; it does not tell their true classes."
         )
         return judged, table, model
     seen = truth.notna().to_numpy()

@@ -17,6 +17,7 @@ from pgm_bma.run_files import Folder, bayesian_network, closed_after, drawn
 from pgm_bma.tabular_files import closest, read_table
 from pgm_bma.validation import collected_warnings
 
+MANY_REGIONS = 60
 NOT_RECORDED = ("run", "command", "words")  # of the parsed arguments
 
 
@@ -64,13 +65,15 @@ class Run:
     def fit(self, X, y=None, **more):
         """Fit on all given rows; warnings of the method become lines."""
         console, arguments = self.console, self.arguments
-        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal))
-        model = pipeline(self.estimator(**more), self.data, arguments.discretize, arguments.bins)
+        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal), show_progress=console.is_terminal)
+        estimator = self.estimator(**more)
+        model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
         with collected_warnings() as messages:
             model.fit(X, y) if y is not None else model.fit(X)
         for message in messages:
-            console.warn(message)
+            named = any(f"{name}=" in message for name in estimator.get_params(deep=False))
+            console.warn(f"{message} (here by --set NAME=VALUE)" if named else message)
         return model
 
     def finish(self, title, found, model, table_name, table):
@@ -90,20 +93,19 @@ class Run:
         )
         report.facts("What was asked", self._asked(estimator is not None))
         report.facts("Data", self._data_facts())
-        about_model, pictures = "", []
+        about_model, image = "", None
         if estimator is not None:
             about_model = self._write_model(model)
-            graph, draw = picture_of(estimator)
-            problem = folder.graph(graph, draw)
+            image, problem = folder.graph(*picture_of(estimator))
             if problem:
                 console.note(problem)
-            else:
-                pictures.append(("The model", draw, about_model))
         report.warnings(console.warnings)
         report.words("Result", found.words)
         for heading, frame, caption in found.headline:
             report.table(heading, frame, caption)
-        for heading, draw, caption in [*pictures, *found.figures]:
+        if image:
+            report.figure("The model", image, about_model)
+        for heading, draw, caption in found.figures:
             ax, problem = drawn(draw)
             if ax is None:
                 console.note(f"picture left out, {heading!r}: {problem}")
@@ -199,6 +201,8 @@ def picture_of(estimator):
     """(graph to export, function that draws it)."""
     if hasattr(estimator, "region_graph_"):
         graph = estimator.region_graph_
+        if graph.number_of_nodes() > MANY_REGIONS:
+            return graph, lambda: plotting.plot_interactions(estimator.interaction_strength_)
         return graph, lambda: plotting.plot_region_graph(graph, target=estimator.target_name_)
     graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
     name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)

@@ -213,7 +213,7 @@ def test_a_test_file(table, tmp_path, capsys):
     unknown = table(test.drop(columns="class"), "unknown.csv")
     out, _ = run(capsys, "classify", train, *words, "--test", unknown)
     again = pd.read_csv(tmp_path / "out" / "predictions.csv")
-    assert "does not tell their true classes" in out and "true" not in again
+    assert "it does not tell their true classes" in " ".join(out.split()) and "true" not in again
     assert again["predicted"].tolist() == written["predicted"].tolist()
 
 
@@ -519,7 +519,7 @@ def test_an_undirected_model_goes_to_uai(tmp_path):
 
     folder = run_files.Folder(tmp_path)
     said = folder.model(Loopy())
-    assert said.startswith("there is no model.bif: the regions close a loop")
+    assert said.startswith("There is no model.bif: the regions close a loop")
     assert set(folder.files) == {"model.uai", "model.uai.json"} and not (tmp_path / "model.bif").exists()
     label = json.loads((tmp_path / "model.uai.json").read_text(encoding="utf-8"))["variables"]
     assert {entry["name"]: entry["states"] for entry in label} == states
