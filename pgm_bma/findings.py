@@ -292,9 +292,13 @@ def arc_findings(estimator):
     if undecided:
         said = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
         words.append(f"Connected almost surely, but the data do not tell which way: {said}.")
-    tables = [
-        ("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], "Arcs with a probability of at least 0.01.")
-    ]
+    caption = "Arcs with a probability of at least 0.01."
+    if hasattr(estimator, "structure_weighting_"):  # posteriors mean little without their prior
+        once = "order" if estimator.structure_weighting_ == "order" else "network"
+        caption += (
+            f" Prior: {estimator.structure_prior!r} for sets of parents; every {once} of the columns counts once."
+        )
+    tables = [("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], caption)]
     figures = []
     if len(posterior) <= 80:
         figures.append(
@@ -309,10 +313,9 @@ def chain_findings(estimator):
         return Findings()
     chains = estimator.order_log_scores_.reshape(estimator.n_chains, -1)
     worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)
+    swaps = f"{_percent(estimator.acceptance_rate_)} of the swaps were accepted"
     return Findings(
-        [
-            f"{count(estimator.n_chains, 'chain')} of {chains.shape[1]} kept orders; {_percent(estimator.acceptance_rate_)} of the swaps accepted."
-        ],
+        [f"{count(estimator.n_chains, 'chain')} of {chains.shape[1]} kept orders; {swaps}."],
         tables=[
             (
                 "Where the chains differ most",

@@ -5,6 +5,7 @@ folds share training rows, so they are a little too small; differences between t
 removes what is common to both.
 """
 
+import re
 import time
 import warnings
 from typing import NamedTuple
@@ -56,11 +57,12 @@ def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None):
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_one_fold)(estimator, X, y, fold == k) for k in range(n_folds)
     )
-    proba, messages = np.zeros((len(y), len(y.cat.categories))), []
+    proba, messages = np.zeros((len(y), len(y.cat.categories))), {}
     for k, (found, said) in enumerate(follow(work, n_folds) if follow else work):
         proba[fold == k] = found
-        messages += [message for message in said if message not in messages]
-    return Predictions(proba, fold, messages, time.perf_counter() - began)
+        for message in said:  # every fold says it with its own numbers: once is enough
+            messages.setdefault(re.sub(r"\d+(\.\d+)?", "#", message), f"in fold {k + 1}: {message}")
+    return Predictions(proba, fold, list(messages.values()), time.perf_counter() - began)
 
 
 def stratified_folds(codes, n_folds, seed):
