@@ -56,9 +56,10 @@ def topological_order(parents):
     for i, parent in enumerate(parents):
         if parent >= 0:
             children[parent].append(i)
-    order = [i for i, parent in enumerate(parents) if parent < 0]
-    for i in order:  # grows while it is walked
-        order.extend(children[i])
+    order, stack = [], [i for i, parent in enumerate(parents) if parent < 0][::-1]
+    while stack:  # a tree at a time, so that families stand side by side
+        order.append(stack.pop())
+        stack.extend(children[order[-1]][::-1])
     if len(order) < len(parents):
         loop = sorted(set(range(len(parents))) - set(order))
         raise ValueError(f"the attribute parents of columns {loop} form a cycle")

@@ -116,7 +116,7 @@ def _evaluate(model, parameters, convergence):
 
 
 def _settled(old, new, tol):
-    return abs(new - old) < tol * abs(old) or new == old
+    return abs(new - old) < tol * abs(old) or (new == old and (old == 0 or np.isinf(old)))
 
 
 def fit_bound_collapse_em(
