@@ -17,6 +17,7 @@ from pgm_bma.algorithms import general_structures as general
 from pgm_bma.algorithms import structure_search as search
 from pgm_bma.algorithms.augmented_structures import AugmentedModel, tree_structure
 from pgm_bma.algorithms.structural_em import CONVERGENCES, fit_em
+from pgm_bma.stats.counts import state_offsets
 
 from .oracles import structural_em as oracle
 
@@ -190,7 +191,7 @@ def test_missing_cells_are_summed_out_exactly(seed):
     codes, cards, parents, parameters, weights = random_problem(seed, n_rows=8, missing=0.4)
     model = AugmentedModel.build(anb.make_cases(codes, cards, weights), parents, PRIOR)
     k, n = len(parameters.class_probs), len(cards)
-    starts = search.state_starts(cards)
+    starts = state_offsets(cards)
     expected, pairs = anb._no_counts(model.layout, k), np.zeros((k, starts[-1], starts[-1]))
     log_joint = []
     for (filled, joint), w in zip(completions_of(codes, cards, parents, parameters), weights):
@@ -209,8 +210,8 @@ def test_missing_cells_are_summed_out_exactly(seed):
     counts = anb.expected_counts(model.cases, model.layout, parameters, weights_now, every_cell=True)
     np.testing.assert_allclose(counts.classes, expected.classes, atol=1e-10)
     np.testing.assert_allclose(counts.table, expected.table, atol=1e-10)
-    for c in range(k):
-        found = search.pair_counts(model.cases, weights_now, c, model.layout, parameters, model.indicators)
+    completed = search.completed_pairs(model.cases, weights_now, model.layout, parameters, model.flags)
+    for c, found in enumerate(completed):
         # pairs of an attribute with itself hold the single states on their diagonal
         for i, j in itertools.product(range(n), range(n)):
             block = np.s_[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]

@@ -9,17 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ..stats.counts import state_offsets
+from ..stats.pairs import indicators
 from . import augmented_naive_bayes as anb
 from .bound_collapse import bound_and_collapse_families
-from .structure_search import (
-    best_structure,
-    family_scores,
-    maximum_branching,
-    one_hot_rows,
-    pair_counts,
-    state_starts,
-    structure_change,
-)
+from .structure_search import best_structure, completed_pairs, family_scores, maximum_branching, structure_change
 
 COMPLETIONS = ("expected", "most_probable")
 SEARCHES = ("branching", "hill_climb")
@@ -36,17 +30,17 @@ def tree_structure(cases, prior=None):
 
 @dataclass(frozen=True)
 class AugmentedModel:
-    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `indicators` are their one-hot matrix."""
+    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `flags` are the rows' indicators."""
 
     cases: anb.Cases
     layout: anb.Layout
     prior: anb.Prior
-    indicators: np.ndarray
+    flags: np.ndarray
 
     @classmethod
-    def build(cls, cases, parents, prior, indicators=None):
-        indicators = one_hot_rows(cases.codes, cases.cardinalities) if indicators is None else indicators
-        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, indicators)
+    def build(cls, cases, parents, prior, flags=None):
+        flags = indicators(cases.codes, cases.cardinalities) if flags is None else flags
+        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, flags)
 
     @cached_property
     def groups(self):
@@ -100,7 +94,7 @@ class AugmentedModel:
 
     def family_scores(self, parameters, responsibilities):
         """[i, j + 1]: score of attribute i with the cluster and attribute j as parents; [i, 0]: the cluster alone."""
-        return family_scores(self.cases, responsibilities, self.prior, self.layout, parameters, self.indicators)
+        return family_scores(self.cases, responsibilities, self.prior, self.layout, parameters, self.flags)
 
     def collapse(self, assigned, n_clusters):
         """Parameters by Bound and Collapse from the rows and a partly known cluster column (-1 = unknown)."""
@@ -121,7 +115,7 @@ class AugmentedModel:
         found = best_structure(self.family_scores(parameters, weights), self.parents, search)
         if np.array_equal(found, self.parents):
             return None
-        new = AugmentedModel.build(self.cases, found, self.prior, self.indicators)
+        new = AugmentedModel.build(self.cases, found, self.prior, self.flags)
         # the completion by this model makes the first parameters of the new structure
         first = new.update(self._counts_for(new, parameters, responsibilities))
         return new, first, structure_change(self.parents, found)
@@ -131,13 +125,14 @@ class AugmentedModel:
         cases, layout = self.cases, new.layout
         if cases.n_complete == len(cases.codes):
             return anb.expected_counts(cases, layout, None, responsibilities, new.groups)
-        k = responsibilities.shape[1]
-        table = np.empty((layout.offsets[-1], k))
-        starts = state_starts(cases.cardinalities)
-        for c in range(k):
-            pairs = pair_counts(cases, responsibilities, c, self.layout, parameters, self.indicators)
-            for i, parent in enumerate(layout.parents):
-                own = slice(starts[i], starts[i + 1])
-                block = np.diagonal(pairs)[own] if parent < 0 else pairs[starts[parent] : starts[parent + 1], own]
-                table[layout.offsets[i] : layout.offsets[i + 1], c] = block.ravel()
+        starts = state_offsets(cases.cardinalities)
+        pairs = completed_pairs(cases, responsibilities, self.layout, parameters, self.flags)
+        table = np.empty((layout.offsets[-1], len(pairs)))
+        for i, parent in enumerate(layout.parents):
+            own = slice(starts[i], starts[i + 1])
+            if parent < 0:
+                block = np.diagonal(pairs, axis1=1, axis2=2)[:, own]
+            else:
+                block = pairs[:, starts[parent] : starts[parent + 1], own]
+            table[layout.offsets[i] : layout.offsets[i + 1]] = block.reshape(len(pairs), -1).T
         return anb.Counts(cases.weights @ responsibilities, table)

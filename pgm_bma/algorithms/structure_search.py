@@ -6,8 +6,9 @@ structure is then a maximum-weight branching (exact), or what greedy hill climbi
 """
 
 import numpy as np
-from scipy.special import gammaln
 
+from ..stats.counts import state_offsets
+from ..stats.pairs import indicators, pair_counts, pair_scores
 from . import _augmented_kernels as kernels
 from .augmented_naive_bayes import Prior
 from .forests import best_forest
@@ -15,93 +16,43 @@ from .forests import best_forest
 _GAIN = 1e-9  # smaller gains are rounding
 
 
-def one_hot_rows(codes, cardinalities):
-    """0/1 matrix (n, total number of states); a missing cell is all zeros."""
-    codes = np.asarray(codes)
-    starts = state_starts(cardinalities)
-    out = np.zeros((len(codes), starts[-1]))
-    for i in range(codes.shape[1]):
-        seen = np.flatnonzero(codes[:, i] >= 0)
-        out[seen, starts[i] + codes[seen, i]] = 1.0
-    return out
-
-
-def state_starts(cardinalities):
-    return np.concatenate([[0], np.cumsum(cardinalities)]).astype(np.int64)
-
-
-def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, indicators=None):
+def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, flags=None):
     """Log marginal likelihood of every family: entry [i, j + 1] is attribute i with the cluster and attribute j as parents.
 
     responsibilities : (n, n_clusters) in the order of `cases`
     layout, parameters : the model that completes missing cells; needed only when cells are missing
-    indicators : `one_hot_rows` of the cases, if at hand
+    flags : `stats.pairs.indicators` of the cases, if at hand
     returns (n_features, n_features + 1); column 0 is the cluster alone, [i, i + 1] is nan
     """
     prior = (Prior() if prior is None else prior).for_scores()
-    cards = cases.cardinalities
-    n_features, k = len(cards), responsibilities.shape[1]
-    indicators = one_hot_rows(cases.codes, cards) if indicators is None else indicators
-    scores = np.zeros((n_features, n_features + 1))
-    scratch = np.empty_like(indicators)
-    for c in range(k):
-        pairs = pair_counts(cases, responsibilities, c, layout, parameters, indicators, scratch)
-        scores += _scores_of_one_cluster(pairs, cards, k, prior)
-    scores[np.arange(n_features), np.arange(n_features) + 1] = np.nan
+    flags = indicators(cases.codes, cases.cardinalities) if flags is None else flags
+    pairs = completed_pairs(cases, responsibilities, layout, parameters, flags)
+    found = pair_scores(pairs, cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
+    scores = np.column_stack([found.alone, found.with_parent])
+    scores[np.arange(len(scores)), np.arange(len(scores)) + 1] = np.nan
     return scores
 
 
-def pair_counts(cases, responsibilities, c, layout, parameters, indicators, scratch=None):
-    """Expected counts in cluster c of every pair of states, (n_states, n_states); the diagonal holds the single states."""
-    scratch = np.empty_like(indicators) if scratch is None else scratch
-    np.multiply(indicators, (cases.weights * responsibilities[:, c])[:, None], out=scratch)
-    pairs = indicators.T @ scratch
+def completed_pairs(cases, responsibilities, layout, parameters, flags):
+    """Expected counts of every pair of states in every cluster, (n_clusters, n_states, n_states), all cells completed."""
+    pairs = pair_counts(flags, cases.weights[:, None] * responsibilities)
     m = cases.n_complete
     if m < len(cases.codes):
-        kernels.missing_pair_counts(
-            cases.codes[m:],
-            cases.cardinalities,
-            layout.parents,
-            layout.order,
-            layout.offsets,
-            state_starts(cases.cardinalities),
-            cases.weights[m:],
-            parameters.table,
-            np.ascontiguousarray(responsibilities[m:]),
-            c,
-            pairs,
-        )
+        for c in range(len(pairs)):
+            kernels.missing_pair_counts(
+                cases.codes[m:],
+                cases.cardinalities,
+                layout.parents,
+                layout.order,
+                layout.offsets,
+                state_offsets(cases.cardinalities),
+                cases.weights[m:],
+                parameters.table,
+                np.ascontiguousarray(responsibilities[m:]),
+                c,
+                pairs[c],
+            )
     return pairs
-
-
-def _scores_of_one_cluster(pairs, cards, n_clusters, prior):
-    """Family scores inside one cluster from its pair counts (n_states, n_states), whose diagonal is the single counts."""
-    starts = state_starts(cards)[:-1]
-    n_features = len(cards)
-    single = np.diagonal(pairs).copy()
-    if prior.equivalent_sample_size is None:
-        alone = np.full(n_features, float(prior.alpha))
-        paired = np.full((n_features, n_features), float(prior.alpha))
-        spread = prior.alpha
-    else:
-        alone = prior.equivalent_sample_size / (n_clusters * cards)
-        paired = prior.equivalent_sample_size / (n_clusters * np.outer(cards, cards))
-        spread = np.repeat(np.repeat(paired, cards, axis=0), cards, axis=1)
-    total = np.add.reduceat(single, starts)
-    own = np.add.reduceat(gammaln(single + np.repeat(alone, cards)), starts)
-    scores = np.empty((n_features, n_features + 1))
-    scores[:, 0] = own - cards * gammaln(alone) + gammaln(cards * alone) - gammaln(cards * alone + total)
-    cells = np.add.reduceat(np.add.reduceat(gammaln(pairs + spread), starts, axis=0), starts, axis=1)
-    cells -= np.outer(cards, cards) * gammaln(paired)
-    # a line per value of parent j; its prior mass r_i alpha_ij depends on the child too, but only through a few values
-    line_alpha = cards[:, None] * paired
-    lines = np.empty((n_features, n_features))
-    for value in np.unique(line_alpha):
-        per_parent = np.add.reduceat(gammaln(value) - gammaln(value + single), starts)
-        where = line_alpha == value
-        lines[where] = np.broadcast_to(per_parent, lines.shape)[where]
-    scores[:, 1:] = cells + lines
-    return scores
 
 
 def total_score(scores, parents):
