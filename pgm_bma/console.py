@@ -3,12 +3,36 @@
 On a terminal progress is a bar; in a pipe or a log file it is one plain line per step.
 """
 
+import os
+import signal
 import sys
 import textwrap
+import threading
 
 
 class UsageError(Exception):
     """The words of a command do not fit together; exit code 2."""
+
+
+class ends_at_once:
+    """Context manager under which Ctrl-C ends the program there and then, with exit code 130.
+
+    Python would raise KeyboardInterrupt, and raised inside a compiled loop that can crash the interpreter.
+    """
+
+    def __enter__(self):
+        self.main = threading.current_thread() is threading.main_thread()
+        if self.main:
+            self.before = signal.signal(signal.SIGINT, self._leave)
+
+    def __exit__(self, *_):
+        if self.main:
+            signal.signal(signal.SIGINT, self.before)
+
+    @staticmethod
+    def _leave(signum, frame):
+        os.write(2, b"\npgm-bma: interrupted\n")
+        os._exit(130)
 
 
 class Console:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pgm_bma import findings as telling
 from pgm_bma import methods, plotting
-from pgm_bma.console import UsageError, count
+from pgm_bma.console import UsageError, count, ends_at_once
 from pgm_bma.preparation import conform, pipeline
 from pgm_bma.session import Run, as_seen, last_step, source_record
 from pgm_bma.tabular_files import closest, read_table
@@ -90,7 +90,8 @@ def compare(arguments, console):
         model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
         follow = partial(console.progress, label=name, brief=True)
         try:
-            predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
+            with ends_at_once():
+                predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
         except (ValueError, MemoryError) as error:  # one method that cannot do these data does not stop the others
             failed[name] = " ".join(str(error).split()) or type(error).__name__
             console.warn(f"{name} is left out: {failed[name]}")
@@ -135,7 +136,8 @@ def _on_folds(run, frame, target, n_folds):
     console, arguments = run.console, run.arguments
     model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
     follow = partial(console.progress, label="fold")
-    predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
+    with ends_at_once():
+        predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
     for message in predictions.messages:
         console.warn(message)
     smallest = int(target.value_counts().min())

@@ -5,12 +5,13 @@ import os
 import shlex
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
 
 from pgm_bma import plotting
-from pgm_bma.console import UsageError, count, text_table
+from pgm_bma.console import UsageError, count, ends_at_once, text_table
 from pgm_bma.preparation import pipeline, prepare
 from pgm_bma.report import Report
 from pgm_bma.run_files import Folder, bayesian_network, closed_after, drawn
@@ -69,7 +70,9 @@ class Run:
         estimator = self.estimator(**more)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
-        with collected_warnings() as messages:
+        # samplers keep what they have when they are interrupted; everything else stops
+        keeps = "checkpoint" in estimator.get_params(deep=False)
+        with collected_warnings() as messages, nullcontext() if keeps else ends_at_once():
             model.fit(X, y) if y is not None else model.fit(X)
         for message in messages:
             named = any(f"{name}=" in message for name in estimator.get_params(deep=False))
@@ -178,7 +181,7 @@ class Run:
         arguments["clusters"] = clusters_text(arguments["clusters"]) if "clusters" in arguments else None
         self.folder.record(
             command=self.arguments.command,
-            arguments={name: value for name, value in arguments.items() if value not in (None, [], False)},
+            arguments={name: value for name, value in arguments.items() if not _is_nothing(value)},
             data={**source_record(self.raw, self.folder.path), "rows": len(self.data.frame)},
             **self.others,
             result=found.numbers,
@@ -223,7 +226,7 @@ def to_argv(command, arguments):
     """Words of the command line that give these arguments; what equals nothing is left out."""
     words = [command, str(arguments["file"])]
     for name, value in arguments.items():
-        if name == "file" or name in NOT_RECORDED or value in (None, False, []):
+        if name == "file" or name in NOT_RECORDED or _is_nothing(value):
             continue
         option = f"--{name.replace('_', '-')}"
         value = clusters_text(value) if name == "clusters" else value
@@ -232,6 +235,10 @@ def to_argv(command, arguments):
         else:
             words += [f"{option}={each}" for each in (value if isinstance(value, list) else [value])]
     return words
+
+
+def _is_nothing(value):
+    return value is None or value is False or value == []
 
 
 def clusters_text(clusters):

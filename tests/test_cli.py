@@ -2,8 +2,10 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import networkx as nx
@@ -139,14 +141,13 @@ def test_numbers_are_discretised_before_clustering(tmp_path, capsys):
     assert estimator.predict(rows).tolist() == pd.read_csv(tmp_path / "out" / "labels.csv")["cluster"].tolist()
 
 
-def test_warnings_reach_the_terminal_the_report_and_the_record(table, tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    noise = table({name: rng.integers(0, 2, 30) for name in "abcd"})
-    _, err = run(capsys, "cluster", noise, "--clusters", 2, "--seed", 1, "--out", tmp_path / "out")
-    (line,) = [line for line in err.splitlines() if "collapsed" in line]
-    assert line.startswith("warning: all 30 starts collapsed")
-    assert "all 30 starts collapsed" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert any("collapsed" in text for text in record(tmp_path / "out")["warnings"])
+def test_warnings_reach_the_terminal_the_report_and_the_record(tmp_path, capsys):
+    words = ("--clusters", 3, "--set", "max_iter=2", "--set", "n_init=2", "--out", tmp_path)
+    _, err = run(capsys, "cluster", "zoo", *words)
+    (line,) = [line for line in err.splitlines() if "did not converge" in line]
+    assert line.startswith("warning: ") and line.endswith("(here by --set NAME=VALUE)")
+    assert "did not converge in max_iter=2" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert line.removeprefix("warning: ") in record(tmp_path)["warnings"]
 
 
 # --------------------------------------------------------------------------------------------------- classify
@@ -325,8 +326,8 @@ def test_arguments_survive_the_record(clusters):
         "--missing=-",
         "--missing=?",
         "--keep-constant",
-        "--set",
-        "a=b",
+        "--seed=0",
+        "--set=a=b",
     ]
     first = vars(build_parser().parse_args(words))
     again = vars(build_parser().parse_args(to_argv("cluster", first)))
@@ -468,6 +469,18 @@ def test_in_a_pipe_lines_are_plain(awkward, tmp_path):
         / "report.html"
     ).exists()
     assert "'?t? ? la mer'" not in err  # nothing was left out
+
+
+def test_interrupted_in_a_compiled_loop(tmp_path):
+    """Ctrl-C ends a run with one line and 130, also where the interpreter is inside compiled code."""
+    words = ["cluster", "nursery", "--clusters=8", "--method=em", "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "pgm_bma", *words], stderr=subprocess.PIPE, text=True)
+    while not process.stderr.readline().startswith("fitting"):
+        assert process.poll() is None
+    time.sleep(2)  # well inside the fit, which takes far longer
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.read().splitlines()[-1] == "pgm-bma: interrupted"
+    assert process.wait(timeout=30) == 130
 
 
 def test_on_a_terminal_progress_is_a_bar(capsys):
