@@ -39,15 +39,19 @@ def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_ou
     Terms, with `reduced` None unless `leave_one_out`
     """
     layout = make_layout(sets, data.cardinalities, data.n_classes)
-    counts, totals = count_tables(data, layout)
-    parts = strict_parts(layout.sets, layout)
-    values = log_tables(counts, totals, layout, prior, strength)
-    subtract(values, layout, parts, values, layout)
-    reduced = None
-    if leave_one_out:
-        reduced = log_tables(counts, totals, layout, prior, strength, taken=1.0)
-        subtract(reduced, layout, parts, reduced, layout)
-    return Terms(layout, counts, totals, values, reduced)
+    return terms_of_tables(
+        layout, strict_parts(layout.sets, layout), *count_tables(data, layout), prior, strength, leave_one_out
+    )
+
+
+def terms_of_tables(layout, parts, counts, totals, prior, strength, leave_one_out):
+    """`interaction_terms` from counts; parts : strict subsets of the sets of the layout in the layout itself."""
+    tables = []
+    for taken in (0.0, 1.0) if leave_one_out else (0.0,):
+        values = log_tables(counts, totals, layout, prior, strength, taken)
+        subtract(values, layout, parts, values, layout)
+        tables.append(values)
+    return Terms(layout, counts, totals, tables[0], tables[1] if leave_one_out else None)
 
 
 def log_scores(terms, codes, weights=None):

@@ -10,18 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.algorithms.kikuchi_terms import class_data, interaction_terms, log_scores
+from pgm_bma.algorithms.kikuchi_terms import (
+    class_data,
+    count_tables,
+    log_scores,
+    make_layout,
+    strict_parts,
+    terms_of_tables,
+)
 from pgm_bma.algorithms.kikuchi_weights import leave_one_out_contrasts, naive_weights, ridge_fit, ridge_vector
 
 STRENGTHS = (2.0, 10.0, 30.0, 100.0)
 RIDGES = {1: (1.0, 5.0, 25.0), 2: (1.0, 5.0, 30.0, 200.0, 1000.0), 3: (1.0, 5.0, 30.0, 200.0, 1000.0)}
 START = {"strength": 10.0, 1: 1.0, 2: 30.0, 3: 200.0}
 DEFAULT_STRENGTH = 2.0
-_FEWEST_ROWS = 10
+_FEWEST_ROWS, _MANY_ROWS = 10, 1000
 _KEPT_CONTRASTS = 60_000_000  # numbers: half a gigabyte
 
 
-def tune_weights(data, sets, prior, strength, rng, n_folds=3):
+def tune_weights(data, sets, prior, strength, rng, n_folds=None):
     """Best prior mass and ridge by held-out log loss.
 
     Parameters
@@ -30,6 +37,7 @@ def tune_weights(data, sets, prior, strength, rng, n_folds=3):
     sets : downward closed attribute sets
     strength : total prior mass, or None to choose it (prior "consistent" only)
     rng : deals the rows into folds, class by class; a row of weight w is w rows
+    n_folds : default 3, from 1000 rows on 2
 
     Returns
     -------
@@ -41,6 +49,7 @@ def tune_weights(data, sets, prior, strength, rng, n_folds=3):
     point |= {order: START[order] for order in orders}
     if data.weights.sum() < _FEWEST_ROWS:
         return Tuned(point["strength"], {order: point[order] for order in orders}, [])
+    n_folds = n_folds or (3 if data.weights.sum() < _MANY_ROWS else 2)
     folds = _Folds(data, sets, prior, deal(data.target, data.weights, n_folds, rng))
     tried = {}
     for axis in (["strength"] if choose_strength else []) + orders:
@@ -98,6 +107,14 @@ class _Folds:
         self.starts = [self.centre] * len(parts)
         self.keep = len(parts) * len(data.codes) * (data.n_classes - 1) * len(sets) <= _KEPT_CONTRASTS
         self.strength, self.problems = None, {}
+        self.layout = make_layout(sets, data.cardinalities, data.n_classes)
+        self.subsets = strict_parts(sets, self.layout)
+        self.counted = []
+        for part in parts:
+            rest = data.weights - part
+            kept = rest > 0
+            train = class_data(data.codes[kept], data.target[kept], data.cardinalities, data.n_classes, rest[kept])
+            self.counted.append((train, *count_tables(train, self.layout)))
 
     def problem(self, f, strength):
         """(training data, terms, contrasts) of fold `f`."""
@@ -105,11 +122,8 @@ class _Folds:
             self.strength, self.problems = strength, {}
         if f in self.problems:
             return self.problems[f]
-        data = self.data
-        rest = data.weights - self.parts[f]
-        kept = rest > 0
-        train = class_data(data.codes[kept], data.target[kept], data.cardinalities, data.n_classes, rest[kept])
-        terms = interaction_terms(train, self.sets, self.prior, strength, leave_one_out=True)
+        train, counts, totals = self.counted[f]
+        terms = terms_of_tables(self.layout, self.subsets, counts, totals, self.prior, strength, leave_one_out=True)
         problem = train, terms, leave_one_out_contrasts(train, terms)
         if self.keep:
             self.problems[f] = problem
@@ -122,13 +136,13 @@ class _Folds:
         for f, part in enumerate(self.parts):
             train, terms, contrasts = self.problem(f, strength)
             # a rough optimum is enough to compare penalties
-            theta = ridge_fit(contrasts, train.weights, self.centre, penalties, self.starts[f], tolerance=1e-5)
+            theta = ridge_fit(contrasts, train.weights, self.centre, penalties, self.starts[f], tolerance=1e-3)
             self.starts[f] = theta
             held = part > 0
             scores = log_scores(terms, data.codes[held], theta)
             own = scores[np.arange(len(scores)), data.target[held]]
             total += part[held] @ (np.logaddexp.reduce(scores, axis=1) - own)
-        return total / self.parts.sum()
+        return float(total / self.parts.sum())
 
 
 class Tuned(NamedTuple):

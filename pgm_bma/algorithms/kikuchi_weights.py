@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from pgm_bma.algorithms import _kikuchi_kernels as kernels
 
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-_NEWTON_TERMS, _NEWTON_STEPS = 1500, 50
+_NEWTON_TERMS, _NEWTON_STEPS = 300, 50
 # contrasts kept in memory: 120 million numbers are 1 GB
 _MAX_CONTRASTS = 120_000_000
 
@@ -112,7 +112,7 @@ def learned_weights(data, terms, ridge=5.0):
     sets = terms.layout.sets
     start = naive_weights(sets)
     if data.weights.sum() == 0:
-        return LearnedWeights(start, {}, np.nan, {})
+        return LearnedWeights(start, {}, {})
     contrasts = leave_one_out_contrasts(data, terms)
     rows, path = data.weights, {}
     if ridge == "loo":
@@ -125,9 +125,8 @@ def learned_weights(data, terms, ridge=5.0):
         ridge, theta = best
     else:
         theta = ridge_fit(contrasts, rows, start, ridge_vector(sets, ridge), start)
-    penalties = ridge_vector(sets, ridge)
-    orders = {max(len(s), 1): float(r) for s, r in zip(sets, penalties)}
-    return LearnedWeights(theta, orders, leave_one_out_loss(contrasts, rows, theta, penalties), path)
+    orders = {max(len(s), 1): float(r) for s, r in zip(sets, ridge_vector(sets, ridge))}
+    return LearnedWeights(theta, orders, path)
 
 
 def naive_weights(sets):
@@ -173,7 +172,7 @@ def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
     """
     n, k, p = contrasts.shape
     if p > _NEWTON_TERMS:
-        return _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start)
+        return _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start, tolerance)
     flat = contrasts.reshape(n * k, p)
     theta = start
     value, probability = _objective(flat @ theta, rows, theta - centre, ridge, k)
@@ -194,7 +193,7 @@ def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
     return theta
 
 
-def _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start):
+def _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start, tolerance):
     n, k, p = contrasts.shape
     flat = contrasts.reshape(n * k, p)
     # steps are scaled by the curvature at even odds, so that strong and weak terms converge alike
@@ -205,7 +204,7 @@ def _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start):
         value, probability = _objective(flat @ (centre + shift), rows, shift, ridge, k)
         return value, ((probability * rows[:, None]).ravel() @ flat + ridge * shift) * scale
 
-    options = {"maxiter": 500, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-5}
+    options = {"maxiter": 500, "maxcor": 20, "ftol": max(tolerance / 10, 1e-11), "gtol": 1e-6}
     result = minimize(objective, (start - centre) / scale, jac=True, method="L-BFGS-B", options=options)
     return centre + scale * result.x
 
@@ -222,9 +221,13 @@ def _objective(scores, rows, shift, ridge, k):
 def _curvature(contrasts, rows, probability, ridge):
     """sum_r rows_r G_r' (diag(p) - p p') G_r + ridge, as two matrix products."""
     n, k, p = contrasts.shape
-    spread = contrasts.reshape(n * k, p) * np.sqrt(probability * rows[:, None]).reshape(-1, 1)
-    mean = np.matmul(probability[:, None, :], contrasts)[:, 0] * np.sqrt(rows)[:, None]
-    matrix = spread.T @ spread - mean.T @ mean
+    if k == 1:
+        spread = contrasts[:, 0] * np.sqrt(probability * (1 - probability) * rows[:, None])
+        matrix = spread.T @ spread
+    else:
+        spread = contrasts.reshape(n * k, p) * np.sqrt(probability * rows[:, None]).reshape(-1, 1)
+        mean = np.matmul(probability[:, None, :], contrasts)[:, 0] * np.sqrt(rows)[:, None]
+        matrix = spread.T @ spread - mean.T @ mean
     matrix[np.diag_indices(p)] += ridge
     return matrix
 
@@ -272,9 +275,8 @@ def _curvature_roots(probability, rows):
 
 
 class LearnedWeights(NamedTuple):
-    """weights (n_sets,), ridge by order of the set, approximate leave-one-out log loss, and that loss of every ridge tried."""
+    """weights (n_sets,), ridge by order of the set, and the approximate leave-one-out log loss of every ridge tried."""
 
     weights: np.ndarray
     ridge: dict
-    leave_one_out_loss: float
     path: dict

@@ -63,7 +63,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         Weight of each interaction term. "counting" (paper): 1. "tree": pairs by their effective resistance, so that copies of an
         attribute count once. "learned": by leave-one-out conditional likelihood with a ridge around naive Bayes.
     ridge : "cv", "loo" or float
-        Ridge of the learned weights: chosen by three-fold cross-validation (one for single attributes, pairs, triples each), by the
+        Ridge of the learned weights: chosen by cross-validation (one each for single attributes, pairs, triples), by the
         approximate leave-one-out likelihood of the weights, or given. "loo" is cheaper and too trusting where cells are sparse.
     criterion : "divergence", "log_loss" or "error"
         What a region is judged by: divergence against resamples (paper), or the left-out loss, first of the region alone and then
