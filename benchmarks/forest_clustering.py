@@ -71,7 +71,7 @@ def synthetic(n_arcs, n_rows, seed, n_init):
     truth = {
         "method": "(true model)",
         "ari": adjusted_rand_score(test["cluster"], guess),
-        "L_test": float(pgm_bma.log_likelihood(model, X).mean() / np.log(2)),
+        "L_test": pgm_bma.log_likelihood(model, X) / len(X) / np.log(2),
     }
     return [*rows, {"arcs": n_arcs, "rows": n_rows, **truth}]
 

@@ -116,7 +116,8 @@ def _structures(pairs, totals, cardinalities, settings):
     forest = forest_sum(scores.with_parent - scores.alone[:, None] + log_cost, np.zeros(n))
     alpha = cell_alpha(1, len(totals), settings.alpha, settings.equivalent_sample_size)
     log_clusters = float(log_marginal_likelihood(totals[None], alpha))
-    log_prior_mass = forest_sum(np.full((n, n), log_cost), np.zeros(n)).log_sum
+    # all forests under the prior alone: (1 + n w) ** (n - 1) for arcs of weight w (Cayley's formula with weights)
+    log_prior_mass = (n - 1) * np.log1p(n * np.exp(log_cost))
     return forest, float(scores.alone.sum()) + forest.log_sum - log_prior_mass + log_clusters
 
 
