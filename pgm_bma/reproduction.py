@@ -1,6 +1,8 @@
 """``pgm-bma reproduce``: the tables of the papers, from the benchmarks inside the package or beside it in a checkout."""
 
+import shutil
 import sys
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
@@ -44,8 +46,10 @@ def _show(tables):
         "  pgm-bma reproduce TABLE [--full] [--seed N] [--out FOLDER]\n"
     )
     width = max(map(len, tables), default=0)
+    columns = max(shutil.get_terminal_size().columns, width + 40)
     for name, line in tables.items():
-        print(f"  {name:<{width}}  {line}")
+        indent = " " * (width + 4)
+        print(textwrap.fill(line, columns, initial_indent=f"  {name:<{width}}  ", subsequent_indent=indent))
     if not tables:
         print("  (none)")
     return 0

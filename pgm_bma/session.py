@@ -5,7 +5,6 @@ import os
 import shlex
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
@@ -70,9 +69,7 @@ class Run:
         estimator = self.estimator(**more)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
-        # samplers keep what they have when they are interrupted; everything else stops
-        keeps = "checkpoint" in estimator.get_params(deep=False)
-        with collected_warnings() as messages, nullcontext() if keeps else ends_at_once():
+        with collected_warnings() as messages, ends_at_once():
             model.fit(X, y) if y is not None else model.fit(X)
         for message in messages:
             named = any(f"{name}=" in message for name in estimator.get_params(deep=False))
