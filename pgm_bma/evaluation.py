@@ -100,11 +100,9 @@ def marginal_losses(classifier, X, y):
     losses = []
     for region in regions:
         columns = [name for name in classifier.schema_.names if name in region]
-        group = (
-            frame.groupby(columns, observed=True, dropna=True).ngroup().to_numpy()
-            if columns
-            else np.zeros(len(own), int)
-        )
+        group = np.zeros(len(own), dtype=np.int64)
+        if columns:
+            group = frame.groupby(columns, observed=True, dropna=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
         seen = group >= 0
         size = np.bincount(group[seen]).astype(float)
         empirical, model = (
