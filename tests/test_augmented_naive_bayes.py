@@ -16,8 +16,10 @@ from pgm_bma.algorithms import augmented_naive_bayes as anb
 from pgm_bma.algorithms import general_structures as general
 from pgm_bma.algorithms import structure_search as search
 from pgm_bma.algorithms.augmented_structures import AugmentedModel, tree_structure
+from pgm_bma.algorithms.pair_groups import grouped_pair_counts, make_pair_groups
 from pgm_bma.algorithms.structural_em import CONVERGENCES, fit_em
 from pgm_bma.stats.counts import state_offsets
+from pgm_bma.stats.pairs import indicators, pair_counts
 
 from .oracles import structural_em as oracle
 
@@ -210,7 +212,7 @@ def test_missing_cells_are_summed_out_exactly(seed):
     counts = anb.expected_counts(model.cases, model.layout, parameters, weights_now, every_cell=True)
     np.testing.assert_allclose(counts.classes, expected.classes, atol=1e-10)
     np.testing.assert_allclose(counts.table, expected.table, atol=1e-10)
-    completed = search.completed_pairs(model.cases, weights_now, model.layout, parameters, model.flags)
+    completed = search.completed_pairs(model.cases, weights_now, model.layout, parameters, model.source)
     for c, found in enumerate(completed):
         # pairs of an attribute with itself hold the single states on their diagonal
         for i, j in itertools.product(range(n), range(n)):
@@ -298,6 +300,21 @@ def test_family_scores_equal_the_literal_ones(seed):
     )
     wanted = np.array([[np.nan if v is None else v for v in line] for line in literal])
     np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 20])
+def test_grouped_pair_counts_equal_matrix_products(n_features):
+    """The compiled sweep over joined columns against its plain twin, exactly so for whole weights."""
+    rng = np.random.default_rng(n_features)
+    cards = rng.integers(1, 6, n_features)
+    codes = np.column_stack([rng.integers(0, r, 200) for r in cards])
+    groups = make_pair_groups(codes, cards)
+    for weights in (rng.integers(0, 4, (200, 3)).astype(float), rng.random((200, 3))):
+        found, plain = grouped_pair_counts(groups, weights), pair_counts(indicators(codes, cards), weights)
+        np.testing.assert_allclose(found, plain, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(
+        grouped_pair_counts(groups, np.ones((200, 1))).diagonal(axis1=1, axis2=2).sum(), 200 * n_features
+    )
 
 
 def test_k2_oracle_is_the_prequential_product():

@@ -10,10 +10,17 @@ from functools import cached_property
 import numpy as np
 
 from ..stats.counts import state_offsets
-from ..stats.pairs import indicators
 from . import augmented_naive_bayes as anb
 from .bound_collapse import bound_and_collapse_families
-from .structure_search import best_structure, completed_pairs, family_scores, maximum_branching, structure_change
+from .structure_search import (
+    PairSource,
+    best_structure,
+    completed_pairs,
+    family_scores,
+    make_pair_source,
+    maximum_branching,
+    structure_change,
+)
 
 COMPLETIONS = ("expected", "most_probable")
 SEARCHES = ("branching", "hill_climb")
@@ -22,25 +29,24 @@ SEARCHES = ("branching", "hill_climb")
 def tree_structure(cases, prior=None):
     """The best structure without a cluster: a start that already knows the dependences all clusters share.
 
-    Pairs of cells with a missing member are left out of the counts, so this is a start and not a score.
+    A pair with missing cells is judged on the rows that have both.
     """
-    complete = cases._replace(n_complete=len(cases.codes))
-    return maximum_branching(family_scores(complete, np.ones((len(cases.codes), 1)), prior))
+    return maximum_branching(family_scores(cases, np.ones((len(cases.codes), 1)), prior))
 
 
 @dataclass(frozen=True)
 class AugmentedModel:
-    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `flags` are the rows' indicators."""
+    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts their pairs."""
 
     cases: anb.Cases
     layout: anb.Layout
     prior: anb.Prior
-    flags: np.ndarray
+    source: PairSource
 
     @classmethod
-    def build(cls, cases, parents, prior, flags=None):
-        flags = indicators(cases.codes, cases.cardinalities) if flags is None else flags
-        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, flags)
+    def build(cls, cases, parents, prior, source=None):
+        source = make_pair_source(cases) if source is None else source
+        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, source)
 
     @cached_property
     def groups(self):
@@ -94,7 +100,7 @@ class AugmentedModel:
 
     def family_scores(self, parameters, responsibilities):
         """[i, j + 1]: score of attribute i with the cluster and attribute j as parents; [i, 0]: the cluster alone."""
-        return family_scores(self.cases, responsibilities, self.prior, self.layout, parameters, self.flags)
+        return family_scores(self.cases, responsibilities, self.prior, self.layout, parameters, self.source)
 
     def collapse(self, assigned, n_clusters):
         """Parameters by Bound and Collapse from the rows and a partly known cluster column (-1 = unknown)."""
@@ -115,7 +121,7 @@ class AugmentedModel:
         found = best_structure(self.family_scores(parameters, weights), self.parents, search)
         if np.array_equal(found, self.parents):
             return None
-        new = AugmentedModel.build(self.cases, found, self.prior, self.flags)
+        new = AugmentedModel.build(self.cases, found, self.prior, self.source)
         # the completion by this model makes the first parameters of the new structure
         first = new.update(self._counts_for(new, parameters, responsibilities))
         return new, first, structure_change(self.parents, found)
@@ -126,7 +132,7 @@ class AugmentedModel:
         if cases.n_complete == len(cases.codes):
             return anb.expected_counts(cases, layout, None, responsibilities, new.groups)
         starts = state_offsets(cases.cardinalities)
-        pairs = completed_pairs(cases, responsibilities, self.layout, parameters, self.flags)
+        pairs = completed_pairs(cases, responsibilities, self.layout, parameters, self.source)
         table = np.empty((layout.offsets[-1], len(pairs)))
         for i, parent in enumerate(layout.parents):
             own = slice(starts[i], starts[i + 1])

@@ -1,9 +1,11 @@
 """Search for an augmented naive Bayes structure given (expected or hard) cluster membership.
 
 Paper: SEM (Peña, Lozano, Larrañaga 2000), sections 3 and 5. The score decomposes over attributes, and an attribute has the
-cluster and at most one other attribute as parents: all n^2 family scores come from one matrix product per cluster. The best
+cluster and at most one other attribute as parents: all n^2 family scores come from one table of pairs per cluster. The best
 structure is then a maximum-weight branching (exact), or what greedy hill climbing from the current structure finds (paper).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,33 +14,50 @@ from ..stats.pairs import indicators, pair_counts, pair_scores
 from . import _augmented_kernels as kernels
 from .augmented_naive_bayes import Prior
 from .forests import best_forest
+from .pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 
 _GAIN = 1e-9  # smaller gains are rounding
 
 
-def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, flags=None):
+def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, source=None):
     """Log marginal likelihood of every family: entry [i, j + 1] is attribute i with the cluster and attribute j as parents.
 
     responsibilities : (n, n_clusters) in the order of `cases`
-    layout, parameters : the model that completes missing cells; needed only when cells are missing
-    flags : `stats.pairs.indicators` of the cases, if at hand
+    layout, parameters : the model that completes missing cells. Without it a pair is judged on the rows that have both cells,
+    by its gain over the cluster alone on those rows.
+    source : `make_pair_source(cases)`, if at hand
     returns (n_features, n_features + 1); column 0 is the cluster alone, [i, i + 1] is nan
     """
     prior = (Prior() if prior is None else prior).for_scores()
-    flags = indicators(cases.codes, cases.cardinalities) if flags is None else flags
-    pairs = completed_pairs(cases, responsibilities, layout, parameters, flags)
+    pairs = completed_pairs(cases, responsibilities, layout, parameters, source)
     found = pair_scores(pairs, cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
-    scores = np.column_stack([found.alone, found.with_parent])
+    paired = found.with_parent
+    if parameters is None and cases.n_complete < len(cases.codes):
+        paired = found.alone[:, None] + found.with_parent - found.without_parent
+    scores = np.column_stack([found.alone, paired])
     scores[np.arange(len(scores)), np.arange(len(scores)) + 1] = np.nan
     return scores
 
 
-def completed_pairs(cases, responsibilities, layout, parameters, flags):
-    """Expected counts of every pair of states in every cluster, (n_clusters, n_states, n_states), all cells completed."""
-    pairs = pair_counts(flags, cases.weights[:, None] * responsibilities)
+def make_pair_source(cases):
+    """What pair counts need of the rows, made once: joined columns of the complete ones, indicators of the others."""
     m = cases.n_complete
+    groups = make_pair_groups(cases.codes[:m], cases.cardinalities)
+    return PairSource(groups, indicators(cases.codes[m:], cases.cardinalities) if m < len(cases.codes) else None)
+
+
+def completed_pairs(cases, responsibilities, layout=None, parameters=None, source=None):
+    """Expected counts of every pair of states in every cluster, (n_clusters, n_states, n_states).
+
+    Missing cells are completed by the model; without one, pairs with a missing member are left out.
+    """
+    source = make_pair_source(cases) if source is None else source
+    weights = cases.weights[:, None] * responsibilities
+    m = cases.n_complete
+    pairs = grouped_pair_counts(source.groups, weights[:m])
     if m < len(cases.codes):
-        for c in range(len(pairs)):
+        pairs += pair_counts(source.flags, weights[m:])
+        for c in range(len(pairs) if parameters is not None else 0):
             kernels.missing_pair_counts(
                 cases.codes[m:],
                 cases.cardinalities,
@@ -53,6 +72,13 @@ def completed_pairs(cases, responsibilities, layout, parameters, flags):
                 pairs[c],
             )
     return pairs
+
+
+class PairSource(NamedTuple):
+    """groups : PairGroups of the complete rows     flags : indicators of the incomplete ones, None when there are none"""
+
+    groups: PairGroups
+    flags: np.ndarray | None
 
 
 def total_score(scores, parents):

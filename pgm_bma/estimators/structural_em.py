@@ -15,13 +15,12 @@ from pgm_bma.algorithms.augmented_structures import COMPLETIONS, SEARCHES, Augme
 from pgm_bma.algorithms.junction_tree import CliqueTooLarge
 from pgm_bma.algorithms.network_em import relabel
 from pgm_bma.algorithms.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
-from pgm_bma.algorithms.structure_search import family_scores
+from pgm_bma.algorithms.structure_search import family_scores, make_pair_source
 from pgm_bma.estimators._base import check_choice, check_number, random_generator, resolve_preset
 from pgm_bma.estimators._cluster_network import as_augmented, is_network, known_states, read_cluster_network
 from pgm_bma.estimators._clusterer import ClustererBase
 from pgm_bma.estimators._latent_class import check_n_jobs
 from pgm_bma.estimators.naive_bayes import check_prior
-from pgm_bma.stats.pairs import indicators
 
 INITS = ("both", "naive_bayes", "tree")
 MAX_STATES = 20_000  # of all columns together: a table of pairs holds their square
@@ -222,7 +221,7 @@ class StructuralEMClusterer(ClustererBase):
     def _augmented_starts(self, folded, n_clusters, generators, prior, values):
         cards = folded.schema.cardinalities
         cases = anb.make_cases(folded.codes, cards, folded.weights)
-        flags = indicators(cases.codes, cards)
+        source = make_pair_source(cases)
         first = {"naive_bayes": np.full(len(cards), -1)}
         if values["init"] != "naive_bayes":
             first["tree"] = tree_structure(cases, prior)
@@ -234,9 +233,9 @@ class StructuralEMClusterer(ClustererBase):
                 read = read_cluster_network(self.init, folded.schema, n_clusters)
                 parents, class_probs, tables = as_augmented(*read, names)
                 parameters = anb.Parameters(np.ascontiguousarray(class_probs), anb.pack_tables(tables))
-                model = AugmentedModel.build(cases, parents, prior, flags)
+                model = AugmentedModel.build(cases, parents, prior, source)
             else:
-                model = AugmentedModel.build(cases, first[kind], prior, flags)
+                model = AugmentedModel.build(cases, first[kind], prior, source)
                 parameters = anb.random_parameters(model.layout, n_clusters, rng)
             starts.append((kind, model, parameters))
         return starts
