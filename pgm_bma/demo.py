@@ -64,7 +64,9 @@ def forest_average(out):
     _title("Classify: the sum over all forests", f"zoo, {len(X)} animals, {X.shape[1]} traits, {y.nunique()} classes")
     classifier = pgm_bma.ForestAveragedClassifier().fit(X, y)
     arcs = classifier.edge_posterior_.stack().sort_values(ascending=False)
-    print(f"log evidence of all structures together: {classifier.log_evidence_:.1f} nats; the surest arcs between traits:")
+    print(
+        f"log evidence of all structures together: {classifier.log_evidence_:.1f} nats; the surest arcs between traits:"
+    )
     print(_table(["from", "to", "posterior"], [(a, b, f"{p:.3f}") for (a, b), p in arcs.head(6).items()]))
     graph = classifier.edge_graph_
     graph.remove_edges_from([arc for arc in graph.edges if graph.edges[arc]["posterior"] < 0.2])
@@ -75,7 +77,43 @@ def forest_average(out):
     _wrote(out, "zoo-best-forest.bif", "zoo-forest-arcs.png")
 
 
-SECTIONS = [averaged_naive_bayes, forest_average]
+def kikuchi_regions(out):
+    """Which columns tell more about the class together than apart."""
+    import pgm_bma
+    from pgm_bma.plotting import plot_interactions
+
+    frame, target = pgm_bma.load_dataset("tic-tac-toe")
+    X, y = frame.drop(columns=target), frame[target]
+    _title("Classify: Kikuchi-Bayes", f"tic-tac-toe, {len(X)} final boards, {X.shape[1]} squares, did x win?")
+    test = X.sample(frac=0.3, random_state=0).index
+    train = X.index.difference(test)
+    rows = []
+    for title, parameters in (
+        ("naive Bayes", {"preset": "NB"}),
+        ("pairs, counting numbers", {"preset": "K2"}),
+        ("pairs, learned weights", {"level": 2}),
+        ("triples, learned weights", {"level": 3}),
+    ):
+        classifier = pgm_bma.KikuchiBayesClassifier(**parameters, random_state=0).fit(X.loc[train], y.loc[train])
+        proba = classifier.predict_proba(X.loc[test])
+        loss = pgm_bma.evaluation.capped_log_loss(y.loc[test], proba, classifier.classes_)
+        accuracy = classifier.score(X.loc[test], y.loc[test])
+        rows.append((title, len(classifier.initial_regions_), f"{accuracy:.3f}", f"{loss:.3f}"))
+    print(_table(["model", "regions", "accuracy (30 % held out)", "log loss"], rows))
+
+    weights = classifier.term_weights_[[len(region) == 4 for region in classifier.term_weights_.index]]
+    strongest = weights.sort_values(key=abs, ascending=False).head(8)
+    print("\nStrongest triples (the eight lines of the board are tl-tm-tr, ..., bl-mm-tr):")
+    print(_table(["squares", "weight"], [(" ".join(sorted(r - {target})), f"{w:.2f}") for r, w in strongest.items()]))
+    strength = classifier.interaction_strength_
+    _picture(plot_interactions(strength), out / "tic-tac-toe-interactions.png")
+    strength.to_csv(out / "tic-tac-toe-interactions.csv", index_label="square")
+    tree = pgm_bma.KikuchiBayesClassifier(cycles="gated", random_state=0).fit(X, y)
+    pgm_bma.write_bif(tree.to_bayesian_network(), out / "tic-tac-toe-kikuchi-tree.bif")
+    _wrote(out, "tic-tac-toe-interactions.csv", "tic-tac-toe-interactions.png", "tic-tac-toe-kikuchi-tree.bif")
+
+
+SECTIONS = [averaged_naive_bayes, forest_average, kikuchi_regions]
 
 
 def _title(title, data):
