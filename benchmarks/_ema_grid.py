@@ -28,10 +28,11 @@ METHODS = {
 MAX_ITER, TOL = 500, 1e-4
 
 
-def run_cell(draw_model, n_samples, n_clusters, n_models, n_starts, seed, methods=METHODS, em_alpha=1.0):
+def run_cell(draw_model, n_samples, n_clusters, n_models, n_starts, seed, methods=METHODS, em_alpha=1.0, extra=None):
     """Distances {method: (n_models,)} and the share of collapsed starts {loop: (n_models,)} for one cell.
 
     draw_model : (rng) -> NetworkArrays with the cluster as node 0
+    extra : (network, rows, cardinalities, n_clusters, rng) -> {method: labels}, for methods that are not in the table
     """
     distances, collapsed = {name: [] for name in methods}, {}
     for model in range(n_models):
@@ -41,8 +42,10 @@ def run_cell(draw_model, n_samples, n_clusters, n_models, n_starts, seed, method
         rows, truth = np.asfortranarray(codes[:, 1:]), codes[:, 0].astype(np.int64)
         cardinalities = np.array([len(states) for states in network.states[1:]])
         found, loops = fit_methods(rows, cardinalities, n_clusters, n_starts, [seed, model], methods, em_alpha)
+        if extra is not None:
+            found |= extra(network, rows, cardinalities, n_clusters, np.random.default_rng([seed, model]))
         for name, labels in found.items():
-            distances[name].append(co_membership_distance(truth, labels))
+            distances.setdefault(name, []).append(co_membership_distance(truth, labels))
         for loop, starts in loops.items():
             collapsed.setdefault(loop, []).append(starts.collapsed.mean())
     return {name: np.array(values) for name, values in distances.items()}, collapsed

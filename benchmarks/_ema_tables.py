@@ -30,7 +30,7 @@ def read(options, quick, full, argv):
     return chosen
 
 
-def run_table(name, published, rows, draw, chosen, methods=METHODS):
+def run_table(name, published, rows, draw, chosen, methods=METHODS, extra=None):
     """Run every cell, print paper against ours, and save two files: cells and means.
 
     rows : list of dicts with n_variables, n_clusters (and max_parents)      draw : (row, rng) -> NetworkArrays
@@ -46,13 +46,13 @@ def run_table(name, published, rows, draw, chosen, methods=METHODS):
                 return draw(row, rng)
 
             distances, collapsed = run_cell(
-                draw_model, size, row["n_clusters"], chosen.models, chosen.starts, seed, methods
+                draw_model, size, row["n_clusters"], chosen.models, chosen.starts, seed, methods, extra=extra
             )
             line = paper
             for key, value in row.items():
                 line = line[line[key] == value]
             cell = {**row, "N": size, "paper EMA": line[f"N={size}"].iloc[0]}
-            cell |= {name: compare(distances, name) for name in methods if name != "EM"}
+            cell |= {method: compare(distances, method) for method in distances if method != "EM"}
             cells.append(cell)
             means.append({**row, "N": size, **{name: values.mean() for name, values in distances.items()}})
             shares.append({"N": size, **{f"{loop[0]} from {loop[1]}": np.mean(v) for loop, v in collapsed.items()}})
@@ -61,7 +61,7 @@ def run_table(name, published, rows, draw, chosen, methods=METHODS):
     cells, means, shares = pd.DataFrame(cells), pd.DataFrame(means), pd.DataFrame(shares)
     title = f"{chosen.models} models a cell, {chosen.starts} starts (paper: 50 and 30)"
     print_table(cells, f"{name}: wins/draws/losses against EM; {title}; ** 1 %, * 10 % (Wilcoxon)")
-    named = [method for method in methods]
+    named = list(distances)
     overall = means[[*named, "N"]].groupby("N").mean()
     overall.loc["all"] = overall.mean()
     print_table(
