@@ -112,6 +112,38 @@ def test_a_wide_block_is_coded_like_its_columns(kind):
 def test_lists_and_rows():
     table = encode([[1, "a"], [2, "b"]])
     assert table.schema.names == ("x0", "x1") and table.schema.states == ((1, 2), ("a", "b"))
+    rows = [{"u": 1, "v": "a"}, {"v": "b", "u": 2}]
+    assert encode(rows).schema.names == ("u", "v")
+    assert encode_like([{"v": "b", "u": 1}], encode(rows).schema).tolist() == [[0, 1]]
+
+
+def test_columns_of_a_wide_object_table_keep_their_own_types():
+    wide = pd.DataFrame(np.ones((3, WIDE), dtype=int), dtype=object)
+    wide[1], wide[2] = pd.Series([True, False, True], dtype=object), pd.Series([2.5, 1.0, 1.0], dtype=object)
+    states = encode(wide).schema.states
+    assert [list(map(type, s)) for s in states[:3]] == [[int], [bool, bool], [float, float]]
+    for odd, message in (([1], "column 40 holds \\[1\\]"), (np.inf, "column 40 holds an infinite value")):
+        spoiled = wide.copy()
+        spoiled.at[1, 40] = odd
+        with pytest.raises(ValueError, match=message):
+            encode(spoiled)
+
+
+def test_objects_of_numpy_arrays_keep_their_types():
+    times = [datetime.datetime(2021, 1, 1), datetime.datetime(2020, 1, 1)]
+    assert list(map(type, encode(np.array([times], dtype=object).T).schema.states[0])) == [datetime.datetime] * 2
+
+
+def test_small_floats_and_masked_cells():
+    assert encode(np.array([[2], [1]], dtype=np.float16)).schema.states == ((1.0, 2.0),)
+    masked = np.ma.masked_array([[3], [1], [2]], mask=[[False], [True], [False]])
+    assert encode(masked).schema.states == ((2, 3),) and encode(masked).codes.ravel().tolist() == [1, -1, 0]
+
+
+def test_many_floats_are_found_among_other_values():
+    mixed = pd.DataFrame({"a": pd.Series(["high", *np.linspace(0, 1, 51)], dtype=object)})
+    with pytest.raises(ValueError, match="'a' holds 51 different float values"):
+        encode(mixed)
 
 
 def test_weights_drop_rows_before_states_are_read():
@@ -147,8 +179,22 @@ def test_unreadable_tables():
         encode(pd.DataFrame([[1, 2]], columns=["b", "b"]))
     with pytest.raises(ValueError, match="holds 1 twice"):
         encode(pd.DataFrame({"a": [1]}), {"a": [1, 2, 1]})
-    with pytest.raises(ValueError, match="must be a list"):
-        encode(pd.DataFrame({"a": ["x"]}), {"a": "x"})
+    for states, message in (
+        ("x", "must be a list"),
+        ({"x", "y"}, "has no order"),
+        (["x", ["y"]], "holds \\['y'\\], which cannot be a state"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            encode(pd.DataFrame({"a": ["x"]}), {"a": states})
+    with pytest.raises(ValueError, match="'a' holds 'x', which state_names\\['a'\\] does not list"):
+        encode(pd.DataFrame({"a": ["x"]}), {"a": ["y"]})
+
+
+def test_weights_that_are_no_numbers_or_too_large():
+    frame = pd.DataFrame({"a": ["x", "y"]})
+    for weights, message in ((["a", "b"], "one number per row"), ([1e308, 1e308], "sum of sample_weight is infinite")):
+        with pytest.raises(ValueError, match=message):
+            encode(frame, sample_weight=weights)
 
 
 def test_polars_categories_and_arrow():
@@ -169,10 +215,48 @@ def test_polars_categories_and_arrow():
     np.testing.assert_array_equal(arrow.codes, table.codes[:, 1:])
 
 
+def test_arrow_dictionaries_keep_their_order_and_types():
+    arrow = pytest.importorskip("pyarrow")
+    column = arrow.DictionaryArray.from_arrays(arrow.array([0, 1, None]), arrow.array([30, 10, 20]))
+    table = encode(arrow.table({"a": column}))
+    assert table.schema.states == ((30, 10, 20),) and table.codes.ravel().tolist() == [0, 1, -1]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts", "both"])
+def test_wide_polars_tables_are_coded_like_their_columns(kind):
+    polars = pytest.importorskip("polars")
+    values = np.random.default_rng(2).integers(0, 4, (6, WIDE)).tolist()
+    columns = {f"c{i}": [row[i] if row[i] else None for row in values] + [1] for i in range(WIDE)}
+    if kind != "numbers":
+        columns = {n: [v and str(v) for v in c] if kind == "texts" or n == "c3" else c for n, c in columns.items()}
+    wide = polars.DataFrame(columns)
+    table = encode(wide)
+    for position, name in enumerate(columns):
+        single = encode(wide.select(name))
+        assert table.schema.states[position] == single.schema.states[0]
+        np.testing.assert_array_equal(table.codes[:, position], single.codes[:, 0])
+    np.testing.assert_array_equal(encode_like(wide.select(list(columns)[::-1]), table.schema), table.codes)
+
+
+def test_lists_in_cells_are_refused():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match="column 'a' holds \\[1\\]"):
+        encode(polars.DataFrame({"a": [[1], [2]]}))
+
+
 def test_targets():
     codes, states = encode_target(["b", "a", "b"], "y")
     assert codes.tolist() == [1, 0, 1] and states == ("a", "b")
+    ordered = pd.Categorical(["b", "a"], categories=["c", "b", "a"])
+    for y in (ordered, pd.Series(ordered), pd.Index(ordered)):
+        assert encode_target(y, "y")[1] == ("c", "b", "a")
+    for y in (7, "word", {"b", "a"}, {0: "a"}):
+        with pytest.raises(ValueError, match="cannot read a column"):
+            encode_target(y, "y")
+    with pytest.raises(ValueError, match="'y' has no rows; declare"):
+        encode_target([], "y")
+    assert encode_target(["c", "a"], "y", ["a", "b"], unknown="missing")[0].tolist() == [-1, 0]
     with pytest.raises(ValueError, match="target 'y' has 1 missing value"):
         encode_target(["b", None], "y")
-    with pytest.raises(ValueError, match="'c', unseen"):
+    with pytest.raises(ValueError, match="holds 'c', which state_names\\['y'\\] does not list"):
         encode_target(["c"], "y", ["a", "b"])
