@@ -1,5 +1,6 @@
 """What every public estimator obeys. A new estimator joins by a line in CLASSIFIERS or CLUSTERERS."""
 
+import datetime
 import hashlib
 import json
 import os
@@ -116,6 +117,34 @@ def test_clone_and_parameters(name):
         copy.predict(frame()[0])
 
 
+@estimators
+def test_a_fit_that_fails_changes_nothing(name):
+    X, y = frame()
+    y = y if name in CLASSIFIERS else None
+    estimator = build(name)
+    bad = X.assign(text="same") if name in CLASSIFIERS else X.assign(cluster=1)
+    with pytest.raises(ValueError):
+        estimator.fit(bad, ["same"] * len(X) if name in CLASSIFIERS else None)
+    with pytest.raises(NotFittedError):
+        estimator.predict(X)
+    assert repr(estimator) == repr(build(name))
+    expected = estimator.fit(X, y).predict_proba(X)
+    with pytest.raises(ValueError):
+        estimator.fit(bad, ["same"] * len(X) if name in CLASSIFIERS else None)
+    np.testing.assert_array_equal(estimator.predict_proba(X), expected)
+
+
+@estimators
+def test_parameters_are_checked_in_fit(name):
+    X, y = frame()
+    for parameter, value in (("handle_unknown", "guess"), ("alpha", np.inf), ("equivalent_sample_size", np.inf)):
+        if parameter in build(name).get_params():
+            with pytest.raises(ValueError, match=f"{parameter}="):
+                build(name, **{parameter: value}).fit(X, y)
+    with pytest.raises(ValueError, match="Series is one row"):
+        build(name).fit(X["text"], y)
+
+
 @classifiers
 def test_cross_validation_in_a_pipeline(name):
     X, y = frame(200)
@@ -177,6 +206,9 @@ def test_unseen_values_and_missing_columns_are_named(name):
     np.testing.assert_array_equal(lenient.predict_proba(odd), expected)
     with pytest.raises(ValueError, match="lacks column 'flag'"):
         estimator.predict(X.drop(columns="flag"))
+    numbered = X.set_axis([f"x{i}" for i in range(4)], axis=1)  # names that look like those of an array
+    with pytest.raises(ValueError, match="lacks column 'x3'"):
+        fitted(name, numbered, frame()[1]).predict(numbered.rename(columns={"x3": "other"}))
 
 
 @estimators
@@ -225,11 +257,51 @@ def test_target_contract(name):
 
 
 @classifiers
+def test_targets_in_many_forms(name):
+    polars = pytest.importorskip("polars")
+    X, y = frame(40)
+    weights = np.arange(40) % 3
+    ordered = pd.Categorical(y, categories=["good", "bad", "ugly"])
+    for given, node, classes in (
+        (list(y), "class", ["bad", "good"]),
+        (ordered, "class", ["good", "bad", "ugly"]),
+        (pd.Index(y), "outcome", ["bad", "good"]),
+        (y.set_axis(range(100, 140)).rename(0), 0, ["bad", "good"]),
+        (pd.DataFrame({"only": y}), "only", ["bad", "good"]),
+        (polars.Series("p", list(y)), "p", ["bad", "good"]),
+        (polars.Series(list(y)), "class", ["bad", "good"]),
+    ):
+        estimator = build(name).fit(X, given, sample_weight=weights)
+        assert estimator.target_name_ == node and estimator.classes_.tolist() == classes
+        assert estimator.score(X, given) == np.mean(estimator.predict(X) == y)
+    with pytest.raises(ValueError, match="inconsistent lengths: 40 rows and 3 targets"):
+        build(name).fit(X, ["a", "b", "a"], sample_weight=weights)
+
+
+@classifiers
+def test_accuracy_of_classes_of_any_type(name):
+    X, y = frame(60)
+    for classes in ([1, "a"], [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)], [(0, 1), (1, 1)]):
+        labels = [classes[value == "good"] for value in y]
+        estimator = build(name).fit(X, labels)
+        hits = [a == b for a, b in zip(estimator.predict(X).tolist(), labels)]
+        assert estimator.score(X, labels) == np.mean(hits)
+        weights = np.arange(60.0)
+        assert estimator.score(X, labels, weights) == pytest.approx(np.average(hits, weights=weights), abs=1e-12)
+    numbered = X.set_axis([0, 1, 2, 3], axis=1).assign(**{"4": y}).rename(columns={"4": 4})
+    by_name = build(name).fit(numbered, y=4)
+    assert by_name.target_name_ == 4
+    assert by_name.score(numbered, 4) == np.mean(by_name.predict(numbered) == y)
+
+
+@classifiers
 def test_no_rows_with_everything_declared_is_the_prior(name):
     X, y = frame()
     states = {"text": ["no", "yes"], "level": ["low", "mid"], "count": [0, 1, 2], "flag": [False, True]}
     prior = build(name, state_names={**states, "outcome": ["bad", "good"]}).fit(X.iloc[:0], y.iloc[:0])
     np.testing.assert_allclose(prior.predict_proba(X), 0.5, atol=1e-12)  # symmetric prior, rounding of a few terms
+    with pytest.raises(ValueError, match="'outcome' has no rows; declare"):
+        build(name, state_names=states).fit(X.iloc[:0], y.iloc[:0])
 
 
 # ------------------------------------------------------------------------------------------------ weights and seeds

@@ -5,11 +5,11 @@ predicts derives from one hook, ``_log_joint(codes)``; ``model_`` is built by ``
 """
 
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from pgm_bma import table
 
@@ -75,16 +75,28 @@ class DiscreteEstimator(BaseEstimator):
 
     # ------------------------------------------------------------------------------------------------ reading
 
+    @contextmanager
+    def _unchanged_by_failure(self):
+        """A fit that fails leaves the estimator as it was: not half fitted, and not half refitted."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _read_features(self, X, sample_weight, forbidden_name):
         """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
         self.__dict__.pop("_cached_model", None)
-        X = _as_table(X, self)
+        check_choice("handle_unknown", self.handle_unknown, ("error", "missing"))
+        X = as_table(X, self, fitting=True)
         read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
-        if _is_named(X):
-            validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = len(read.schema.names)
-        if not hasattr(X, "columns") and "feature_names_in_" in self.__dict__:
-            del self.feature_names_in_
+        names = read.schema.names
+        self.n_features_in_ = len(names)
+        self.__dict__.pop("feature_names_in_", None)
+        if table.is_named(X) and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
         self.schema_ = read.schema
         self.n_samples_ = len(read.codes)
         return read
@@ -94,7 +106,7 @@ class DiscreteEstimator(BaseEstimator):
             return None
         if not isinstance(self.state_names, dict):
             raise ValueError(f"state_names must be a dict column -> states, got {type(self.state_names).__name__}")
-        names = set(table.read_columns(X)[0])
+        names = set(table.column_names(X))
         unknown = [name for name in self.state_names if name not in names and name != forbidden_name]
         if unknown:
             raise ValueError(f"state_names declares {unknown[0]!r}, which is no column of X (nor {forbidden_name!r})")
@@ -103,25 +115,25 @@ class DiscreteEstimator(BaseEstimator):
     def _encode(self, X):
         """Codes of new rows; arrays by position, tables by name."""
         check_is_fitted(self)
-        X = _as_table(X, self)
-        unnamed_fit = self.schema_.names == tuple(f"x{i}" for i in range(self.n_features_in_))
-        if isinstance(X, pd.DataFrame) and unnamed_fit and not set(self.schema_.names) <= set(X.columns):
-            _check_width(self, X.shape[1])
-            warnings.warn(
-                f"X has feature names, but {type(self).__name__} was fitted without feature names",
-                UserWarning,
-                stacklevel=3,
+        X = as_table(X, self)
+        fitted_names = self.schema_.names
+        by_position = not table.is_named(X)
+        if by_position and hasattr(self, "feature_names_in_"):
+            _warn_caller(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names"
             )
-            X = X.set_axis(list(self.schema_.names), axis=1)
-        elif isinstance(X, (np.ndarray, list, tuple)):
-            _check_width(self, table.read_columns(X)[1].width)
-            if hasattr(self, "feature_names_in_"):
-                warnings.warn(
-                    f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
-                    UserWarning,
-                    stacklevel=3,
+        if not by_position and not hasattr(self, "feature_names_in_"):
+            unnamed_fit = fitted_names == tuple(table.default_names(len(fitted_names)))
+            if unnamed_fit and not set(fitted_names) <= set(table.column_names(X)):
+                _warn_caller(f"X has feature names, but {type(self).__name__} was fitted without feature names")
+                by_position = True
+        if by_position:
+            width = len(table.column_names(X))
+            if width != self.n_features_in_:
+                raise ValueError(
+                    f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
                 )
-        return table.encode_like(X, self.schema_, self.handle_unknown)
+        return table.encode_like(X, self.schema_, self.handle_unknown, by_position=by_position)
 
 
 def spawn_generators(random_state, n):
@@ -159,9 +171,9 @@ def check_choice(name, value, choices):
 
 
 def check_number(name, value, low=0.0, high=np.inf, *, open_low=False, integer=False):
-    """An error that names the parameter and its range, unless `value` is a number inside it."""
+    """An error that names the parameter and its range, unless `value` is a finite number inside it."""
     kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    inside = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
+    inside = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high and value != np.inf
     if not inside or (open_low and value == low):
         left = f"greater than {low}" if open_low else f"at least {low}"
         bound = left if high == np.inf else f"{left} and at most {high}"
@@ -193,30 +205,24 @@ def _same(a, b):
     return a is b or (type(a) is type(b) and bool(np.all(a == b)))
 
 
-def _as_table(X, estimator):
+def _warn_caller(message):
+    warnings.warn(message, UserWarning, stacklevel=4)  # who called predict, which called _encode
+
+
+def as_table(X, estimator, fitting=False):
+    """X in a form that `table` reads, or a clear error; arrays go through scikit-learn's checks."""
+    if fitting and table.is_one_row(X):
+        raise ValueError(f"a {type(X).__name__} is one row; fit wants a table, pass a DataFrame or 2D array")
     if X is None or isinstance(X, (str, bytes)) or np.isscalar(X):
         raise ValueError(
             f"{type(estimator).__name__} wants a table of discrete values, got {X!r}; pass a DataFrame or 2D array"
         )
-    if hasattr(X, "tocsr") or isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not _is_named(X)):
-        if getattr(X, "dtype", None) is not None and getattr(X.dtype, "kind", "O") in "US":
-            X = np.asarray(X)
-            if X.ndim == 2:
-                return X
+    if np.ma.isMaskedArray(X) or (getattr(getattr(X, "dtype", None), "kind", "O") in "US" and np.ndim(X) == 2):
+        return table.unmasked(X)  # check_array drops the mask, and refuses bytes
+    if hasattr(X, "tocsr") or isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not table.is_named(X)):
         return check_array(
             X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1, estimator=estimator
         )
+    if not hasattr(X, "__len__"):
+        raise TypeError(f"cannot read a table from {type(X).__name__}; pass a DataFrame or 2D array")
     return X
-
-
-def _is_named(X):
-    return (
-        hasattr(X, "columns") or isinstance(X, (pd.Series, dict)) or hasattr(X, "schema") or hasattr(X, "column_names")
-    )
-
-
-def _check_width(estimator, width):
-    if width != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {width} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as input"
-        )

@@ -7,10 +7,10 @@ import pandas as pd
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgm_bma import table
-from pgm_bma.estimators._base import DiscreteEstimator
+from pgm_bma.estimators._base import DiscreteEstimator, as_table
 
 
 class Training(NamedTuple):
@@ -42,7 +42,8 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
         -------
         self
         """
-        self._fit(self._read_training(X, y, sample_weight))
+        with self._unchanged_by_failure():
+            self._fit(self._read_training(X, y, sample_weight))
         return self
 
     def predict(self, X):
@@ -59,6 +60,16 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
         """P(class | row), columns in the order of ``classes_``."""
         return np.exp(self.predict_log_proba(X))
 
+    def score(self, X, y, sample_weight=None):
+        """Accuracy: the (weighted) share of rows whose class is predicted. `y` may name a column of X."""
+        check_is_fitted(self)
+        y, X, name = self._split_target(X, y)
+        target, _ = table.encode_target(y, name, list(self.target_states_), unknown="missing")
+        codes = self._encode(X)
+        _check_lengths(len(codes), len(target))
+        hits = np.argmax(self._log_joint(codes), axis=1) == target
+        return float(np.average(hits, weights=table.check_weights(sample_weight, len(hits))))
+
     def explain(self, row):
         """Log evidence per variable and class for one row; the column sums are the log joint."""
         codes = self._encode(single_row(row, self))
@@ -67,20 +78,19 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
     def _read_training(self, X, y, sample_weight):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        y, X, name = self._split_target(X, y)
-        weights = table.check_weights(sample_weight, len(y))
-        read = self._read_features(X, weights, name)
-        n_rows = len(y)
-        if weights is not None and (weights == 0).any():
-            y = y[weights > 0]
-        declared = None if self.state_names is None else self.state_names.get(name)
-        target, classes = self._encode_target(y, name, declared)
-        if len(target) != len(read.codes):
-            raise ValueError(f"X and y have inconsistent lengths: {len(read.codes)} rows and {n_rows} targets")
+        y, X, name = self._split_target(as_table(X, self, fitting=True), y)
+        n_rows = len(X)
+        _check_lengths(n_rows, len(y))
+        read = self._read_features(X, sample_weight, name)
+        if len(read.codes) < n_rows:
+            y = y[table.check_weights(sample_weight, n_rows) > 0]
         if name in read.schema.names:
             raise ValueError(
                 f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
             )
+        if isinstance(y, np.ndarray) and y.dtype.kind == "f" and np.isfinite(y).all() and len(y):
+            check_classification_targets(y)
+        target, classes = table.encode_target(y, name, (self.state_names or {}).get(name))
         if len(classes) < 2:
             raise ValueError(
                 f"target {name!r} has one class only, {classes[0]!r}; a classifier needs at least two classes"
@@ -91,34 +101,50 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
         return Training(read.schema, read.codes, target, classes, read.weights)
 
     def _split_target(self, X, y):
-        """(y, X without the target column, name of the target node)."""
-        if isinstance(y, str):
-            names, columns, _ = table.read_columns(X)
-            if not columns.named or y not in names:
-                raise ValueError(f"y={y!r} is no column of X; the columns are {', '.join(map(repr, names[:6]))}")
+        """(y as an array, X without the target column, name of the target node)."""
+        if np.isscalar(y):
+            names = table.column_names(X) if table.is_named(X) else []
+            if y not in names:
+                raise ValueError(f"y={y!r} is no column of X; {_listed(names)}")
             column, X = table.take_column(X, y)
-            return column, X, self.target_name or y
-        name = self.target_name or (getattr(y, "name", None) or "class")
-        if not isinstance(y, pd.Series) and not (hasattr(y, "to_list") and hasattr(y, "dtype")):
-            y = column_or_1d(y if hasattr(y, "shape") else table.as_column(y), warn=True)
-        return y, X, name
+            return column, X, self._target_node(y)
+        if hasattr(y, "columns") and len(y.columns) == 1:
+            (name,) = table.column_names(y)
+            return table.take_column(y, name)[0], X, self._target_node(name)
+        name = getattr(y, "name", None)
+        y = table.as_column(y)
+        return column_or_1d(y, warn=True) if np.ndim(y) != 1 else y, X, self._target_node(name)
 
-    def _encode_target(self, y, name, declared):
-        values = y.to_numpy() if isinstance(y, pd.Series) and y.dtype.kind == "f" else y
-        if isinstance(values, np.ndarray) and values.dtype.kind == "f" and np.isfinite(values).all() and len(values):
-            check_classification_targets(values)
-        return table.encode_target(y, name, declared)
+    def _target_node(self, name):
+        if self.target_name is not None:
+            return self.target_name
+        return "class" if name is None or (isinstance(name, str) and not name) else name
 
     def _fitted_summary(self):
         return f", {self.target_name_!r} in {len(self.classes_)} classes"
 
 
+def _listed(names):
+    return f"its columns are {', '.join(map(repr, names[:6]))}" if names else "its columns have no names"
+
+
+def _check_lengths(n_rows, n_targets):
+    if n_rows != n_targets:
+        raise ValueError(f"X and y have inconsistent lengths: {n_rows} rows and {n_targets} targets")
+
+
 def single_row(row, estimator):
     """One row in any form as a one-row table."""
+    check_is_fitted(estimator)
     if isinstance(row, (pd.Series, dict)):
         return row
     if isinstance(row, (np.ndarray, list, tuple)) and np.ndim(np.asarray(row, dtype=object)) == 1:
-        return pd.DataFrame([list(row)], columns=list(estimator.schema_.names))
+        names = list(estimator.schema_.names)
+        if len(row) != len(names):
+            raise ValueError(
+                f"the row has {len(row)} values for the {len(names)} columns of {type(estimator).__name__}"
+            )
+        return pd.DataFrame([list(row)], columns=names)
     rows = table.read_columns(row)[2]
     if rows != 1:
         raise ValueError(f"explain wants one row, got {rows}; pass X.iloc[[0]] or X.iloc[0]")

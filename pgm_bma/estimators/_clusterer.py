@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from sklearn.base import ClusterMixin, TransformerMixin
 
 from pgm_bma import table
-from pgm_bma.estimators._base import DiscreteEstimator, random_generator
+from pgm_bma.estimators._base import DiscreteEstimator, as_table, random_generator
 from pgm_bma.estimators._classifier import single_row
 
 
@@ -40,20 +40,19 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
         -------
         self
         """
-        read = self._read_features(X, sample_weight, self.cluster_name)
-        if self.cluster_name in read.schema.names:
-            raise ValueError(f"cluster_name={self.cluster_name!r} is also a column of X; pass another cluster_name")
-        rows, weights, inverse = table.fold(read.codes, read.weights)
-        self._fit(Folded(read.schema, rows, weights, inverse))
-        labels = np.argmax(self._log_joint(rows), axis=1).astype(np.int64)[inverse]
-        if sample_weight is not None and len(labels) != table.read_columns(X)[2]:
-            labels = self._labels_of_all(X)  # rows of weight 0 took no part, yet every row gets a label
-        self.labels_ = labels
+        with self._unchanged_by_failure():
+            X = as_table(X, self, fitting=True)
+            read = self._read_features(X, sample_weight, self.cluster_name)
+            if self.cluster_name in read.schema.names:
+                raise ValueError(f"cluster_name={self.cluster_name!r} is also a column of X; pass another cluster_name")
+            rows, weights, inverse = table.fold(read.codes, read.weights)
+            self._fit(Folded(read.schema, rows, weights, inverse))
+            codes = rows
+            if len(inverse) < len(X):
+                # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
+                codes, inverse = table.encode_like(X, self.schema_, "missing"), slice(None)
+            self.labels_ = np.argmax(self._log_joint(codes), axis=1).astype(np.int64)[inverse]
         return self
-
-    def _labels_of_all(self, X):
-        codes = table.encode_like(X, self.schema_, "missing")
-        return np.argmax(self._log_joint(codes), axis=1).astype(np.int64)
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit and return ``labels_``."""
@@ -126,4 +125,4 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
         return pd.DataFrame(rows, columns=["cluster", "size", "column", "state", "probability", "lift"])
 
     def _fitted_summary(self):
-        return f", {self.n_clusters_} clusters"
+        return f", {self.n_clusters_} cluster{'' if self.n_clusters_ == 1 else 's'}"

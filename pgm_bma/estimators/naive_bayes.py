@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.algorithms.naive_bayes import fit_naive_bayes, naive_bayes_log_joint
 from pgm_bma.estimators._base import check_number
@@ -133,6 +134,7 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
 
     @property
     def arc_posterior_(self):
+        check_is_fitted(self)
         return pd.Series(self._result.arc_posterior, index=list(self.schema_.names), name="arc_posterior")
 
     def _arc_prior(self, names):
