@@ -92,3 +92,9 @@ def test_tan_finds_the_tree_and_its_parameters():
     assert table.variables[1:] == ["class", "b"]
     np.testing.assert_allclose(table.values[:, 1, 2], (counts + 1) / (counts.sum() + 3), atol=1e-15)
     assert tan.score(X, y) > NaiveBayesClassifier().fit(X, y).score(X, y) + 0.1
+
+
+def test_tan_refuses_tables_that_do_not_fit_in_memory():
+    X = np.random.default_rng(0).integers(0, 2, (4, 7129))
+    with pytest.raises(ValueError, match="7129 columns with .* select columns first"):
+        TANClassifier().fit(X, [0, 1, 0, 1])

@@ -97,3 +97,5 @@ def test_conditional_mutual_information_by_definition():
         if joint[c, a, b] > 0
     )
     assert conditional_mutual_information(pairs, cards)[0, 1] == pytest.approx(expected, abs=1e-13)
+    for scale in (1e300, 1e-300):  # products of counts would leave the range of floats
+        assert conditional_mutual_information(pairs * scale, cards)[1, 0] == pytest.approx(expected, abs=1e-13)

@@ -9,6 +9,8 @@ from pgm_bma.stats.counts import family_counts
 from pgm_bma.stats.dirichlet import cell_alpha, posterior_mean
 from pgm_bma.stats.pairs import conditional_mutual_information, indicators, pair_counts
 
+MAX_PAIR_CELLS = 1 << 28  # of the pair tables of all columns: 2 GB
+
 
 class TANFit(NamedTuple):
     """parents (n_columns,), -1 = the class alone; information (n_columns, n_columns), nats; tables per column (n_classes,
@@ -22,6 +24,12 @@ class TANFit(NamedTuple):
 
 def fit_tan(codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0, equivalent_sample_size=None):
     """The tree, and posterior-mean tables, each family from the rows that have its cells."""
+    n_states = int(np.sum(cardinalities))
+    if n_classes * n_states**2 > MAX_PAIR_CELLS:
+        raise ValueError(
+            f"{len(cardinalities)} columns with {n_states} states and {n_classes} classes make "
+            f"{n_classes * n_states**2:.1e} pair counts, more than {MAX_PAIR_CELLS:.1e}; select columns first"
+        )
     class_weights = np.zeros((len(codes), n_classes))
     class_weights[np.arange(len(codes)), target] = 1.0 if weights is None else weights
     pairs = pair_counts(indicators(codes, cardinalities), class_weights)

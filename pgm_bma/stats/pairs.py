@@ -41,21 +41,22 @@ def conditional_mutual_information(pairs, cardinalities):
 
     pairs : (n_classes, S, S); each pair is normalised by its own total (the rows that have both cells).
     """
-    offsets = state_offsets(cardinalities)
-    n_columns = len(cardinalities)
-    information = np.zeros((n_columns, n_columns))
-    for i in range(n_columns):
-        rows = slice(offsets[i], offsets[i + 1])
-        for j in range(i):
-            joint = pairs[:, rows, offsets[j] : offsets[j + 1]]
-            total = joint.sum()
-            if total > 0:
-                independent = joint.sum(1, keepdims=True) * joint.sum(2, keepdims=True)
-                per_class = joint.sum((1, 2), keepdims=True)
-                seen = joint > 0
-                ratio = (joint * per_class)[seen] / np.broadcast_to(independent, joint.shape)[seen]
-                information[i, j] = information[j, i] = max(float(joint[seen] @ np.log(ratio)) / total, 0.0)
-    return information
+    cardinalities = np.asarray(cardinalities)
+    starts = state_offsets(cardinalities)[:-1]
+    columns = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    # scaled by a power of two, which is exact: products of very large or very small weights stay finite
+    pairs = np.ldexp(pairs, -np.frexp(pairs.max(initial=0.0))[1])
+    total, information = np.zeros((2, len(starts), len(starts)))
+    for table in pairs:
+        rows, lines = np.add.reduceat(table, starts, axis=1), np.add.reduceat(table, starts, axis=0)
+        per_class = np.add.reduceat(rows, starts, axis=0)
+        seen = table > 0
+        independent = rows[:, columns] * lines[columns]
+        ratio = np.divide(table * per_class[columns][:, columns], independent, out=np.ones_like(table), where=seen)
+        information += _block_sums(table * np.log(ratio), starts)
+        total += per_class
+    below = np.tril(np.maximum(information / np.where(total > 0, total, 1.0), 0.0), -1)
+    return below + below.T  # the two halves differ by the order of their sums
 
 
 class PairScores(NamedTuple):
