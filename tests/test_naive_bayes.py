@@ -96,5 +96,5 @@ def test_tan_finds_the_tree_and_its_parameters():
 
 def test_tan_refuses_tables_that_do_not_fit_in_memory():
     X = np.random.default_rng(0).integers(0, 2, (4, 7129))
-    with pytest.raises(ValueError, match="7129 columns with .* select columns first"):
+    with pytest.raises(ValueError, match=r"7129 columns with .* select columns first"):
         TANClassifier().fit(X, [0, 1, 0, 1])
