@@ -138,13 +138,20 @@ def _add_leaves(
                 if rest == 1:  # one row stays one row
                     value += _log_rising(a, rest, tables, row)
                     continue
-                for s in range(first_value[v], first_value[v] + cards[v] - 1):
-                    found = np.int64(0)
-                    for w in range(n_words):
-                        found += popcount(cells[c, w] & bits[s, w])
-                    if found:
-                        value += _log_rising(a, found, tables, row)
-                        rest -= found
+                state, left = first_value[v], cards[v] - 1
+                while left > 0:  # two states in one pass over the words
+                    one, two = np.int64(0), np.int64(0)
+                    if left == 1:
+                        for w in range(n_words):
+                            one += popcount(cells[c, w] & bits[state, w])
+                    else:
+                        for w in range(n_words):
+                            word = cells[c, w]
+                            one += popcount(word & bits[state, w])
+                            two += popcount(word & bits[state + 1, w])
+                    value += _log_rising(a, one, tables, row) + _log_rising(a, two, tables, row)
+                    rest -= one + two
+                    state, left = state + 2, left - 2
                 if rest:  # the last state takes what is left
                     value += _log_rising(a, rest, tables, row)
         else:
