@@ -238,8 +238,11 @@ def _relevance(estimator, root, dependence=None):
         columns[f"probability that it depends on the {root}"] = posterior
         silent = list(posterior[posterior < 0.5].index)
         if dependence is None:
-            likely = count(int((posterior >= 0.5).sum()), "column")
-            found.words.append(f"{likely} of {len(posterior)} depend on the {root} with a probability above one half.")
+            likely = int((posterior >= 0.5).sum())
+            depend = "column depends" if likely == 1 else "columns depend"
+            found.words.append(
+                f"{likely} {depend} on the {root} with a probability above one half, of {len(posterior)}."
+            )
         if silent:
             found.words.append(f"Columns that probably say nothing about the {root}: {listed(silent, 8)}.")
     if dependence is not None:
@@ -357,8 +360,9 @@ def _regions(estimator):
     target = estimator.target_name_
     regions = [region - {target} for region in estimator.initial_regions_]
     together = sorted((sorted(map(str, region)) for region in regions if len(region) > 1), key=lambda r: (-len(r), r))
+    several = "holds" if len(together) == 1 else "hold"
     words = [
-        f"{count(len(regions), 'group')} of columns were taken; {len(together)} of them hold more than one column."
+        f"{count(len(regions), 'group')} of columns taken, of which {len(together)} {several} more than one column."
     ]
     if together:
         said = "; ".join(" with ".join(region) for region in together[:8])
