@@ -43,6 +43,7 @@ def execute(notebook, timeout=300):
             timeout=timeout,
             kernel_name="python3",
             record_timing=False,
+            coalesce_streams=True,
             resources={"metadata": {"path": folder}},
         )
         client.execute()

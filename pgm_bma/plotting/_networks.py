@@ -77,7 +77,9 @@ def plot_network(
     boxes = {
         v: Box(labels[v], *((ORANGE, INK) if v in marked else ()), style="--" if v in latent else "-") for v in shown
     }
-    faint = len(shown) > 12 and sum(tail == hub for tail, _ in arcs) < len(arcs)  # class arcs recede behind the others
+    from_hub = sum(tail == hub for tail, _ in arcs)
+    # the arcs of a class or cluster to nearly everything recede behind the others
+    faint = len(shown) > 12 and 0.6 * (len(shown) - 1) <= from_hub < len(arcs)
     lines = {}
     for arc in arcs:
         width = 1.2 if arc not in posterior else 0.4 + 3.0 * posterior[arc]
