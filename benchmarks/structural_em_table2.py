@@ -45,7 +45,7 @@ def main(argv=None):
     print_table(differences(frame), "BC+EM minus EM, the same networks and seeds: mean and standard error", 3)
     published = paper_table("structural_em_tables").query("L_test.notna()")
     print_table(published, "published (other networks of the same kind, 8000 rows, 5 runs)", 3)
-    save_csv(frame, "structural_em_table2", options.out)
+    save_csv(frame, f"structural_em_table2_{n_rows}", options.out)
 
 
 def one_network(n_arcs, n_rows, network, n_runs, options):
@@ -55,7 +55,7 @@ def one_network(n_arcs, n_rows, network, n_runs, options):
     test = pgm_bma.simulate(model, 2000, random_state=rng, include_latents=True)
     X, X_test = train.drop(columns="cluster"), test.drop(columns="cluster")
     guess = pgm_bma.predict_proba(model, X_test, "cluster").to_numpy().argmax(1)
-    shared = {"arcs": n_arcs, "network": network}
+    shared = {"arcs": n_arcs, "rows": n_rows, "network": network}
     truth = pgm_bma.log_likelihood(model, X_test) / len(X_test) / np.log(2)
     yield {**shared, "algorithm": "(true model)", "L_test": truth, "ari": adjusted_rand_score(test["cluster"], guess)}
     for name in options.ways:
