@@ -60,7 +60,7 @@ def cluster_findings(estimator, frame, proba, truth=None):
         found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k)]
         dependence = getattr(estimator, "cluster_dependence_", None)
         found.add(
-            _relevance(estimator, "cluster", column_dependence(frame, proba) if dependence is None else dependence)
+            _relevance(estimator, "the cluster", column_dependence(frame, proba) if dependence is None else dependence)
         )
         found.figures.append(
             (
@@ -165,7 +165,7 @@ def _starts(estimator):
 def classifier_findings(estimator, target, judged=None):
     """What a classifier learned; `judged` are the findings on how well it predicts."""
     found = judged or Findings()
-    found.add(_relevance(estimator, target)).add(arc_findings(estimator)).add(_regions(estimator))
+    found.add(_relevance(estimator, repr(target))).add(arc_findings(estimator)).add(_regions(estimator))
     return found.add(chain_findings(estimator))
 
 
@@ -235,16 +235,14 @@ def _relevance(estimator, root, dependence=None):
     found, columns = Findings(), {}
     if posterior is not None:
         posterior = posterior.astype(float).sort_values(ascending=False, kind="stable")
-        columns[f"probability that it depends on the {root}"] = posterior
+        columns[f"probability that it depends on {root}"] = posterior
         silent = list(posterior[posterior < 0.5].index)
         if dependence is None:
             likely = int((posterior >= 0.5).sum())
-            depend = "column depends" if likely == 1 else "columns depend"
-            found.words.append(
-                f"{likely} {depend} on the {root} with a probability above one half, of {len(posterior)}."
-            )
+            depend = f"of {len(posterior)} columns {'depends' if likely == 1 else 'depend'}"
+            found.words.append(f"{likely} {depend} on {root} with a probability above one half.")
         if silent:
-            found.words.append(f"Columns that probably say nothing about the {root}: {listed(silent, 8)}.")
+            found.words.append(f"Columns that probably say nothing about {root}: {listed(silent, 8)}.")
     if dependence is not None:
         dependence = dependence.sort_values(ascending=False, kind="stable")
         columns["dependence (nats)"] = dependence
@@ -256,9 +254,7 @@ def _relevance(estimator, root, dependence=None):
     table = pd.DataFrame(columns).loc[next(iter(columns.values())).index].rename_axis("column").reset_index()
     found.tables.append(("Relevance of the columns", table, ""))
     shown = posterior if dependence is None else dependence
-    label = (
-        f"probability of an arc from the {root}" if dependence is None else "mutual information with the cluster (nats)"
-    )
+    label = f"probability of an arc from {root}" if dependence is None else "mutual information with the cluster (nats)"
     caption = "How much the cluster of a row tells about the column; 0 is nothing." if dependence is not None else ""
     found.figures.append(("Which columns matter", lambda: plotting.plot_relevance(shown, label=label), caption))
     return found

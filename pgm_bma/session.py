@@ -26,7 +26,9 @@ class Run:
 
     def __init__(self, arguments, console, offered, method=None):
         self.arguments, self.console, self.began = arguments, console, time.perf_counter()
-        self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header)
+        with collected_warnings() as messages:
+            self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header)
+        self.raw.notes += messages
         self.method = offered[method or arguments.method]
         self.name = Path(self.raw.source).name
         self.folder = Folder(arguments.out or f"{Path(self.name).name.split('.')[0]}-{arguments.command}")
