@@ -114,6 +114,33 @@ def kikuchi_regions(out):
     _wrote(out, "tic-tac-toe-interactions.csv", "tic-tac-toe-interactions.png", "tic-tac-toe-kikuchi-tree.bif")
 
 
+def ema_clustering(out):
+    """Clusters averaged over all selective naive Bayes structures, with the relevance of every column."""
+    import pgm_bma
+    from pgm_bma.metrics import clustering_accuracy
+    from pgm_bma.plotting import plot_cluster_profiles, plot_relevance
+
+    frame, target = pgm_bma.load_dataset("voting")
+    X = frame.drop(columns=target)
+    _title("Cluster: EMA", f"voting, {len(X)} members of congress, {X.shape[1]} votes, the party left out")
+    ema = pgm_bma.EMAClusterer(n_clusters=range(1, 5), n_init=10, random_state=0).fit(X)
+    tried = ", ".join(f"{k}: {s:.0f}" for k, s in ema.n_clusters_path_[["n_clusters", "score"]].itertuples(index=False))
+    print(f"evidence by number of clusters: {tried} -> {ema.n_clusters_} clusters")
+    two = pgm_bma.EMAClusterer(n_clusters=2, n_init=10, random_state=0).fit(X)
+    print(f"two clusters against the two parties: accuracy {clustering_accuracy(frame[target], two.labels_):.3f}")
+    relevance = pd.DataFrame({"arc": two.arc_posterior_, "I_P": two.cluster_dependence_}).sort_values("I_P")
+    rows = [(name, f"{row.arc:.3f}", f"{row.I_P:.3f}") for name, row in relevance[::-1].iterrows()]
+    print("\nRelevance of the votes for two clusters (P(arc) at the expected counts; I_P in nats):")
+    print(_table(["vote", "P(arc)", "I_P"], [*rows[:4], ("...", "", ""), *rows[-3:]]))
+    pd.DataFrame({"cluster": two.labels_, "party": frame[target]}).to_csv(
+        out / "voting-ema-labels.csv", index_label="row"
+    )
+    pgm_bma.write_bif(two.model_, out / "voting-ema.bif")
+    _picture(plot_relevance(two.cluster_dependence_), out / "voting-ema-relevance.png")
+    _picture(plot_cluster_profiles(two.model_), out / "voting-ema-profiles.png")
+    _wrote(out, "voting-ema-labels.csv", "voting-ema.bif", "voting-ema-relevance.png", "voting-ema-profiles.png")
+
+
 def structural_em(out):
     """Clusters, and which columns depend on each other inside them."""
     import pgm_bma
@@ -142,7 +169,7 @@ def structural_em(out):
     _wrote(out, "voting-structural-em-labels.csv", "voting-structural-em.bif", "voting-structural-em.png")
 
 
-SECTIONS = [averaged_naive_bayes, forest_average, kikuchi_regions, structural_em]
+SECTIONS = [averaged_naive_bayes, forest_average, kikuchi_regions, ema_clustering, structural_em]
 
 
 def _title(title, data):
