@@ -74,31 +74,19 @@ def spanning_edge_probability(n_nodes, edges):
 
 
 def find_copies(data):
-    """Groups of attributes that are the same up to a renaming of their states, wherever both are seen.
-
-    Candidates share their frequency table, so that most pairs are never compared.
-    """
-    kinds = {}
-    for a in range(len(data.cardinalities)):
+    """Groups of attributes that are the same up to a renaming of their states, missing cells included: list of tuples."""
+    groups = {}
+    for a, cardinality in enumerate(data.cardinalities):
         codes = data.codes[:, a]
-        counts = np.sort(np.bincount(codes[codes >= 0], minlength=1))
-        if np.count_nonzero(counts) > 1:
-            key = tuple(counts[counts > 0]), int((codes < 0).sum()), int(data.cardinalities[a])
-            kinds.setdefault(key, []).append(a)
-    groups = []
-    for members in kinds.values():
-        while len(members) > 1:
-            first, rest = members[0], members[1:]
-            same = [a for a in rest if _one_to_one(data.codes[:, first], data.codes[:, a])]
-            if same:
-                groups.append((first, *same))
-            members = [a for a in rest if a not in same]
-    return groups
-
-
-def _one_to_one(a, b):
-    pairs = np.unique(a.astype(np.int64) * (int(b.max()) + 2) + b)
-    return len(pairs) == len(np.unique(a)) == len(np.unique(b))
+        seen, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        if np.count_nonzero(seen >= 0) < 2:
+            continue
+        # states numbered by first appearance, so that copies become equal; a missing cell stays -1
+        rank = np.empty(len(seen), dtype=np.int32)
+        rank[np.argsort(first)] = np.arange(len(seen))
+        canonical = np.where(codes < 0, -1, rank[inverse])
+        groups.setdefault((int(cardinality), canonical.tobytes()), []).append(a)
+    return [tuple(members) for members in groups.values() if len(members) > 1]
 
 
 def learned_weights(data, terms, ridge=5.0):

@@ -231,6 +231,14 @@ class KikuchiBayesClassifier(ClassifierBase):
             self._cached_region_graph = region_graph(self.initial_regions_)
         return self._cached_region_graph
 
+    @property
+    def interaction_strength_(self):
+        """Information on the class in nats: of each attribute on the diagonal, of each pair beyond its attributes beside it."""
+        names, values = list(self.schema_.names), self._information
+        if values.ndim == 1:
+            values = np.where(np.eye(len(names), dtype=bool), values, np.nan)
+        return pd.DataFrame(values, index=names, columns=names)
+
     # ---------------------------------------------------------------------------------------------------- hooks
 
     def _fit(self, training):
@@ -261,13 +269,15 @@ class KikuchiBayesClassifier(ClassifierBase):
         self._handle_unknown = values["handle_unknown"]
         regions = [named_region(s, names, target) for s in result.regions]
         free = [frozenset(names[a] for a in s) for s, holds in given or [] if not holds and s]
-        everything = [*regions, *free]
-        self.initial_regions_ = [r for r in dict.fromkeys(everything) if not any(r < other for other in everything)]
+        self.initial_regions_ = regions
+        if free:
+            everything = list(dict.fromkeys([*regions, *free]))
+            self.initial_regions_ = [r for r in everything if not any(r < other for other in everything)]
         self.tests_ = tests_frame(result.tests, names, target)
         self.term_weights_ = region_series(result.terms.layout.sets, result.weights, names, target, "weight")
         self.ridge_ = None if result.learned is None else result.learned.ridge
         self.prior_strength_ = result.strength
-        self.interaction_strength_ = self._interactions(data, names, values["level"])
+        self._information = self._count_information(data, values["level"] > 1 or given is not None)
 
     def _log_joint(self, codes):
         return log_scores(self._result.terms, codes, self._result.weights)
@@ -353,14 +363,12 @@ class KikuchiBayesClassifier(ClassifierBase):
         blind = data._replace(target=np.zeros_like(data.target), n_classes=1)
         return interaction_terms(blind, sets, options.prior, self._result.strength)
 
-    def _interactions(self, data, names, level):
-        n_features = len(names)
-        if (level > 1 or self.regions is not None) and n_features**2 * (data.n_classes + len(data.codes)) <= _PAIR_WORK:
-            values = interaction_information(data)
-        else:
-            values = np.full((n_features, n_features), np.nan)
-            np.fill_diagonal(values, information_gains(data))
-        return pd.DataFrame(values, index=names, columns=names)
+    def _count_information(self, data, pairs):
+        """(n, n) with the interactions of all pairs, or (n,) information gains when pairs are not wanted or too many."""
+        n_features = len(data.cardinalities)
+        if pairs and n_features**2 * (data.n_classes + len(data.codes)) <= _PAIR_WORK:
+            return interaction_information(data)
+        return information_gains(data)
 
     def _variables(self):
         """Names and states of the model's variables, the class last."""
