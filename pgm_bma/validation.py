@@ -120,7 +120,7 @@ def scores(codes, proba):
     >>> import numpy as np
     >>> from pgm_bma.validation import scores
     >>> found = scores(np.array([0, 1]), np.array([[0.5, 0.5], [0.25, 0.75]]))
-    >>> found.accuracy, round(found.log_loss, 4)
+    >>> float(found.accuracy), round(float(found.log_loss), 4)
     (1.0, 0.4904)
     """
     right = (np.argmax(proba, axis=1) == codes).astype(float)
