@@ -65,8 +65,6 @@ def write_bif(model, path):
     >>> pgm_bma.read_bif(path).get_cpds("a b").state_names
     {'a b': [1, 2]}
     """
-    if not hasattr(model, "cpds"):
-        raise TypeError(f"write_bif wants a DiscreteBayesianNetwork, got {type(model).__name__}; pass its model_")
     arrays, path = network_arrays(model), Path(path)
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:
@@ -112,7 +110,11 @@ def read_bif(path):
     >>> pgm_bma.read_bif(path).check_model()
     True
     """
-    return bayesian_network(*bif_arrays(path))
+    arrays = bif_arrays(path)
+    try:
+        return bayesian_network(*arrays)
+    except ValueError as error:  # a cycle: what the text of one block cannot show
+        raise ValueError(f"{path}: {error}") from error
 
 
 def bif_arrays(path):

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .algorithms.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
 from .results.networks import network_arrays
-from .table import Schema, encode_like, read_columns
+from .table import Schema, as_column, check_weights, column_names, encode_like
 
 
 def partition_distance(labels_a, labels_b, *, normalize=False, sample_weight=None):
@@ -171,13 +171,14 @@ def holdout_log2_likelihood(model, X, *, sample_weight=None, max_states=2**20):
         log_likelihood = np.asarray(model.score_samples(X), dtype=float)
     else:
         names, states, tables = _read(model)
-        columns, latents = set(read_columns(X)[0]), set(model.latents)
+        columns, latents = set(column_names(X)), set(model.latents)
         known = [v for v in names if v in columns and v not in latents]
         if not known:
             raise ValueError(f"X has none of the network's observed variables {[v for v in names if v not in latents]}")
         codes = encode_like(X, Schema(tuple(known), tuple(tuple(states[v]) for v in known)))
         log_likelihood = row_log_likelihood(_log_network(names, states, tables, known), codes, max_states)
-    return float(np.average(log_likelihood, weights=sample_weight) / math.log(2))
+    weights = check_weights(sample_weight, len(log_likelihood))
+    return float(np.average(log_likelihood, weights=weights) / math.log(2))
 
 
 def order_correlation(order, reference):
@@ -271,22 +272,19 @@ def wins_draws_losses(a, b, *, lower_is_better=True, tolerance=0.0):
 def _paired_codes(labels_a, labels_b, sample_weight):
     codes = []
     for name, labels in (("first", labels_a), ("second", labels_b)):
-        if not hasattr(labels, "dtype"):
-            labels = pd.Series(list(labels), dtype=object)  # numpy would turn mixed labels into text
+        labels = as_column(labels)
         if np.ndim(labels) != 1 or len(labels) == 0:
             raise ValueError(f"the {name} labels must be one label per row; their shape is {np.shape(labels)}")
-        values, _ = pd.factorize(labels)
+        try:
+            values, _ = pd.factorize(labels)
+        except TypeError as error:
+            raise ValueError(f"the {name} labels must be one label per row ({error})") from None
         if (values < 0).any():
             raise ValueError(f"the {name} labels hold {(values < 0).sum()} missing values; drop those rows")
         codes.append(values.astype(np.int64))
     if len(codes[0]) != len(codes[1]):
         raise ValueError(f"the partitions have {len(codes[0])} and {len(codes[1])} rows")
-    if sample_weight is None:
-        return *codes, None
-    weights = np.asarray(sample_weight, dtype=float)
-    if weights.shape != codes[0].shape or (weights < 0).any() or not weights.sum() > 0:
-        raise ValueError("sample_weight must hold one number >= 0 per row, not all zero")
-    return *codes, weights
+    return *codes, check_weights(sample_weight, len(codes[0]))
 
 
 def _not_a_node(value, nodes):
@@ -298,9 +296,9 @@ def _not_a_node(value, nodes):
 
 def _comparable(p, q, latents, over):
     """Both networks as arrays whose observed variables, and their states, stand in the same order."""
-    hidden = set(p.latents) | set(q.latents) if latents is None else set(latents)
     names_p, states_p, tables_p = _read(p)
     names_q, states_q, tables_q = _read(q)
+    hidden = set(p.latents) | set(q.latents) if latents is None else set(latents)
     odd = set(names_p) ^ set(names_q)
     if odd - (hidden if over == "observed" else set()):
         raise ValueError(f"the networks differ in their variables: {sorted(map(str, odd))}")

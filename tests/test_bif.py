@@ -387,3 +387,12 @@ def test_long_labels_stay_within_what_readers_bear(tmp_path):
     import pyagrum
 
     assert pyagrum.loadBN(str(path)).size() == 1
+
+
+def test_a_cycle_is_an_error_that_names_the_file(tmp_path):
+    text = "network n {} variable x {type discrete [2] {a, b};} variable y {type discrete [2] {a, b};}"
+    text += "probability (x | y) {table 0.5, 0.5, 0.5, 0.5;} probability (y | x) {table 0.5, 0.5, 0.5, 0.5;}"
+    path = tmp_path / "loop.bif"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"loop\.bif: Cycles"):
+        pgm_bma.read_bif(path)

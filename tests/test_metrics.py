@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgm_bma import metrics
+from pgm_bma import metrics, simulate
 from pgm_bma.results.networks import bayesian_network
 
 from .oracles import metrics as oracle
@@ -99,8 +99,29 @@ def test_clear_errors_about_partitions():
         metrics.clustering_accuracy([0, 1], ["a", None])
     with pytest.raises(ValueError, match="first labels must be one label per row"):
         metrics.partition_distance(np.array([[0, 1]]), [0])
-    with pytest.raises(ValueError, match="not all zero"):
+    with pytest.raises(ValueError, match="zero for every row"):
         metrics.partition_distance([0, 1], [0, 1], sample_weight=[0, 0])
+    with pytest.raises(ValueError, match="one label per row"):
+        metrics.partition_distance([[0, 1]], [[0, 1]])
+
+
+def test_labels_of_any_library():
+    polars = pytest.importorskip("polars")
+    for labels in (polars.Series([5, 5, 7]), pd.Series(["a", "a", "b"], dtype="category"), pd.Index([1, 1, 2])):
+        assert metrics.partition_distance(labels, [1, "x", "x"]) == 4
+
+
+def test_what_is_no_network_or_no_weight_is_refused():
+    model = random_network(11)
+    for call in (
+        lambda: metrics.kl_divergence(model, 3),
+        lambda: metrics.holdout_log2_likelihood("text", pd.DataFrame({"a": [1]})),
+    ):
+        with pytest.raises(TypeError, match="wanted a DiscreteBayesianNetwork"):
+            call()
+    rows = simulate(model, 2, random_state=0)
+    with pytest.raises(ValueError, match="negative"):
+        metrics.holdout_log2_likelihood(model, rows, sample_weight=[1, -1])
 
 
 # divergence

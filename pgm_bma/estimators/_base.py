@@ -155,7 +155,8 @@ def seed_sequence(random_state):
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         return np.random.SeedSequence(int(random_state))
     raise ValueError(
-        f"random_state={random_state!r}: pass a non-negative integer, None, a numpy Generator or a numpy RandomState"
+        f"random_state={random_state!r} (seed= in the pgmpy faces): pass a non-negative integer, None, "
+        "a numpy Generator or a numpy RandomState"
     )
 
 

@@ -75,6 +75,8 @@ def network_arrays(model):
     NetworkArrays
         ``bayesian_network(*network_arrays(model))`` has the same nodes, states, tables, latents and name.
     """
+    if not hasattr(model, "cpds"):
+        raise TypeError(f"wanted a DiscreteBayesianNetwork, got {type(model).__name__}; an estimator has one in model_")
     names = tuple(model.nodes)
     index = {node: i for i, node in enumerate(names)}
     cpds = {cpd.variable: cpd for cpd in model.cpds}
