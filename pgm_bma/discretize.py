@@ -220,10 +220,6 @@ class _Discretizer(_BinTransformer):
             codes[name] = np.where(np.isnan(values), -1, np.searchsorted(cuts, values, side="right"))
         return self._write(X, columns, codes, self.bin_labels_)
 
-    def _check_n_bins(self):
-        if not isinstance(self.n_bins, Integral) or isinstance(self.n_bins, bool) or self.n_bins < 1:
-            raise ValueError(f"n_bins={self.n_bins!r}; it must be a whole number of at least 1")
-
 
 class MDLDiscretizer(_Discretizer):
     """Supervised bins by Fayyad and Irani's minimum description length rule.
@@ -290,7 +286,33 @@ class MDLDiscretizer(_Discretizer):
         return mdl_cut_points(values, y, weights)
 
 
-class FrequencyDiscretizer(_Discretizer):
+class _CountedBins(_Discretizer):
+    """A number of bins is asked for; the class is not looked at."""
+
+    def __init__(self, n_bins=3, columns=None, encode="label"):
+        self.n_bins = n_bins
+        self.columns = columns
+        self.encode = encode
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the cut points.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) DataFrame or array
+        y : ignored
+        sample_weight : (n_samples,) or None; a weight means that many equal rows (the width of bins looks at weight 0 only)
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(self.n_bins, Integral) or isinstance(self.n_bins, bool) or self.n_bins < 1:
+            raise ValueError(f"n_bins={self.n_bins!r}; it must be a whole number of at least 1")
+        return self._fit(X, None, sample_weight)
+
+
+class FrequencyDiscretizer(_CountedBins):
     """Bins that hold nearly the same number of rows (the same weight).
 
     A cut lies half way between two neighbouring values, where the share to its left is nearest to k / `n_bins`; equal
@@ -316,32 +338,11 @@ class FrequencyDiscretizer(_Discretizer):
            'ge_27'], dtype=object)
     """
 
-    def __init__(self, n_bins=3, columns=None, encode="label"):
-        self.n_bins = n_bins
-        self.columns = columns
-        self.encode = encode
-
-    def fit(self, X, y=None, sample_weight=None):
-        """Find the cut points.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) DataFrame or array
-        y : ignored
-        sample_weight : (n_samples,) or None; a weight means that many equal rows
-
-        Returns
-        -------
-        self
-        """
-        self._check_n_bins()
-        return self._fit(X, None, sample_weight)
-
     def _cuts(self, values, y, weights):
         return frequency_cut_points(values, self.n_bins, weights)
 
 
-class WidthDiscretizer(_Discretizer):
+class WidthDiscretizer(_CountedBins):
     """Bins of equal width between the smallest and the largest value.
 
     Parameters
@@ -365,27 +366,6 @@ class WidthDiscretizer(_Discretizer):
     >>> out["age"].cat.categories.tolist()
     ['lt_30', 'from_30_to_40', 'from_40_to_50', 'ge_50']
     """
-
-    def __init__(self, n_bins=3, columns=None, encode="label"):
-        self.n_bins = n_bins
-        self.columns = columns
-        self.encode = encode
-
-    def fit(self, X, y=None, sample_weight=None):
-        """Find the cut points.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) DataFrame or array
-        y : ignored
-        sample_weight : (n_samples,) or None; rows of weight 0 count as absent, other weights change nothing
-
-        Returns
-        -------
-        self
-        """
-        self._check_n_bins()
-        return self._fit(X, None, sample_weight)
 
     def _cuts(self, values, y, weights):
         return width_cut_points(values, self.n_bins, weights)

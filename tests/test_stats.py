@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pgm_bma.stats.averaging import arc_posteriors, average_families
 from pgm_bma.stats.counts import class_counts, family_counts, gather_sum
-from pgm_bma.stats.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
+from pgm_bma.stats.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean, side_by_side_scores
 from pgm_bma.stats.pairs import conditional_mutual_information, indicators, pair_counts
 from tests.oracles.naive_bayes import log_dirichlet_multinomial, prequential_log_probability
 
@@ -33,6 +33,19 @@ def test_scores_of_fractional_counts_and_uneven_priors():
 def test_unobserved_parent_states_add_exactly_nothing():
     counts = np.array([[3.0, 1.0, 2.0], [0.0, 0.0, 0.0]])
     assert log_marginal_likelihood(counts, 1.0) == log_marginal_likelihood(counts[:1], 1.0)
+
+
+def test_scores_of_families_side_by_side():
+    rng = np.random.default_rng(1)
+    cards = [2, 1, 4]
+    counts, alpha = rng.random((3, 7)) * 5, rng.random(7) + 0.1
+    counts[1] = 0  # a parent state that nobody saw
+    scores = side_by_side_scores(counts, alpha, np.array([0, 2, 3]))
+    for i, part in enumerate(np.split(np.arange(7), np.cumsum(cards)[:-1])):
+        for row, found in zip(counts, scores[:, i]):
+            # a dozen logarithms of order one: rounding only
+            assert found == pytest.approx(log_marginal_likelihood(row[None, part], alpha[part]), abs=1e-12)
+    assert (scores[1] == 0).all()
 
 
 def test_no_prior_mass_is_legal_where_nothing_was_seen():

@@ -11,10 +11,10 @@ Goes in: counts (n_classes, sum of cardinalities), all columns side by side. Com
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from pgm_bma.stats.averaging import arc_posteriors
 from pgm_bma.stats.counts import gather_sum, state_offsets
+from pgm_bma.stats.dirichlet import side_by_side_scores
 
 
 class NaiveBayesFit(NamedTuple):
@@ -60,12 +60,10 @@ def naive_bayes_log_joint(fit, codes, cardinalities):
 def _family(counts, alpha, cardinalities, columns):
     """Posterior means (q, S) and log marginal likelihoods (n_columns,) of families laid side by side.
 
-    counts : (q, S)   alpha : number or (S,). The flat twin of stats.dirichlet, one pass for thousands of columns.
+    counts : (q, S)   alpha : number or (S,)
     """
     starts = state_offsets(cardinalities)[:-1]
     alpha = np.broadcast_to(np.asarray(alpha, dtype=float), counts.shape[-1:])
-    totals = np.add.reduceat(counts, starts, axis=1)
-    prior = np.add.reduceat(alpha, starts)
-    cells = np.add.reduceat(gammaln(counts + alpha) - gammaln(alpha), starts, axis=1)
-    log_score = (cells + gammaln(prior) - gammaln(totals + prior)).sum(0)
-    return (counts + alpha) / (totals + prior)[:, columns], log_score
+    posterior = counts + alpha
+    means = posterior / np.add.reduceat(posterior, starts, axis=1)[:, columns]
+    return means, side_by_side_scores(counts, alpha, starts).sum(0)

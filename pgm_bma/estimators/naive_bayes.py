@@ -134,6 +134,7 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
 
     @property
     def arc_posterior_(self):
+        """P(class -> column | data) of every column."""
         check_is_fitted(self)
         return pd.Series(self._result.arc_posterior, index=list(self.schema_.names), name="arc_posterior")
 

@@ -86,7 +86,12 @@ def load(path):
 
     Examples
     --------
-    See `save`.
+    >>> import os, tempfile
+    >>> import pgm_bma
+    >>> path = os.path.join(tempfile.mkdtemp(), "tan.pgm")
+    >>> pgm_bma.save(pgm_bma.TANClassifier(alpha=0.5), path)
+    >>> pgm_bma.load(path)
+    TANClassifier(alpha=0.5)
     """
     content = Path(path).read_bytes()
     try:

@@ -28,6 +28,17 @@ def log_marginal_likelihood(counts, alpha):
     return cells.sum((-2, -1)) + rows.sum(-1)
 
 
+def side_by_side_scores(counts, alpha, starts):
+    """`log_marginal_likelihood` of every row of families laid side by side, one pass for thousands of columns.
+
+    counts : (q, S), all columns side by side     alpha : (S,), above 0     starts : (n_columns,) first state of each
+    returns (q, n_columns); the score of a column is the sum of its q rows.
+    """
+    total, prior = np.add.reduceat(counts, starts, axis=1), np.add.reduceat(alpha, starts)
+    cells = np.add.reduceat(gammaln(counts + alpha) - gammaln(alpha), starts, axis=1)
+    return cells + gammaln(prior) - gammaln(total + prior)
+
+
 def _gammaln_or_zero(values):
     return np.where(values > 0, gammaln(np.where(values > 0, values, 1.0)), 0.0)
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from pgm_bma.stats.counts import state_offsets
+from pgm_bma.stats.dirichlet import side_by_side_scores
 
 
 def indicators(codes, cardinalities, dtype=np.float64):
@@ -93,18 +94,13 @@ def pair_scores(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
         lines = gammaln(alpha_lines) - gammaln(alpha_lines + np.add.reduceat(table, starts, axis=1))
         with_parent += cells + np.add.reduceat(lines, starts, axis=0)
         margin = np.add.reduceat(table, starts, axis=0)  # (n, S): the child's states on the rows that have the parent
-        without_parent += _line_scores(margin, alpha_states, one * cardinalities, starts)
-        alone += _line_scores(np.diagonal(table)[None], alpha_states, one * cardinalities, starts)[0]
+        without_parent += side_by_side_scores(margin, alpha_states, starts)
+        alone += side_by_side_scores(np.diagonal(table)[None], alpha_states, starts)[0]
     return PairScores(with_parent.T, without_parent.T, alone)
 
 
 def _block_sums(table, starts):
     return np.add.reduceat(np.add.reduceat(table, starts, axis=0), starts, axis=1)
-
-
-def _line_scores(counts, alpha, alpha_totals, starts):
-    cells = np.add.reduceat(gammaln(counts + alpha) - gammaln(alpha), starts, axis=1)
-    return cells + gammaln(alpha_totals) - gammaln(alpha_totals + np.add.reduceat(counts, starts, axis=1))
 
 
 def pair_means(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
