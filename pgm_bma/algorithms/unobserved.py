@@ -20,7 +20,7 @@ def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_comple
 
     Parameters
     ----------
-    evaluate : function rows (n_rows, n) -> (n_rows, n_classes)
+    evaluate : function rows (n_rows, n) -> (n_rows, n_values); n_values is n_classes, or more (classes of several models)
     codes : (n_rows, n), -1 = missing; the class column is not read
     class_index : int, or None when there is no class (then n_classes is 1)
     proposal : function () -> (parents, cpts) of the network that completions are drawn from
@@ -28,31 +28,36 @@ def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_comple
 
     Returns
     -------
-    log_joint : (n_rows, n_classes)
-    error : (n_rows, n_classes) standard error of the class posterior, or of the log joint without a class; 0 where exact
+    log_joint : (n_rows, n_values)
+    error : (n_rows, n_values) standard error of the class posterior, or of the log joint without a class; 0 where exact
     """
     rows, _, inverse = fold(codes)
     hidden = rows < 0
     if class_index is not None:
         hidden[:, class_index] = False
     n_completions = np.where(hidden, cardinalities, 1).prod(axis=1, dtype=float)
-    log_joint, error = np.empty((len(rows), n_classes)), np.zeros((len(rows), n_classes))
+    log_joint, error = {}, {}
     exact = np.flatnonzero(n_completions <= max_completions)
     for part in _blocks(exact, n_completions[exact]):
         completed, source = complete(rows[part], hidden[part], cardinalities)
         values = evaluate(completed)
         starts = np.searchsorted(source, np.arange(len(part)))
         top = np.maximum.reduceat(values, starts)
-        log_joint[part] = top + np.log(np.add.reduceat(np.exp(values - top[source]), starts))
+        sums = top + np.log(np.add.reduceat(np.exp(values - top[source]), starts))
+        log_joint.update(zip(part, sums))
+        error.update(zip(part, np.zeros_like(sums)))
     sampled = np.flatnonzero(n_completions > max_completions)
     if len(sampled):
         parents, cpts = proposal()
         for part in _blocks(sampled, np.full(len(sampled), n_draws)):
             drawn, log_q = _draw(rows[part], hidden[part], parents, cpts, class_index, n_classes, n_draws, rng)
-            log_weights = (evaluate(drawn) - log_q[:, None]).reshape(len(part), n_draws, n_classes)
-            log_joint[part] = logsumexp(log_weights, axis=1) - np.log(n_draws)
-            error[part] = _standard_error(log_weights, class_index is not None)
-    return log_joint[inverse], error[inverse]
+            log_weights = (evaluate(drawn) - log_q[:, None]).reshape(len(part), n_draws, -1)
+            log_joint.update(zip(part, logsumexp(log_weights, axis=1) - np.log(n_draws)))
+            error.update(zip(part, _standard_error(log_weights, class_index is not None)))
+    order = range(len(rows))
+    if not len(rows):
+        return np.empty((0, n_classes)), np.empty((0, n_classes))
+    return np.array([log_joint[k] for k in order])[inverse], np.array([error[k] for k in order])[inverse]
 
 
 def complete(rows, hidden, cardinalities):
