@@ -8,8 +8,9 @@ import argparse
 import os
 import sys
 
-from pgm_bma import __version__, methods
-from pgm_bma.console import Console, UsageError, one_line
+from pgm_bma import __version__
+from pgm_bma.commands import methods
+from pgm_bma.commands.console import Console, UsageError, one_line
 
 EPILOG = """FILE is a CSV, TSV or Parquet file (also compressed), or the name of an embedded data set.
 
@@ -244,7 +245,7 @@ def _jobs(text):
 
 def _learn(command):
     def run(arguments):
-        from pgm_bma import runs
+        from pgm_bma.commands import runs
 
         return getattr(runs, command)(arguments, Console())
 
@@ -268,13 +269,13 @@ def _datasets(arguments):
 
 
 def _reproduce(arguments):
-    from pgm_bma.reproduction import reproduce
+    from pgm_bma.commands.reproduction import reproduce
 
     return reproduce(arguments.table, arguments.options)
 
 
 def _repeat(arguments):
-    from pgm_bma.repetition import repeat
+    from pgm_bma.commands.repetition import repeat
 
     return repeat(arguments.record, arguments.out, build_parser(), Console())
 

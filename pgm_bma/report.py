@@ -10,7 +10,7 @@ import html
 import io
 from pathlib import Path
 
-from pgm_bma.console import format_cell
+from pgm_bma.commands.console import format_cell
 
 LARGEST_SVG = 500_000  # bytes; a larger picture is put in as PNG
 MAX_ROWS = 400

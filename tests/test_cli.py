@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma import methods, reproduction, run_files, session, validation
 from pgm_bma.cli import build_parser, main
-from pgm_bma.console import Console, text_table
+from pgm_bma.commands import methods, reproduction, run_files, session, validation
+from pgm_bma.commands.console import Console, text_table
 
 CLASSIFIERS, CLUSTERERS, STRUCTURES = methods.classifiers(), methods.clusterers(), methods.structure_learners()
 AWKWARD = ["été à la mer", "taille, cm", 'l\'"avis"', "santé", "constante"]  # columns of the awkward file that are data
@@ -387,7 +387,10 @@ def test_tables_are_found_in_a_checkout_and_in_an_installed_package(tmp_path):
         shutil.copytree(root / "pgm_bma", tmp_path / layout / "pgm_bma", ignore=skip)
     (tmp_path / "installed" / "pgm_bma" / "_benchmarks").symlink_to(root / "benchmarks")
     (tmp_path / "checkout" / "benchmarks").symlink_to(root / "benchmarks")
-    script = "from pgm_bma import reproduction as r, cli; print(r._benchmarks().__name__); cli.main(['reproduce'])"
+    script = (
+        "from pgm_bma import cli; from pgm_bma.commands import reproduction as r; "
+        "print(r._benchmarks().__name__); cli.main(['reproduce'])"
+    )
     names = {}
     for layout in ("installed", "checkout"):
         done = subprocess.run(

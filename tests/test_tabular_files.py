@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma.preparation import conform, prepare
-from pgm_bma.tabular_files import read_table
+from pgm_bma.commands.preparation import conform, prepare
+from pgm_bma.commands.tabular_files import read_table
 
 
 @pytest.fixture

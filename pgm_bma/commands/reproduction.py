@@ -6,7 +6,7 @@ import textwrap
 from importlib import import_module
 from pathlib import Path
 
-from pgm_bma.console import UsageError
+from pgm_bma.commands.console import UsageError
 
 
 def reproduce(table=None, options=()):
@@ -19,7 +19,7 @@ def reproduce(table=None, options=()):
         return entry.run_all(list(tables), list(options))
     name = table.replace("-", "_")
     if name not in tables:
-        from pgm_bma.tabular_files import closest
+        from pgm_bma.commands.tabular_files import closest
 
         raise UsageError(f"no table {table!r}: {closest(name, tables)}")
     return entry.run(entry.load(name), list(options))
@@ -32,7 +32,7 @@ def _benchmarks():
     except ModuleNotFoundError as error:
         if error.name not in ("pgm_bma._benchmarks", "pgm_bma._benchmarks.__main__"):
             raise
-    checkout = Path(__file__).resolve().parents[1]
+    checkout = Path(__file__).resolve().parents[2]
     if not (checkout / "benchmarks" / "__main__.py").is_file():
         raise FileNotFoundError("the tables are neither in the package nor beside it; reinstall pgm-bma")
     if str(checkout) not in sys.path:

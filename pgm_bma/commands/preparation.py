@@ -11,9 +11,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from pgm_bma import discretize
-from pgm_bma.console import count, listed
+from pgm_bma.commands.console import count, listed
+from pgm_bma.commands.tabular_files import closest
 from pgm_bma.table import MAX_FLOAT_STATES, order_states
-from pgm_bma.tabular_files import closest
 
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
 BINNINGS = {

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from pgm_bma import __version__
-from pgm_bma.run_files import RECORD, read_record
-from pgm_bma.session import to_argv
-from pgm_bma.tabular_files import read_table
+from pgm_bma.commands.run_files import RECORD, read_record
+from pgm_bma.commands.session import to_argv
+from pgm_bma.commands.tabular_files import read_table
 
 
 def repeat(record, out, parser, console):
@@ -51,7 +51,7 @@ def _same_data(data, folder, arguments):
 
 
 def _other_versions(document):
-    from pgm_bma.run_files import versions
+    from pgm_bma.commands.run_files import versions
 
     now = versions()
     other = [

@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from pgm_bma import plotting
-from pgm_bma.console import UsageError, count, ends_at_once, text_table
-from pgm_bma.preparation import pipeline, prepare
+from pgm_bma.commands.console import UsageError, count, ends_at_once, text_table
+from pgm_bma.commands.preparation import pipeline, prepare
+from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn
+from pgm_bma.commands.tabular_files import closest, read_table
+from pgm_bma.commands.validation import collected_warnings
 from pgm_bma.report import Report
-from pgm_bma.run_files import Folder, bayesian_network, closed_after, drawn
-from pgm_bma.tabular_files import closest, read_table
-from pgm_bma.validation import collected_warnings
 
 MANY_REGIONS = 60
 NOT_RECORDED = ("run", "command", "words")  # of the parsed arguments

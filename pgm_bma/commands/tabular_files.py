@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import datasets
-from pgm_bma.console import count, one_line
+from pgm_bma.commands.console import count, one_line
 
 SEPARATORS = (",", ";", "\t", "|")
 INDEX_NAMES = {"", "index", "id", "row", "rowid", "row_id", "row id", "rownames", "row_names", "case", "nr", "no", "#"}
@@ -68,7 +68,7 @@ def read_table(source, missing=(), header=True):
     Examples
     --------
     >>> import os, tempfile
-    >>> from pgm_bma.tabular_files import read_table
+    >>> from pgm_bma.commands.tabular_files import read_table
     >>> path = os.path.join(tempfile.mkdtemp(), "plants.csv")
     >>> with open(path, "w") as file:
     ...     _ = file.write("nr;leaf shape;height\\n1;'long';3\\n2;?;4\\n")

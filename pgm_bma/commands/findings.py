@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import plotting
-from pgm_bma.console import count, listed
-from pgm_bma.validation import scores
+from pgm_bma.commands.console import count, listed
+from pgm_bma.commands.validation import scores
 
 SURE = 0.9
 TINY_CLUSTER, TINY_CLASS = 5, 10

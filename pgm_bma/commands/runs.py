@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pgm_bma import findings as telling
-from pgm_bma import methods, plotting
-from pgm_bma.console import UsageError, count, ends_at_once
-from pgm_bma.preparation import conform, pipeline
-from pgm_bma.session import Run, as_seen, last_step, source_record
-from pgm_bma.tabular_files import closest, read_table
-from pgm_bma.validation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
+from pgm_bma import plotting
+from pgm_bma.commands import findings as telling
+from pgm_bma.commands import methods
+from pgm_bma.commands.console import UsageError, count, ends_at_once
+from pgm_bma.commands.preparation import conform, pipeline
+from pgm_bma.commands.session import Run, as_seen, last_step, source_record
+from pgm_bma.commands.tabular_files import closest, read_table
+from pgm_bma.commands.validation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
 
 
 def cluster(arguments, console):
