@@ -444,6 +444,19 @@ def test_when_every_start_collapses_one_cluster_is_left():
     assert fit.cheeseman_stutz == pytest.approx(exact, rel=1e-12)
 
 
+@pytest.mark.parametrize("averaging", AVERAGING)
+def test_constant_columns_and_empty_tables_hold_no_clusters(averaging):
+    constant = np.zeros((20, 3), dtype=np.int8)
+    cases = [(constant, [1, 1, 1]), (constant[:0], [2, 3, 2])]
+    if averaging is not None:  # EM's prior alone makes clusters of unequal size differ in a state that was never seen
+        cases.append((constant, [2, 1, 2]))
+    for codes, cards in cases:
+        fit = fit_latent_class(codes, np.array(cards), 2, averaging=averaging, rng=np.random.default_rng(0), n_init=5)
+        assert fit.all_collapsed
+        one = fit_latent_class(codes, np.array(cards), 1, averaging=averaging, rng=np.random.default_rng(0), n_init=5)
+        assert not one.all_collapsed and len(one.theta_c) == 1
+
+
 def test_em_that_ends_with_equal_clusters_is_collapsed_too():
     fit = fit_latent_class(np.array([[1, 2, 0]], dtype=np.int8), np.array([2, 3, 2]), 2, rng=np.random.default_rng(0))
     assert fit.all_collapsed and len(fit.theta_c) == 1

@@ -218,7 +218,8 @@ def _no_arc(priors, log_dependent):
     """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
     for i in range(len(log_dependent)):
         is_open = priors.log_arc[i] > -np.inf
-        if priors.log_arc[i] == 0.0 or (is_open and log_dependent[i] >= priors.log_alone[i]):
+        # a column with one state (or no rows) has ratio 1 up to rounding and speaks for nothing
+        if priors.log_arc[i] == 0.0 or (is_open and log_dependent[i] > priors.log_alone[i] + 1e-9):
             return False
     return True
 

@@ -158,7 +158,7 @@ def run_all_starts(problem, n_clusters, init, n_init, rng, collapse, max_iter, t
     """Draw and iterate the starts, batch by batch."""
     given = None if isinstance(init, str) else flatten(*init)
     warm = isinstance(init, str) and init == "em"
-    stop = collapse == "stop"
+    stop = collapse == "stop" and n_clusters > 1  # one cluster has nothing to lose
 
     def run(batch):
         theta_c, theta = batch
