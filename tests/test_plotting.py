@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from pgm_bma import plotting
+from pgm_bma import KikuchiBayesClassifier, plotting
 from pgm_bma.plotting import _layout, _style
 from pgm_bma.plotting._profiles import conditional_table
 from pgm_bma.results.networks import bayesian_network
@@ -252,6 +252,32 @@ def test_interactions_accept_pairs_and_graphs():
     from_pairs, from_graph = plotting.plot_interactions(pairs), plotting.plot_interactions(graph)
     assert set(patches(from_pairs, "edge:")) == set(patches(from_graph, "edge:")) == {"a--b", "b--c"}
     assert not patches(from_pairs, "relevance:") and len(patches(from_graph, "relevance:")) == 3
+    pairs["b", "d"] = 0.4 * 0.019  # below two percent of the strongest
+    faint = plotting.plot_interactions(pairs)
+    assert set(patches(faint, "edge:")) == {"a--b", "b--c"}
+    assert faint.get_legend().get_title().get_text() == "the 2 strongest of 3 interactions"
+
+
+def test_interactions_of_a_classifier_are_its_table_and_its_diagonal():
+    X = pd.DataFrame({"a": list("0011") * 20, "b": list("0101") * 20, "c": list("00001111") * 10})
+    y = pd.Series(["even", "odd", "odd", "even"] * 20, name="parity")
+    classifier = KikuchiBayesClassifier(random_state=0).fit(X, y)
+    ax = plotting.plot_interactions(classifier)
+    assert set(patches(ax, "edge:")) == {"a--b"}
+    assert len(patches(ax, "relevance:")) == 3
+
+
+@pytest.mark.parametrize("length, upright", [(1, True), (24, False)])
+def test_labels_of_few_attributes_are_upright_where_they_fit(length, upright):
+    names = [letter * length for letter in "abcdefghijklmnopqrst"]
+    table = interaction_table(len(names)).set_axis(names, axis=0).set_axis(names, axis=1)
+    ax = plotting.plot_interactions(table)
+    drawn(ax)
+    assert all(text.get_rotation() == 0 for text in ax.texts) == upright
+    boxes = [text.get_window_extent() for text in ax.texts]
+    if upright:
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert all(ax.figure.bbox.containsx(x) for box in boxes for x in (box.x0, box.x1))
 
 
 # tables and charts

@@ -151,7 +151,7 @@ for ax, (title, hidden) in zip(axes, unseen.items()):
     blanket = pgm_bma.effective_markov_blanket(alarm, target, unobserved=hidden)
     print(f"{title}: {len(blanket)} variables: {', '.join(sorted(blanket))}")
     near = {target, *blanket, *hidden, *alarm.predecessors(target), *alarm.successors(target)}
-    part = DiscreteBayesianNetwork(alarm.subgraph(near).edges())
+    part = DiscreteBayesianNetwork([arc for arc in alarm.edges() if set(arc) <= near])
     part.latents = set(hidden)
     plot_network(part, highlight=[target, *sorted(blanket)], title=title, ax=ax)
 

@@ -1,6 +1,7 @@
 """Pictures of graphs: networks, region graphs, interaction graphs and the difference of two structures."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 
@@ -204,7 +205,7 @@ def plot_region_graph(graph, *, target=None, title=None, ax=None):
     return paint(plan, boxes, lines, ax, handles, title, remark)
 
 
-def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None, ax=None):
+def plot_interactions(interactions, *, relevance=None, max_edges=60, threshold=0.02, title=None, ax=None):
     """Draw an interaction graph: attributes on a circle, the strongest interactions as chords.
 
     Positive interactions (together two attributes say more about the class than each alone) are solid blue, negative ones
@@ -213,10 +214,11 @@ def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None,
     Parameters
     ----------
     interactions : symmetric DataFrame, dict or Series (a, b) -> number, or networkx graph whose edges have the attribute
-        ``interaction`` (else ``weight``)
+        ``interaction`` (else ``weight``), or a fitted `KikuchiBayesClassifier`
     relevance : Series or dict attribute -> number, e.g. mutual information with the class; None takes the node attribute
-        ``information`` where there is one
+        ``information`` where there is one (of a classifier: the diagonal of `interaction_strength_`)
     max_edges : draw only this many of the strongest
+    threshold : leave out interactions below this share of the strongest
     title, ax : as in `plot_network`
 
     Returns
@@ -236,16 +238,18 @@ def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None,
 
     nodes, edges, own = _interaction_parts(interactions, relevance)
     total = len(edges)
+    strongest = max((abs(w) for *_, w in edges), default=1.0) or 1.0
+    edges = [e for e in edges if abs(e[2]) >= threshold * strongest]
     edges = sorted(edges, key=lambda e: (-abs(e[2]), str(e[0]), str(e[1])))[:max_edges]
     angles = circle_layout(nodes, edges)
     labels = box_labels(nodes)
-    longest = max(text_size(label)[0] for label in labels.values())
     radius = max(1.4, len(nodes) * 0.19 / (2 * math.pi))
-    reach = radius + (0.45 if own else 0.15) + longest
-    ax, scale = drawing_axes(ax, 2 * reach, 2 * reach, 0.9 + 0.3 * bool(title), 5.4)
-    ax.set_xlim(-reach, reach)
-    ax.set_ylim(-reach, reach)
-    strongest = max((abs(w) for *_, w in edges), default=1.0) or 1.0
+    largest = max(own.values(), default=0.0) or 1.0
+    bars = {v: 0.3 * max(own.get(v, 0.0), 0.0) / largest for v in nodes}
+    texts, (wide, high) = _ring_labels(angles, labels, {v: radius + 0.12 + bars[v] for v in nodes})
+    ax, scale = drawing_axes(ax, 2 * wide, 2 * high, 0.9 + 0.3 * bool(title), 5.4)
+    ax.set_xlim(-wide, wide)
+    ax.set_ylim(-high, high)
     for a, b, w in reversed(edges):
         ends = [(radius * math.cos(angles[v]), radius * math.sin(angles[v])) for v in (a, b)]
         bend = tuple((p + q) / 2 * 0.35 for p, q in zip(*ends))  # chords bow towards the middle
@@ -256,23 +260,18 @@ def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None,
         )  # fmt: skip
         patch.set_gid(f"edge:{a}--{b}")
         ax.add_patch(patch)
-    largest = max(own.values(), default=0.0) or 1.0
     half = min(4.0, 150 / len(nodes))
     for v, angle in angles.items():
         degrees = math.degrees(angle)
         ax.add_patch(Wedge((0, 0), radius + 0.04, degrees - half, degrees + half, width=0.04, color=INK, zorder=3))
         if own:
-            bar = 0.3 * max(own.get(v, 0.0), 0.0) / largest
-            wedge = Wedge((0, 0), radius + 0.06 + bar, degrees - half, degrees + half, width=bar, color=SKY, zorder=3)
+            wedge = Wedge(
+                (0, 0), radius + 0.06 + bars[v], degrees - half, degrees + half, width=bars[v], color=SKY, zorder=3
+            )
             wedge.set_gid(f"relevance:{v}")
             ax.add_patch(wedge)
-        far = radius + (0.42 if own else 0.12)
-        left = math.cos(angle) < -1e-9
-        ax.text(
-            far * math.cos(angle), far * math.sin(angle), labels[v], fontsize=FONT * scale, color=INK,
-            rotation=degrees + 180 if left else degrees, rotation_mode="anchor", ha="right" if left else "left",
-            va="center", parse_math=False,
-        )  # fmt: skip
+        x, y, how = texts[v]
+        ax.text(x, y, labels[v], fontsize=FONT * scale, color=INK, rotation_mode="anchor", parse_math=False, **how)
     handles = [
         Line2D([], [], color=BLUE, linewidth=2.5, label="more together (positive)"),
         Line2D([], [], color=VERMILION, linewidth=2.5, linestyle=(0, (3, 1.5)), label="shared (negative)"),
@@ -283,6 +282,32 @@ def plot_interactions(interactions, *, relevance=None, max_edges=60, title=None,
     if title:
         ax.set_title(title, fontsize=FONT + 2, color=INK)
     return ax
+
+
+def _ring_labels(angles, labels, far):
+    """Texts around a circle, upright where none touches another, else along the radius: node -> (x, y, how), reach (x, y)"""
+    texts, boxes = {}, {}
+    for v, angle in angles.items():
+        x, y = far[v] * math.cos(angle), far[v] * math.sin(angle)
+        width, height = text_size(labels[v])
+        across = 0.0 if math.cos(angle) > 0.2 else 1.0 if math.cos(angle) < -0.2 else 0.5  # share of the text left of x
+        down = 0.5 if across != 0.5 else float(math.sin(angle) < 0)  # share of it below y
+        boxes[v] = (x - across * width, y - down * height, x + (1 - across) * width, y + (1 - down) * height)
+        sides = {0.0: "left", 0.5: "center", 1.0: "right"}[across], {0.0: "bottom", 0.5: "center", 1.0: "top"}[down]
+        texts[v] = (x, y, {"ha": sides[0], "va": sides[1]})
+    if not any(_touch(boxes[a], boxes[b]) for a, b in combinations(boxes, 2)):
+        reach = [max(abs(box[k]) for box in boxes.values() for k in (i, i + 2)) for i in (0, 1)]
+        return texts, tuple(reach)
+    for v, angle in angles.items():
+        degrees, left = math.degrees(angle), math.cos(angle) < -1e-9
+        turned = {"rotation": degrees + 180 if left else degrees, "ha": "right" if left else "left", "va": "center"}
+        texts[v] = (*texts[v][:2], turned)
+    reach = max(far[v] + text_size(labels[v])[0] for v in angles)
+    return texts, (reach, reach)
+
+
+def _touch(a, b):
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def as_graph(network):
@@ -368,6 +393,10 @@ def _signed(value):
 
 def _interaction_parts(interactions, relevance):
     """nodes, edges (a, b, number), own relevance by node"""
+    if hasattr(interactions, "interaction_strength_"):
+        interactions = interactions.interaction_strength_
+        if relevance is None:
+            relevance = {v: interactions.at[v, v] for v in interactions}
     own = {} if relevance is None else {v: float(x) for v, x in dict(relevance).items()}
     if hasattr(interactions, "edges"):
         graph = interactions
