@@ -8,7 +8,7 @@ from pgm_bma import StructuralEMClusterer, load_dataset
 from pgm_bma.algorithms import augmented_naive_bayes as anb
 from pgm_bma.algorithms import general_structures as general
 from pgm_bma.algorithms.augmented_structures import AugmentedModel
-from pgm_bma.algorithms.structure_search import family_scores, make_pair_source
+from pgm_bma.algorithms.structure_search import family_scores, make_pair_source, maximum_branching
 from pgm_bma.stats.pairs import indicators
 from pgm_bma.table import encode
 
@@ -21,7 +21,7 @@ def main(argv=None):
     options = arguments.parse_args(argv)
     repeats = options.repeats or (20 if options.full else 5)
     rows = [*whole_runs(options.seed, repeats), pair_scores(options.seed, repeats)]
-    rows += [e_step(options.seed, repeats), *missing_cells(options.seed, repeats)]
+    rows += [branching(options.seed, repeats), e_step(options.seed, repeats), *missing_cells(options.seed, repeats)]
     print_table(rows, "times in milliseconds, best of several; a ratio is ours / peer")
     save_csv(rows, "speed_structural_em", options.out)
 
@@ -58,6 +58,29 @@ def pair_scores(seed, repeats, n=8000, width=20, k=4):
         4 * repeats,
     )
     return _row(f"all pair scores, {n} x {width}, {k} clusters", seconds, "one matrix product per cluster", "at most 2")
+
+
+def branching(seed, repeats, n=40):
+    """The best structure from the scores of all pairs: compiled against networkx."""
+    import networkx as nx
+
+    rng = np.random.default_rng(seed)
+    scores = np.full((n, n + 1), -1.0)
+    scores[:, 1:] = rng.normal(size=(n, n))
+    scores[:, 1:] += scores[:, 1:].T.copy()
+
+    def peer():
+        graph = nx.DiGraph()
+        graph.add_nodes_from(range(n))
+        gains = scores[:, 1:] - scores[:, :1]
+        graph.add_weighted_edges_from(
+            (j, i, gains[i, j]) for i in range(n) for j in range(n) if i != j and gains[i, j] > 0
+        )
+        return nx.maximum_branching(graph)
+
+    maximum_branching(scores)
+    seconds = best_of_each({"ours": lambda: maximum_branching(scores), "peer": peer}, min(repeats, 3))
+    return _row(f"best structure of {n} columns from pair scores", seconds, "networkx maximum_branching", "")
 
 
 def e_step(seed, repeats):

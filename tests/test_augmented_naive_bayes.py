@@ -288,6 +288,26 @@ def test_branching_is_the_best_of_all_and_hill_climbing_is_literal(seed, n, with
     assert kept.tolist() == found.tolist()  # nothing gains on the best
 
 
+@pytest.mark.parametrize("n", [2, 9, 25])
+def test_branching_equals_networkx(n):
+    """The compiled contraction of cycles against its plain twin, on symmetric gains, where cycles nest deeply."""
+    rng = np.random.default_rng(n)
+    scores = np.full((n, n + 1), -1.0)
+    scores[:, 1:] = rng.normal(size=(n, n)) * 4
+    scores[:, 1:] += scores[:, 1:].T.copy()
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    for child, parent in itertools.permutations(range(n), 2):
+        if scores[child, parent + 1] > scores[child, 0]:
+            graph.add_edge(parent, child, weight=scores[child, parent + 1] - scores[child, 0])
+    twin = np.full(n, -1)
+    for parent, child in nx.maximum_branching(graph).edges:
+        twin[child] = parent
+    found = search.maximum_branching(scores)
+    assert search.total_score(scores, found) == pytest.approx(search.total_score(scores, twin), rel=1e-12)
+    assert len(anb.topological_order(found)) == n
+
+
 @settings(max_examples=20, deadline=None)
 @given(SEEDS)
 def test_family_scores_equal_the_literal_ones(seed):

@@ -12,8 +12,8 @@ import numpy as np
 from ..stats.counts import state_offsets
 from ..stats.pairs import indicators, pair_counts, pair_scores
 from . import _augmented_kernels as kernels
+from ._branching_kernels import maximum_arborescence
 from .augmented_naive_bayes import Prior
-from .forests import best_forest
 from .pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 
 _GAIN = 1e-9  # smaller gains are rounding
@@ -97,9 +97,13 @@ def best_structure(scores, parents, search="branching"):
 
 def maximum_branching(scores):
     """Best structure of all: the maximum-weight branching over the gains score[i, j + 1] - score[i, 0] (Edmonds)."""
+    n = len(scores)
     gains = scores[:, 1:] - scores[:, :1]
+    weights = np.zeros((n + 1, n + 1))  # the last node is the root: no parent, no gain
     with np.errstate(invalid="ignore"):  # a column is never its own parent: nan compares false
-        return best_forest(np.where(gains > _GAIN, gains, -np.inf), np.zeros(len(scores)))
+        weights[:n, :n] = np.where(gains > _GAIN, gains, -np.inf).T
+    parents = maximum_arborescence(weights)
+    return np.where(parents == n, -1, parents)
 
 
 def hill_climb(scores, parents):
