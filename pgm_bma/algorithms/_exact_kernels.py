@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 SHIFT = 575.0  # exp(575) is still finite and leaves room for sums
+LANES = 8
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -149,33 +150,52 @@ def predict_rows(shares, masks, offsets, weights, scales, sums, predictive, join
     """joint[row] = P(row | data) averaged over all orders: the forward sum with S replaced by S p(x | z).
 
     predictive : (n_families, n_rows) p(x_i | z) of every family     weights : (n_families, n_scales), scaled as `sums`
-    Both sums share their scale, so their ratio, the mean of p over the sets inside S, is an ordinary number.
+    Both sums share their scale, so their ratio, the mean of p over the sets inside S, is an ordinary number. LANES rows are
+    walked together, so that the innermost loops run in vector registers.
     """
-    n = shares.shape[0]
-    size = shares.shape[1]
-    means = np.zeros((n, size))
-    work = np.zeros(size)
-    prefix = np.zeros(2 * size)
-    for row in range(joint.size):
+    n, size = shares.shape
+    means = np.zeros((n, size, LANES))
+    work = np.zeros((size, LANES))
+    prefix = np.ones((2 * size, LANES))
+    values = np.zeros(LANES)
+    for first in range(0, joint.size, LANES):
+        n_rows = min(LANES, joint.size - first)
         for node in range(n):
             for level in range(weights.shape[1]):
                 work[:] = 0.0
                 for k in range(offsets[node], offsets[node + 1]):
-                    work[masks[k]] += weights[k, level] * predictive[k, row]
-                zeta(work)
+                    if weights[k, level] > 0.0:
+                        for row in range(n_rows):
+                            work[masks[k], row] += weights[k, level] * predictive[k, first + row]
+                _zeta_lanes(work)
                 for s in range(size):
-                    if scales[node, s] == level:
-                        means[node, s] = work[s] / sums[node, s] if sums[node, s] > 0.0 else 0.0
-        prefix[0] = 1.0
-        for subset in range(1, prefix.size):
-            total = 0.0
+                    if scales[node, s] == level and sums[node, s] > 0.0:
+                        for row in range(LANES):
+                            means[node, s, row] = work[s, row] / sums[node, s]
+        for subset in range(1, 2 * size):
+            values[:] = 0.0
             for node in range(n):
                 if subset >> node & 1:
                     before = subset ^ (1 << node)
                     s = without(before, node)
-                    total += shares[node, s] * prefix[before] * means[node, s]
-            prefix[subset] = total
-        joint[row] = prefix[-1]
+                    share = shares[node, s]
+                    if share > 0.0:
+                        for row in range(LANES):
+                            values[row] += share * prefix[before, row] * means[node, s, row]
+            prefix[subset] = values
+        joint[first : first + n_rows] = prefix[-1, :n_rows]
+
+
+@njit(cache=True, nogil=True)
+def _zeta_lanes(values):
+    """`zeta` of every column."""
+    step = 1
+    while step < values.shape[0]:
+        for block in range(0, values.shape[0], 2 * step):
+            for k in range(block, block + step):
+                for lane in range(LANES):
+                    values[k + step, lane] += values[k, lane]
+        step *= 2
 
 
 @njit(cache=True, nogil=True)
