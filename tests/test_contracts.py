@@ -448,6 +448,10 @@ def test_clusterer_contract(name):
     np.testing.assert_array_equal(estimator.labels_, estimator.predict(X))
     np.testing.assert_array_equal(estimator.transform(X), proba)
     np.testing.assert_allclose(estimator.score(X), estimator.score_samples(X).mean(), rtol=1e-12)
+    with pytest.raises(ValueError, match="n_samples=-1"):
+        estimator.sample(-1)
+    with pytest.raises(NotFittedError):
+        build(name).sample(2)
     rows, labels = estimator.sample(7, random_state=0)
     assert list(rows.columns) == list(X.columns) and len(rows) == len(labels) == 7
     frame_out = estimator.set_output(transform="pandas").transform(X)

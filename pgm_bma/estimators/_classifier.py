@@ -73,7 +73,8 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
     def explain(self, row):
         """Log evidence per variable and class for one row; the column sums are the log joint."""
         codes = self._encode(single_row(row, self))
-        return pd.DataFrame(self._evidence(codes), index=["(prior)", *self.schema_.names], columns=list(self.classes_))
+        classes = pd.Index(self.classes_, tupleize_cols=False)
+        return pd.DataFrame(self._evidence(codes), index=["(prior)", *self.schema_.names], columns=classes)
 
     def _read_training(self, X, y, sample_weight):
         if y is None:

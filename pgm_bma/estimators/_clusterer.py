@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma import table
-from pgm_bma.estimators._base import DiscreteEstimator, as_table, random_generator
+from pgm_bma.estimators._base import DiscreteEstimator, as_table, check_number, random_generator
 from pgm_bma.estimators._classifier import single_row
 
 
@@ -73,6 +74,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns of `transform`."""
+        check_is_fitted(self)
         return np.array([f"{self.cluster_name}{k}" for k in range(self.n_clusters_)], dtype=object)
 
     def score_samples(self, X):
@@ -94,6 +96,8 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def sample(self, n_samples=1, random_state=None):
         """Draw rows from the fitted model: (DataFrame, labels). Without `random_state` the estimator's own seeds it."""
+        check_is_fitted(self)
+        check_number("n_samples", n_samples, 0, integer=True)
         rng = random_generator(self.random_state if random_state is None else random_state)
         codes, labels = self._sample_codes(int(n_samples), rng)
         return table.decode(codes, self.schema_), labels
@@ -111,6 +115,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
         Returns a DataFrame with columns cluster, size, column, state, probability, lift: for every cluster the `n_states`
         states whose probability it raises most (by probability x log lift, so that rare states do not crowd in).
         """
+        check_is_fitted(self)
         sizes, tables = self._profiles()
         rows = []
         for k in range(self.n_clusters_):
