@@ -46,10 +46,7 @@ class OrderResults:
         Under structure_weighting="dag" they are orders of the sampled layers, names in column order within a layer.
         """
         names = self._variables.names
-        flat = self._average.states.reshape(-1, len(names))
-        if self._average.weighting == "dag":
-            flat = np.argsort(flat, axis=1, kind="stable")
-        return [tuple(names[v] for v in order) for order in flat]
+        return [tuple(names[v] for v in order) for order in self._flat_orders()]
 
     @property
     def order_log_scores_(self):
@@ -90,7 +87,8 @@ class OrderResults:
         structures = np.arange(N_ANCESTOR_DAGS) % n_states
         dags = fixed_order.draw_dags(mix, structures, np.random.default_rng([self._seed, 1]))
         names = list(self._variables.names)
-        paths = pd.DataFrame(fixed_order.ancestors(dags), index=names, columns=names)
+        orders = self._flat_orders()[structures]
+        paths = pd.DataFrame(fixed_order.ancestors(dags, orders), index=names, columns=names)
         paths.index.name, paths.columns.name = "ancestor", "descendant"
         paths.attrs.update(self._labels(), n_dags=N_ANCESTOR_DAGS)
         return paths
@@ -182,6 +180,10 @@ class OrderResults:
         training = self._average.training
         cpts = [fixed_order.family_cpt(training, child, z) for child, z in enumerate(parents)]
         return bayesian_network(self._variables.names, self._variables.states, parents, cpts)
+
+    def _flat_orders(self):
+        flat = self._average.states.reshape(-1, len(self._variables.names))
+        return flat if self._average.weighting == "order" else np.argsort(flat, axis=1, kind="stable")
 
     def _arc_posteriors(self):
         names, edges = self._variables.names, self._average.edges
