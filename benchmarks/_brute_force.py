@@ -17,9 +17,15 @@ from pgm_bma.algorithms.latent_class import fit_latent_class, log_joint
 from pgm_bma.algorithms.start_averaging import align_labels
 from pgm_bma.stats.dirichlet import log_marginal_likelihood, posterior_mean
 
+SCREEN = 60  # temperatures of the two short runs that screen a structure
+MARGIN = 20.0  # nats behind the best within which a structure is estimated with care and fitted by EM
+
 
 def brute_force(codes, cardinalities, n_clusters, rng, n_starts=30, n_temperatures=300, n_runs=8, method="annealed"):
     """The average over all 2^n structures, each at its MAP tables, as a dict.
+
+    All structures are screened by short annealing runs; those that could have weight are estimated again and fitted by EM.
+    The rest, each below about e^-20 of the best, keep their screened log p and no weight.
 
     log_p : {structure: log p(D | S)}      joint : (n_clusters, n_joint_states) P_BF(c, x)      states : (n_joint_states, n)
     error : standard error of log p(D | S) over runs, averaged with the posterior of the structures (annealed only)
@@ -28,23 +34,32 @@ def brute_force(codes, cardinalities, n_clusters, rng, n_starts=30, n_temperatur
     alone = [np.bincount(codes[:, i], minlength=r).astype(float) for i, r in enumerate(cardinalities)]
     log_alone = [float(log_marginal_likelihood(counts[None], 1.0)) for counts in alone]
     means = [posterior_mean(counts, 1.0) for counts in alone]
-    log_p, models, errors, reference = {}, {}, {}, None
-    for structure in sorted(product((1, 0), repeat=n), reverse=True):  # the full structure first: it sets the labels
+
+    def parts(structure):
         inside = [i for i in range(n) if structure[i]]
-        part = np.ascontiguousarray(codes[:, inside])
+        rest = sum(log_alone[i] for i in range(n) if not structure[i])
+        return inside, np.ascontiguousarray(codes[:, inside]), rest
+
+    log_p = {}
+    for structure in product((1, 0), repeat=n):
+        inside, part, rest = parts(structure)
+        log_p[structure] = annealed(part, cardinalities[inside], n_clusters, rng, SCREEN, 2)[0] + rest
+    best = max(log_p.values())
+    careful = [structure for structure, value in log_p.items() if value > best - MARGIN]
+    models, errors, reference = {}, {}, None
+    for structure in sorted(careful, key=log_p.get, reverse=True):  # the likeliest first: it sets the labels
+        inside, part, rest = parts(structure)
         fit = _map_model(part, cardinalities[inside], n_clusters, rng, n_starts)
         estimate = annealed if method == "annealed" else candidate
-        value, error = estimate(part, cardinalities[inside], n_clusters, rng, n_temperatures, n_runs, fit)
-        log_p[structure] = value + sum(log_alone[i] for i in range(n) if not structure[i])
-        errors[structure] = error
-        if reference is None:
-            reference = fit[2]
+        value, errors[structure] = estimate(part, cardinalities[inside], n_clusters, rng, n_temperatures, n_runs, fit)
+        log_p[structure] = value + rest
+        reference = fit[2] if reference is None else reference
         order = align_labels(reference, fit[2], np.ones(len(codes)))
         tables = [np.tile(mean, (n_clusters, 1)) for mean in means]
         for i, table in zip(inside, fit[1]):
             tables[i] = table[order]
         models[structure] = fit[0][order], tables
-    posterior = _normalised(log_p)
+    posterior = _normalised({structure: log_p[structure] for structure in careful})
     states = np.array(list(product(*[range(r) for r in cardinalities])), dtype=np.int8)
     joint = np.zeros((n_clusters, len(states)))
     for structure, weight in posterior.items():

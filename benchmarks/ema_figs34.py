@@ -90,7 +90,8 @@ def one_test(n, test, chosen):
     }
     if chosen.candidate:
         other = brute_force(codes, cardinalities, 2, rng, 30, 400, 2, method="candidate")
-        gaps = [other["log_p"][s] - truth["log_p"][s] for s in truth["log_p"]]
+        both = truth["posterior"].keys() & other["posterior"].keys()
+        gaps = [other["log_p"][s] - truth["log_p"][s] for s in both]
         line["Candidate - AIS, largest gap (nats)"] = max(gaps, key=abs)
     return line
 
