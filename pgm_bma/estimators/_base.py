@@ -136,16 +136,8 @@ class DiscreteEstimator(BaseEstimator):
         return table.encode_like(X, self.schema_, self.handle_unknown, by_position=by_position)
 
 
-def spawn_generators(random_state, n):
-    """Independent generators for `n` starts or chains; the i-th does not depend on `n`.
-
-    int -> default_rng(int); None -> fresh; Generator or RandomState -> one 128-bit draw from it.
-    """
-    return [np.random.default_rng(child) for child in seed_sequence(random_state).spawn(n)]
-
-
 def seed_sequence(random_state):
-    """The root SeedSequence behind a seed in any accepted form."""
+    """The root SeedSequence behind a seed: an int as it is, None fresh, a Generator or RandomState by one 128-bit draw."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.Generator):
@@ -161,7 +153,7 @@ def seed_sequence(random_state):
 
 
 def random_generator(random_state):
-    """One generator from a seed in any accepted form: ``default_rng(seed)`` for an int."""
+    """One generator from a seed in any accepted form: ``default_rng(seed)`` for an int. Starts and chains spawn from it."""
     return np.random.default_rng(seed_sequence(random_state))
 
 
