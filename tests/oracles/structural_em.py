@@ -314,24 +314,41 @@ def bound_collapse_em(model, parents, rows, cards, loop="released", threshold=0.
     return best[0], updates, rounds
 
 
+def run_score(model, parents, rows, cards, completion):
+    """What a run must not lower: the completed score, plus the entropy of the completion when that is soft."""
+    soft = [posterior(model, parents, r) for r in rows]
+    if completion == "most_probable":
+        return completed_score(rows, cards, parents, hard(soft))
+    entropy = -sum(p * math.log(p) for r in soft for p in r if p > 0)
+    return completed_score(rows, cards, parents, soft) + entropy
+
+
 def structural_em(model, rows, cards, parameters_by="em", search="hill_climb", completion="most_probable", **how):
-    """Alternate parameter fitting and structure search from naive Bayes; returns model, parents, updates, rounds."""
-    parents, updates, rounds = [-1] * len(cards), 0, 0
+    """Alternate parameter fitting and structure search from naive Bayes; returns model, parents, updates, scores of the rounds.
+
+    A round that lowers the score of the run is given up.
+    """
+    parents, updates, scores, kept = [-1] * len(cards), 0, [], None
     while True:
         if parameters_by == "em":
             model, done, _ = em(model, parents, rows, cards, **how)
         else:
             model, done, _ = bound_collapse_em(model, parents, rows, cards, loop=parameters_by, **how)
-        updates, rounds = updates + done, rounds + 1
+        updates += done
+        score = run_score(model, parents, rows, cards, completion)
+        if kept is not None and score < scores[-1] - 1e-9 * abs(scores[-1]):
+            return *kept, updates, scores
+        kept = model, list(parents)
+        scores.append(score)
         soft = [posterior(model, parents, r) for r in rows]
         weights = soft if completion == "expected" else hard(soft)
-        scores = family_scores(rows, cards, weights)
+        table = family_scores(rows, cards, weights)
         if search == "hill_climb":
-            new, _ = hill_climb(scores, parents)
+            new, _ = hill_climb(table, parents)
         else:
-            best, found = exhaustive(scores)
-            new = parents if total(scores, parents) >= best - 1e-9 else found[0]
+            best, found = exhaustive(table)
+            new = parents if total(table, parents) >= best - 1e-9 else found[0]
         if list(new) == list(parents):
-            return model, list(parents), updates, rounds
+            return model, list(parents), updates, scores
         parents = list(new)
-        model = globals()["parameters"](expected_counts(rows, cards, parents, soft))
+        model = parameters(expected_counts(rows, cards, parents, soft))
