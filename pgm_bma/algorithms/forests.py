@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.algorithms._branching_kernels import maximum_arborescence
 from pgm_bma.algorithms._forest_kernels import draw_forest, log_sum_and_posteriors, log_sums
 
 
@@ -73,22 +74,15 @@ def sample_forests(log_arc_weights, log_root_weights, n_samples, rng):
 
 
 def best_forest(log_arc_weights, log_root_weights):
-    """The forest of highest weight: (n,) parents, -1 = root (maximum branching, Edmonds)."""
-    import networkx as nx
-
+    """The forest of highest weight: (n,) parents, -1 = root (Edmonds); every root weight must be finite."""
     weights, _ = _with_roots(log_arc_weights, log_root_weights)
     n = len(weights)
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(n + 1))
-    for child in range(n):
-        for parent in range(n + 1):
-            if parent != child and weights[child, parent] > -np.inf:
-                graph.add_edge(parent, child, weight=float(weights[child, parent]))
-    tree = nx.maximum_spanning_arborescence(graph)
-    parents = np.full(n, -1)
-    for parent, child in tree.edges:
-        parents[child] = -1 if parent == n else parent
-    return parents
+    if not np.isfinite(weights[:, n]).all():
+        raise ValueError("every node must be allowed to be a root; give it a small weight instead of none")
+    arcs = np.full((n + 1, n + 1), -np.inf)
+    arcs[:, :n] = weights.T  # [parent, child], the last node is the root
+    parents = maximum_arborescence(arcs)
+    return np.where(parents == n, -1, parents)
 
 
 def _with_roots(log_arc_weights, log_root_weights):
