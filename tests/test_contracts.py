@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
+from pgm_bma.estimators._base import log_probabilities, most_probable
 
 # name of the public class -> parameters that keep it small and deterministic
 CLASSIFIERS = {
@@ -427,6 +428,13 @@ def test_log_proba_argmax_and_explain_agree(name):
     assert list(evidence.columns) == list(estimator.classes_)
     weights = np.exp(evidence.sum() - evidence.sum().max())
     np.testing.assert_allclose(weights / weights.sum(), proba[0], atol=1e-9)
+
+
+def test_probabilities_that_round_to_a_tie_go_to_the_first():
+    almost = np.array([[0.0, 1e-17], [-5.0, np.nextafter(-5.0, 0)], [np.log(0.4), np.log(0.6)]])
+    chosen = most_probable(almost)
+    np.testing.assert_array_equal(chosen, np.exp(log_probabilities(almost)).argmax(axis=1))
+    assert chosen[0] == 0 and chosen[2] == 1
 
 
 @estimators

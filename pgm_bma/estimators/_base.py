@@ -8,6 +8,7 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -134,6 +135,17 @@ class DiscreteEstimator(BaseEstimator):
                     f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
                 )
         return table.encode_like(X, self.schema_, self.handle_unknown, by_position=by_position)
+
+
+def log_probabilities(log_joint):
+    """log p(class | row) from log p(class, row): (n_samples, n_classes)."""
+    return log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+
+
+def most_probable(log_joint):
+    """Position of the largest probability of every row. Taken from the probabilities, so that those which round to a tie
+    go to the lowest index, as the argmax of `predict_proba` does."""
+    return np.argmax(np.exp(log_probabilities(log_joint)), axis=1).astype(np.int64)
 
 
 def seed_sequence(random_state):

@@ -4,13 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgm_bma import table
-from pgm_bma.estimators._base import DiscreteEstimator, as_table
+from pgm_bma.estimators._base import DiscreteEstimator, as_table, log_probabilities, most_probable
 
 
 class Training(NamedTuple):
@@ -48,13 +47,11 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
 
     def predict(self, X):
         """The most probable class of every row; ties go to the first class."""
-        codes = self._encode(X)
-        return self.classes_[np.argmax(self._log_joint(codes), axis=1)]
+        return self.classes_[most_probable(self._log_joint(self._encode(X)))]
 
     def predict_log_proba(self, X):
         """Natural log of `predict_proba`."""
-        log_joint = self._log_joint(self._encode(X))
-        return log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+        return log_probabilities(self._log_joint(self._encode(X)))
 
     def predict_proba(self, X):
         """P(class | row), columns in the order of ``classes_``."""
@@ -67,7 +64,7 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
         target, _ = table.encode_target(y, name, list(self.target_states_), unknown="missing")
         codes = self._encode(X)
         _check_lengths(len(codes), len(target))
-        hits = np.argmax(self._log_joint(codes), axis=1) == target
+        hits = most_probable(self._log_joint(codes)) == target
         return float(np.average(hits, weights=table.check_weights(sample_weight, len(hits))))
 
     def explain(self, row):

@@ -9,7 +9,14 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma import table
-from pgm_bma.estimators._base import DiscreteEstimator, as_table, check_number, random_generator
+from pgm_bma.estimators._base import (
+    DiscreteEstimator,
+    as_table,
+    check_number,
+    log_probabilities,
+    most_probable,
+    random_generator,
+)
 from pgm_bma.estimators._classifier import single_row
 
 
@@ -52,7 +59,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
             if len(inverse) < len(X):
                 # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
                 codes, inverse = table.encode_like(X, self.schema_, "missing"), slice(None)
-            self.labels_ = np.argmax(self._log_joint(codes), axis=1).astype(np.int64)[inverse]
+            self.labels_ = most_probable(self._log_joint(codes))[inverse]
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -61,12 +68,11 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def predict(self, X):
         """The most probable cluster of every row; ties go to the lowest."""
-        return np.argmax(self._log_joint(self._encode(X)), axis=1).astype(np.int64)
+        return most_probable(self._log_joint(self._encode(X)))
 
     def predict_proba(self, X):
         """P(cluster | row): responsibilities, columns 0 .. n_clusters_ - 1."""
-        log_joint = self._log_joint(self._encode(X))
-        return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+        return np.exp(log_probabilities(self._log_joint(self._encode(X))))
 
     def transform(self, X):
         """Responsibilities, as features for a later step."""
