@@ -47,7 +47,8 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
 
     def predict(self, X):
         """The most probable class of every row; ties go to the first class."""
-        return self.classes_[most_probable(self._log_joint(self._encode(X)))]
+        chosen = most_probable(self._log_joint(self._encode(X)))  # first: it asks whether this is fitted
+        return self.classes_[chosen]
 
     def predict_log_proba(self, X):
         """Natural log of `predict_proba`."""
