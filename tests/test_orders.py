@@ -2,14 +2,19 @@
 
 import json
 import pickle
+import signal
+import sys
+import threading
 import warnings
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
 from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior, effective_markov_blanket
@@ -389,17 +394,64 @@ def test_diagnostics_and_disagreement():
     assert OrderPosterior(max_indegree=1, random_state=0).fit(X).diagnostics_.empty  # exact: nothing to diagnose
 
 
-def test_arviz_when_it_is_there():
+def old_from_dict(posterior=None, *, coords=None, dims=None):
+    return {"posterior": posterior}, coords, dims
+
+
+def new_from_dict(data, *, coords=None, dims=None):
+    return data, coords, dims
+
+
+@pytest.mark.parametrize("from_dict", [old_from_dict, new_from_dict])
+def test_arviz_is_handed_the_chains(from_dict, monkeypatch):
+    """Both calling conventions of arviz.from_dict, before and since 1.0."""
     X, _ = frame()
     posterior = OrderPosterior(**QUICK, n_chains=2).fit(X)
-    try:
-        import arviz  # noqa: F401
-    except ImportError:
-        with pytest.raises(ImportError, match="pip install arviz"):
-            posterior.to_arviz()
-    else:
-        data = posterior.to_arviz()
-        assert data.posterior["arc"].shape == (2, 40, 4, 4)
+    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=from_dict))
+    data, coords, dims = posterior.to_arviz()
+    assert data["posterior"]["arc"].shape == (2, 40, 4, 4) and data["posterior"]["order_log_score"].shape == (2, 40)
+    assert coords["parent"] == list(X.columns) and dims["arc"] == ["parent", "child"]
+    np.testing.assert_allclose(data["posterior"]["arc"].mean((0, 1)), posterior.edge_posterior_, atol=1e-12)
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(ImportError, match="pip install arviz"):
+        posterior.to_arviz()
+
+
+@pytest.fixture
+def plain_ctrl_c():
+    """SIGINT raises KeyboardInterrupt, whatever the test runner made of it."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals reach the main thread only")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.filterwarnings("ignore:the chains disagree")  # on five orders
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_keeps_what_was_sampled(n_jobs, plain_ctrl_c):
+    X, _ = frame()
+    endless = {"method": "mcmc", "n_orders": 100_000, "burn_in": 100, "thin": 10_000, "n_chains": 2, "random_state": 0}
+    OrderPosterior(**QUICK).fit(X)  # compiled before the clock runs
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.warns(UserWarning, match=r"interrupted: \d+ of 100000 orders per chain were kept"):
+        posterior = OrderPosterior(**endless, n_jobs=n_jobs).fit(X)
+    timer.join()
+    kept = len(posterior.orders_) // 2
+    assert 0 < kept < 100_000 and posterior.edge_posterior_.to_numpy().max() <= 1
+    whole = OrderPosterior(**{**endless, "n_orders": min(kept, 5)}).fit(X)
+    assert whole.orders_[: min(kept, 5)] == posterior.orders_[: min(kept, 5)]
+
+
+def scikit_learn_checks():
+    for _, check in estimator_checks_generator(OrderPosterior(**QUICK), mark=None):
+        yield pytest.param(check, id=getattr(check, "func", check).__name__)
+
+
+@pytest.mark.parametrize("check", scikit_learn_checks())
+def test_scikit_learn_check_of_the_posterior(check):
+    check(OrderPosterior(**{**QUICK, "n_orders": 5}))
 
 
 def test_explain_adds_up_and_pickles_are_equal():

@@ -59,18 +59,14 @@ def run_chains(
         if progress:
             progress(sum(chain.step for chain in chains))
     finished = True
-    pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else contextlib.nullcontext()
-    with pool:
+    # always in a thread: Ctrl-C then reaches this one, which waits, and not the middle of a compiled call
+    with ThreadPoolExecutor(n_jobs) as pool:
         try:
             while any(chain.step < last_step for chain in chains):
                 steps = [_until_boundary(chain.step, checkpoint_every, last_step) for chain in chains]
                 jobs = [(kernel, families, chain, k, burn_in, thin) for chain, k in zip(chains, steps) if k]
-                if n_jobs > 1:
-                    for done in [pool.submit(_advance, *job) for job in jobs]:
-                        done.result()
-                else:
-                    for job in jobs:
-                        _advance(*job)
+                for done in [pool.submit(_advance, *job) for job in jobs]:
+                    done.result()
                 if progress:
                     progress(sum(steps))
                 step = chains[0].step

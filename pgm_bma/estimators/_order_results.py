@@ -1,5 +1,6 @@
 """What can be read off an average over structures: arcs, DAGs, networks, diagnostics. Shared by all order estimators."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -317,7 +318,6 @@ class OrderResults:
         names = [str(name) for name in self._variables.names]
         posterior = {"order_log_score": self._average.log_scores, "arc": self._average.chain_edges}
         more = {"coords": {"parent": names, "child": names}, "dims": {"arc": ["parent", "child"]}}
-        try:
-            return arviz.from_dict({"posterior": posterior}, **more)
-        except (TypeError, AttributeError, ValueError):  # arviz before 1.0 takes the groups as keywords
+        if "posterior" in inspect.signature(arviz.from_dict).parameters:  # before arviz 1.0 groups are keywords
             return arviz.from_dict(posterior=posterior, **more)
+        return arviz.from_dict({"posterior": posterior}, **more)
