@@ -48,7 +48,7 @@ def main(argv=None):
             f"{problem}, by number of orders (Figs. 7, 8): accuracy in %, +- standard error",
         )
         gaps = side_by_side(found[1], ["unobserved", "treatment"])
-        print_table(gaps, f"{problem}, N = 100, unobserved features (Fig. 9): accuracy in %, +- standard error")
+        print_table(gaps, f"{problem}, unobserved features (Fig. 9): accuracy in %, +- standard error")
         complete += found[0]
         missing += found[1]
     save_csv(complete, "orders_classification", options.out)
@@ -85,10 +85,7 @@ def classify(problem, options):
                 few = test[: options.missing_rows]
                 for key, accuracy in with_gaps(fitted, few, train, cards, target, rng).items():
                     gaps.setdefault(key, []).append(accuracy)
-    rows = [
-        {"problem": problem, "N": size, "orders": label, **summary(values)} for (size, label), values in scores.items()
-    ]
-    return rows, gap_rows(problem, gaps)
+    return score_rows(problem, scores), gap_rows(problem, gaps)
 
 
 def named_predictions(joints, extra):
@@ -151,15 +148,11 @@ def genes(options):
             fitted = Fitted(rows[train], cards, rng)
             test = rows[~train]
             for label, guess in predictions(fitted.joints(test, N_GENES, 2)).items():
-                scores.setdefault((n_folds, label), []).append((guess == test[:, -1]).mean())
+                scores.setdefault((f"{n_folds}-fold", label), []).append((guess == test[:, -1]).mean())
             if n_folds == (10 if options.full else 5):
                 for key, accuracy in with_gaps(fitted, test, rows[train], cards, N_GENES, rng).items():
                     gaps.setdefault(key, []).append(accuracy)
-    found = [
-        {"problem": "genes", "N": f"{folds}-fold", "orders": label, **summary(values)}
-        for (folds, label), values in scores.items()
-    ]
-    return found, gap_rows("genes", gaps)
+    return score_rows("genes", scores), gap_rows("genes", gaps)
 
 
 def mutual_information(binary, classes):
@@ -215,7 +208,19 @@ def summed_out(fitted, rows, train, cards, target, rng):
     return wide.reshape(len(rows), N_ORDERS, n_classes).transpose(1, 0, 2)
 
 
+def score_rows(problem, scores):
+    """Accuracies, and the gain of ten orders over one, training set by training set."""
+    for size in dict.fromkeys(size for size, _ in scores):
+        scores[size, "10 - 1"] = np.subtract(scores[size, 10], scores[size, 1])
+    return [{"problem": problem, "N": size, "orders": k, **summary(values)} for (size, k), values in scores.items()]
+
+
 def gap_rows(problem, gaps):
+    """Accuracies, and the gain of summing out over imputing, training set by training set."""
+    for fraction, treatment, k in list(gaps):
+        if fraction and treatment == "summed out":
+            gain = np.subtract(gaps[fraction, treatment, k], gaps[fraction, "imputed", k])
+            gaps[fraction, "summed out - imputed", k] = gain
     return [
         {
             "problem": problem,

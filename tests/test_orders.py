@@ -254,6 +254,19 @@ def test_sampled_completions_have_honest_errors(estimator):
     assert errors[0] / errors[1] == pytest.approx(np.sqrt(10), rel=0.25)  # the errors are themselves estimates
 
 
+def test_fractional_weights_are_exact():
+    X, y = frame()
+    X = X[["a", "b", "c"]]
+    weights = np.random.default_rng(4).random(len(X)) * 3
+    data = np.column_stack([X, y == "yes"]).astype(int).tolist()
+    truth = Problem(data, [2, 2, 3, 2], 3, weights=weights.tolist())
+    classifier = OrderAveragedClassifier(random_state=0).fit(X, y, sample_weight=weights)
+    joint = partial(truth.log_joint, weighting="order")
+    expected = [class_posterior(joint, row, 3, 2) for row in data[:3]]
+    np.testing.assert_allclose(classifier.predict_proba(X.head(3)), expected, atol=ATOL)
+    np.testing.assert_allclose(classifier.edge_posterior_, truth.edges("order"), atol=ATOL)
+
+
 def test_imputing_and_missing_as_a_state():
     X, y = frame(200)
     holes = X.astype(float).mask(np.random.default_rng(0).random(X.shape) < 0.2)

@@ -51,7 +51,8 @@ def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_comple
         parents, cpts = proposal()
         for part in _blocks(sampled, np.full(len(sampled), n_draws)):
             drawn, log_q = _draw(rows[part], hidden[part], parents, cpts, class_index, n_classes, n_draws, rng)
-            log_weights = (evaluate(drawn) - log_q[:, None]).reshape(len(part), n_draws, -1)
+            distinct, _, where = fold(drawn)  # draws repeat themselves where values are nearly sure
+            log_weights = (evaluate(distinct)[where] - log_q[:, None]).reshape(len(part), n_draws, -1)
             log_joint.update(zip(part, logsumexp(log_weights, axis=1) - np.log(n_draws)))
             error.update(zip(part, _standard_error(log_weights, class_index is not None)))
     order = range(len(rows))
@@ -118,6 +119,8 @@ def _draw(rows, hidden, parents, cpts, class_index, n_classes, n_draws, rng):
                 as_if[:, class_index] = c
                 index = _configuration(as_if, parents[node], [cpts[p].shape[1] for p in parents[node]])
             log_q[mine, c] += np.log(table[index, drawn[mine, node]])
+    if class_index is not None:
+        drawn[:, class_index] = 0  # it has served
     return drawn, logsumexp(log_q, axis=1) - np.log(n_classes)
 
 
