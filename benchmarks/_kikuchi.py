@@ -87,7 +87,7 @@ def load_domain(name):
 
 
 def _numbers(column):
-    """Labels that are all numbers, more than ten of them (or nine, as in breast-wisc), as a continuous column."""
+    """Labels that are all numbers, nine different ones or more (as in breast-wisc), as a continuous column."""
     values = pd.to_numeric(column, errors="coerce")
     return values if values.notna().sum() == column.notna().sum() and values.nunique() >= 9 else column
 

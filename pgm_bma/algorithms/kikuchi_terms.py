@@ -172,26 +172,36 @@ def _marginal_log_tables(counts, totals, layout, taken):
 
 
 def strict_parts(sets, layout):
-    """For every set, its strict subsets that `layout` holds: (pointers, parts, part_strides), see the kernels."""
-    index = {s: t for t, s in enumerate(layout.sets)}
+    """For every set, its strict subsets that `layout` holds: (pointers, parts, part_strides), see the kernels.
+
+    Sets of one size are looked up together, one choice of positions after the other.
+    """
     width = max((len(s) for s in sets), default=0) or 1
-    pointers, parts, part_strides = [0], [], []
-    for s in sets:
-        for size in range(len(s)):
-            for keep in combinations(range(len(s)), size):
-                part = index.get(tuple(s[k] for k in keep))
-                if part is not None:
-                    row = [0] * width
-                    for k, stride in zip(keep, layout.strides[part, :size].tolist()):
-                        row[k] = stride
-                    parts.append(part)
-                    part_strides.append(row)
-        pointers.append(len(parts))
-    return (
-        np.array(pointers, dtype=np.int64),
-        np.array(parts, dtype=np.int64),
-        np.array(part_strides, dtype=np.int64).reshape(-1, width),
-    )
+    index = {s: t for t, s in enumerate(layout.sets)}
+    owners, parts, strides = [], [], []
+    for size in range(1, width + 1):
+        rows = np.array([k for k, s in enumerate(sets) if len(s) == size], dtype=np.int64)
+        if not len(rows):
+            continue
+        members = np.array([sets[k] for k in rows], dtype=np.int64)
+        for keep in (keep for n in range(size) for keep in combinations(range(size), n)):
+            found = np.array([index.get(part, -1) for part in map(tuple, members[:, keep].tolist())], dtype=np.int64)
+            held = found >= 0
+            owners.append(rows[held])
+            parts.append(found[held])
+            spread = np.zeros((int(held.sum()), width), dtype=np.int64)
+            spread[:, keep] = layout.strides[found[held], : len(keep)]
+            strides.append(spread)
+    if not owners:
+        return (
+            np.zeros(len(sets) + 1, dtype=np.int64),
+            np.zeros(0, dtype=np.int64),
+            np.zeros((0, width), dtype=np.int64),
+        )
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(sets)))])
+    return pointers, np.concatenate(parts)[order], np.concatenate(strides)[order]
 
 
 def subtract(values, layout, parts, source, source_layout):
