@@ -2,7 +2,7 @@
 
 The published wins of EMA at N = 10 and 20 do not repeat with a Dirichlet prior in EM and true cluster sizes from Dirichlet(1).
 At these sizes EMA mostly collapses to one cluster, so the comparison asks how good "one cluster" is: good when one true
-cluster dominates. Printed: wins/draws/losses of EMA (30 random starts, likelihood average, no collapse rule) against EM.
+cluster dominates. Printed: wins/draws/losses of EMA (30 random starts, likelihood average) against EM (best of 30).
 """
 
 import numpy as np
