@@ -33,9 +33,9 @@ class ForestResults:
                 f"the square of that in memory and at most {MAX_STATES}: select columns first"
             )
 
-    def _read_result(self):
+    def _read_result(self, rng):
         names = list(self.schema_.names)
-        self._seed = int(random_generator(self.random_state).integers(2**63))
+        self._seed = int(rng.integers(2**63))
         self.edge_posterior_ = pd.DataFrame(self._result.arc_posterior.T, index=names, columns=names)
         self.class_arc_posterior_ = pd.Series(self._result.class_arc_posterior, index=names, name="class_arc_posterior")
 

@@ -102,8 +102,9 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         candidates = self._check_parameters()
         self._check_sampling(folded.schema.cardinalities)
         settings = Settings(self.alpha, self.equivalent_sample_size, self.structure_prior, self.max_iter, self.tol)
-        sequence = random_generator(self.random_state).spawn(len(candidates))
-        found = [self._fit_number(folded, k, rng, settings) for k, rng in zip(candidates, sequence)]
+        rng = random_generator(self.random_state)
+        sequence = rng.spawn(len(candidates))
+        found = [self._fit_number(folded, k, child, settings) for k, child in zip(candidates, sequence)]
         chosen = found[int(np.argmax([result.bound for result in found]))]
         self.__dict__.pop("n_clusters_path_", None)
         if not np.isscalar(self.n_clusters):
@@ -130,7 +131,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
                 "pruned_loss": [r.pruned_loss for r in chosen.runs],
             }
         )
-        self._read_result()
+        self._read_result(rng)
         self.log_likelihood_ = float(folded.weights @ logsumexp(self._log_joint(folded.codes), axis=1))
         if not self.converged_:
             warnings.warn(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pgm_bma.algorithms.forest_average import fit_forest_average
-from pgm_bma.estimators._base import check_choice
+from pgm_bma.estimators._base import check_choice, random_generator
 from pgm_bma.estimators._classifier import ClassifierBase
 from pgm_bma.estimators._forests import ForestResults
 from pgm_bma.estimators.naive_bayes import arc_prior_array, check_prior
@@ -91,7 +91,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
             structure_prior=self.structure_prior,
             forbidden=forbidden_matrix(self.forbidden_arcs, names),
         )
-        self._read_result()
+        self._read_result(random_generator(self.random_state))
         self.log_evidence_ = self._result.log_evidence
 
     def _class_node(self):
