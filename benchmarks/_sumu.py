@@ -16,7 +16,10 @@ def local_score(codes, max_indegree, sample_size):
 
 
 def score_all(scorer, sets):
-    """Every family, one call of the compiled scorer each, without the structure prior; `sets` holds arrays of parents, prepared outside the clock."""
+    """Every family, one call of the compiled scorer each, without the structure prior.
+
+    sets : arrays of parents by child, prepared outside the clock
+    """
     return [[scorer.scorer.local(child, z) for z in node_sets] for child, node_sets in enumerate(sets)]
 
 
