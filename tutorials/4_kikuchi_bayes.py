@@ -114,9 +114,8 @@ print(
     .round(3)
     .to_string(index=False)
 )
-print(
-    f"\n{len(tests)} triples tested, {int(tests['taken'].sum())} taken, {int(tests[tests['taken']]['is a line'].sum())} of them are lines"
-)
+taken = tests[tests["taken"]]
+print(f"\n{len(tests)} triples tested, {len(taken)} taken, {int(taken['is a line'].sum())} of them are lines")
 
 # %% [markdown]
 # The eight winning lines have the eight largest losses of all 84 triples (the *loss* is what smaller regions cannot say).
