@@ -194,13 +194,13 @@ print(pd.crosstab(pd.Series(groups.labels_, name="cluster"), party))
 _ = plot_network(between_variables(groups.model_), title="arcs between votes, inside the groups")
 
 # %% [markdown]
-# Did the search find its best structure more than once? Structural EM has many local optima, so look:
+# Structural EM has many local optima. Did all starts end at the same score?
 
 # %%
 _ = plot_starts(groups, label="score of the completed data")
 
 # %% [markdown]
-# The best score was found by many starts, others stopped lower. Keep the starts many (`n_init`), and look at this picture.
+# They did not: the worst start is far below the best. Keep the starts many (`n_init`), and look at this picture.
 #
 # ## To take along
 #

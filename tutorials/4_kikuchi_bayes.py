@@ -20,11 +20,21 @@ from pgm_bma import KikuchiBayesClassifier, NaiveBayesClassifier
 from pgm_bma.plotting import plot_interactions, plot_region_graph
 
 plt.rcParams["figure.dpi"] = 90
+folds = StratifiedKFold(5, shuffle=True, random_state=0)
+one_hot_regression = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(max_iter=1000))
+scores = {}
 
 
 def load(name):
     data, target = pgm_bma.load_dataset(name)
     return data.drop(columns=target), data[target]
+
+
+def compare(classifiers, X, y):
+    """Accuracy in five folds."""
+    accuracy = {name: cross_val_score(c, X, y, cv=folds).mean() for name, c in classifiers.items()}
+    print(pd.Series(accuracy).round(3).to_string())
+    return accuracy
 
 
 def regions(classifier):
@@ -122,16 +132,13 @@ print(f"\n{len(tests)} triples tested, {len(taken)} taken, {int(taken['is a line
 # How well do they predict boards that were not seen?
 
 # %%
-folds = StratifiedKFold(5, shuffle=True, random_state=0)
-one_hot_regression = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(max_iter=1000))
-for name, classifier in {
+methods = {
     "naive Bayes": NaiveBayesClassifier(),
     "Kikuchi, pairs": KikuchiBayesClassifier(random_state=0),
     "Kikuchi, triples": KikuchiBayesClassifier(level=3, random_state=0),
     "logistic regression": one_hot_regression,
-}.items():
-    accuracy = cross_val_score(classifier, boards, won, cv=folds)
-    print(f"{name:20s} {accuracy.mean():.3f}")
+}
+scores["tic-tac-toe"] = compare(methods, boards, won)
 
 # %% [markdown]
 # With triples every board is judged right, naive Bayes errs on three in ten.
@@ -158,13 +165,12 @@ car.explain(cars.iloc[1500]).round(2)
 
 # %%
 print(cars.iloc[1500].to_dict(), "->", verdict[1500])
-for name, classifier in {
+methods = {
     "naive Bayes": NaiveBayesClassifier(),
     "Kikuchi, pairs": KikuchiBayesClassifier(random_state=0),
     "logistic regression": one_hot_regression,
-}.items():
-    accuracy = cross_val_score(classifier, cars, verdict, cv=folds)
-    print(f"{name:20s} {accuracy.mean():.3f}")
+}
+scores["car"] = compare(methods, cars, verdict)
 
 # %% [markdown]
 # ## A trap, and the way out
@@ -175,14 +181,13 @@ for name, classifier in {
 
 # %%
 votes, party = load("voting")
-for name, classifier in {
+methods = {
     "naive Bayes": NaiveBayesClassifier(),
     "counting numbers (K2)": KikuchiBayesClassifier(preset="K2", random_state=0),
     "tree weights": KikuchiBayesClassifier(weights="tree", random_state=0),
     "learned weights": KikuchiBayesClassifier(random_state=0),
-}.items():
-    accuracy = cross_val_score(classifier, votes, party, cv=folds)
-    print(f"{name:22s} {accuracy.mean():.3f}")
+}
+scores["voting"] = compare(methods, votes, party)
 
 # %% [markdown]
 # Plain counting numbers do worse than a coin here. With tree weights or learned weights, interactions help: both are

@@ -240,7 +240,7 @@ def plot_calibration(y_true, probabilities, *, classes=None, positive=None, n_bi
     bare(ax, "both")
     ax.set_xlabel(f"predicted probability of {what}", fontsize=FONT)
     ax.set_ylabel("how often it came true", fontsize=FONT)
-    ax.legend(frameon=False, fontsize=FONT - 1, loc="upper left")
+    ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
     return titled(ax, title)
 
 
