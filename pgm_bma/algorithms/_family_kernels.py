@@ -29,36 +29,42 @@ def popcount(typingctx, word):
 
 
 @njit(cache=True, nogil=True)
-def score_families(data, prior, layout, use_bits, scores):
+def score_families(data, prior, layout, use_bits, max_cells, scores):
     """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
 
-    data : (bits (n_values, n_words), first_value (n,), codes (n_rows, n), weights (n_rows,), cardinalities (n,))
+    data : (bits (n_values, n_words), first_value (n,), codes (n, n_rows), weights (n_rows,), cardinalities (n,))
     prior : (alpha, equivalent_sample_size or 0, lgamma tables (n_rows, n_counts) or empty, child_row (n,), products (n_rows,))
     layout : (local (n, n) position of a variable among the candidates of a child or -1, offsets (n + 1,),
               n_candidates (n,), binomials (n + 1, max_indegree + 2), max_indegree)
+    max_cells : most cells that a set of max_indegree variables can have
     """
     bits, first_value, codes, weights, cards = data
     local, max_indegree = layout[0], layout[4]
-    n, n_rows, n_words = cards.size, codes.shape[0], bits.shape[1]
-    max_cells = _max_cells(cards, max_indegree, n_rows)
+    n, n_rows, n_words = cards.size, codes.shape[1], bits.shape[1]
+    largest = np.int64(1)
+    for v in range(n):
+        largest = max(largest, cards[v])
     cell_bits = np.zeros((max_indegree + 1, max_cells if use_bits else 1, n_words), dtype=np.uint64)
     cell_of_row = np.zeros((max_indegree + 1, 1 if use_bits else n_rows), dtype=np.int64)
     counts = np.zeros((max_indegree + 1, max_cells))
-    scratch = np.zeros(max_cells * cards.max())
+    scratch = np.zeros(max_cells * largest)
     labels = np.zeros(scratch.size, dtype=np.int64)
     n_cells = np.zeros(max_indegree + 1, dtype=np.int64)
     products = np.ones(max_indegree + 1)
     covered = np.ones((max_indegree + 1, n), dtype=np.bool_)  # children whose candidates cover the set
     members = np.zeros(max_indegree + 1, dtype=np.int64)
     following = np.zeros(max_indegree + 1, dtype=np.int64)
-    if weights.sum() == 0.0:
+    for row in range(n_rows):
+        counts[0, 0] += weights[row]
+    if n_rows == 0:
         return
-    n_cells[0], counts[0, 0] = 1, weights.sum()
+    n_cells[0] = 1
     if use_bits:
-        for value in range(cards[0]):
-            cell_bits[0, 0] |= bits[first_value[0] + value]
-    _subtract_parents(members, 0, covered[0], counts[0], 1, 1.0, cards, prior, layout, scores)
-    depth = 0
+        for value in range(first_value[0], first_value[0] + cards[0]):
+            for w in range(n_words):
+                cell_bits[0, 0, w] |= bits[value, w]
+    depth = np.int64(0)  # not a literal: the functions below would be compiled once more for it
+    _subtract_parents(members, depth, covered[0], counts[0], n_cells[0], 1.0, cards, prior, layout, scores)
     while depth >= 0:
         if depth == max_indegree:
             cells = cell_bits[depth] if use_bits else cell_bits[0]
@@ -90,10 +96,10 @@ def score_families(data, prior, layout, use_bits, scores):
             )
         else:
             n_cells[depth] = _split_rows(
-                cell_of_row[depth - 1], n_cells[depth - 1], codes[:, v], cards[v], weights, scratch, labels,
+                cell_of_row[depth - 1], n_cells[depth - 1], codes[v], cards[v], weights, scratch, labels,
                 counts[depth], cell_of_row[depth],
             )  # fmt: skip
-        value = _cell_sum(counts[depth], n_cells[depth], -1, products[depth], cards, prior)
+        value = _cell_sum(counts[depth], n_cells[depth], np.int64(-1), products[depth], cards, prior)
         for k in range(depth):
             if covered[depth, members[k]]:
                 scores[_family(members[k], members, depth, layout)] += value
@@ -130,7 +136,7 @@ def _add_leaves(
             continue
         a = alpha if sample_size == 0.0 else sample_size / (product * cards[v])
         if tables.shape[0] and sample_size > 0.0:
-            row = np.searchsorted(products, product * cards[v])
+            row = _row_of(products, product * cards[v])
         value = 0.0
         if use_bits:
             for c in range(n_cells):
@@ -157,7 +163,7 @@ def _add_leaves(
         else:
             scratch[: n_cells * cards[v]] = 0.0
             for r in range(weights.size):
-                scratch[cell_of_row[r] * cards[v] + codes[r, v]] += weights[r]
+                scratch[cell_of_row[r] * cards[v] + codes[v, r]] += weights[r]
             for c in range(n_cells * cards[v]):
                 count = scratch[c]
                 if count > 0.0:
@@ -171,7 +177,7 @@ def _add_leaves(
             scores[_family(v, members, size + 1, layout)] += value
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _log_rising(a, count, tables, row):
     """lgamma(a + count) - lgamma(a)"""
     if tables.shape[0]:
@@ -180,19 +186,23 @@ def _log_rising(a, count, tables, row):
 
 
 @njit(cache=True, nogil=True)
-def _max_cells(cards, max_indegree, n_rows):
-    ordered = np.sort(cards)[::-1]
-    cells = 1
-    for k in range(min(max_indegree, cards.size)):
-        cells = min(cells * ordered[k], max(n_rows, 1))
-    return cells
+def _row_of(products, product):
+    """Place of `product` in the ascending `products`, where it occurs."""
+    low, high = np.int64(0), products.size
+    while low < high:
+        middle = (low + high) // 2
+        if products[middle] < product:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True, nogil=True)
 def _subtract_parents(members, size, covered, counts, n_cells, product, cards, prior, layout, scores):
     """Subtract B(Z, child) from every family whose parent set is exactly Z = `members[:size]`."""
     _, sample_size, _, child_row, _ = prior
-    known = np.zeros(child_row.max() + 1, dtype=np.bool_)
+    known = np.zeros(cards.size + 2, dtype=np.bool_)
     value_of = np.zeros(known.size)
     for child in range(cards.size):
         if not covered[child]:
@@ -204,13 +214,13 @@ def _subtract_parents(members, size, covered, counts, n_cells, product, cards, p
             continue
         row = child_row[child]  # equal for children with equal B
         if not known[row]:
-            asked = -1 if sample_size > 0.0 else child
+            asked = np.int64(-1) if sample_size > 0.0 else child
             value_of[row] = _cell_sum(counts, n_cells, asked, product, cards, prior)
             known[row] = True
         scores[_family(child, members, size, layout)] -= value_of[row]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _family(child, members, size, layout):
     """Place of the family (child, members without child): by size, then colexicographic rank of local positions."""
     local, offsets, n_candidates, binomials, _ = layout
@@ -231,7 +241,7 @@ def _cell_sum(counts, n_cells, child, product, cards, prior):
     total = 0.0
     if sample_size > 0.0:
         a = sample_size / product
-        row = np.searchsorted(products, product) if tables.shape[0] else 0
+        row = _row_of(products, product) if tables.shape[0] else 0
     elif child >= 0:
         a, row = alpha * cards[child], child_row[child]
     else:

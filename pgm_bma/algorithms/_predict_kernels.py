@@ -10,9 +10,9 @@ MAX_CELLS = 4_000_000  # larger family tables are counted row by row instead
 def predict_families(codes, weights, cards, alpha, sample_size, children, parents, rows, out):
     """out[k, r] = posterior mean of the value of children[k] in rows[r] given the row's values of parents[k].
 
-    codes : (n_samples, n) training rows, column-contiguous     weights : (n_samples,)
+    codes : (n, n_samples) training rows, one variable after another     weights : (n_samples,)
     alpha, sample_size : K2's pseudo-count, or BDeu's total if it is positive
-    parents : (n_families, width), padded with -1     rows : (n_rows, n), column-contiguous
+    parents : (n_families, width), padded with -1     rows : (n, n_rows)
     """
     largest = 1
     for k in range(children.size):
@@ -21,7 +21,7 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
             largest = max(largest, cells)
     counts = np.zeros(largest)
     totals = np.zeros(largest)
-    place = np.zeros(rows.shape[0], dtype=np.int64)
+    place = np.zeros(rows.shape[1], dtype=np.int64)
     for k in range(children.size):
         child = children[k]
         r = cards[child]
@@ -37,8 +37,8 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
                 p = parents[k, t]
                 if p < 0:
                     break
-                index = index * cards[p] + codes[s, p]
-            counts[index * r + codes[s, child]] += weights[s]
+                index = index * cards[p] + codes[p, s]
+            counts[index * r + codes[child, s]] += weights[s]
         for q in range(cells // r):
             total = a * r
             for value in range(r):
@@ -50,10 +50,10 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
             p = parents[k, t]
             if p < 0:
                 break
-            for row in range(rows.shape[0]):
-                place[row] = place[row] * cards[p] + rows[row, p]
-        for row in range(rows.shape[0]):
-            out[k, row] = totals[place[row] * r + rows[row, child]]
+            for row in range(rows.shape[1]):
+                place[row] = place[row] * cards[p] + rows[p, row]
+        for row in range(rows.shape[1]):
+            out[k, row] = totals[place[row] * r + rows[child, row]]
 
 
 @njit(cache=True, nogil=True)
@@ -67,16 +67,16 @@ def _n_cells(cards, child, parents):
 
 @njit(cache=True, nogil=True)
 def _predict_by_matching(codes, weights, child, parents, a, r, rows, out):
-    for row in range(rows.shape[0]):
+    for row in range(rows.shape[1]):
         above, below = a, a * r
         for s in range(weights.size):
             same = True
             for t in range(parents.size):
-                if parents[t] >= 0 and codes[s, parents[t]] != rows[row, parents[t]]:
+                if parents[t] >= 0 and codes[parents[t], s] != rows[parents[t], row]:
                     same = False
                     break
             if same:
                 below += weights[s]
-                if codes[s, child] == rows[row, child]:
+                if codes[child, s] == rows[child, row]:
                     above += weights[s]
         out[row] = above / below

@@ -213,7 +213,9 @@ def _score(prepared, scoring, table):
     prior = float(alpha), float(sample_size or 0.0), tables, child_row, products
     data = prepared.bits, prepared.first_value, prepared.codes, prepared.weights, cards
     scores = np.zeros(table.offsets[-1])
-    score_families(data, prior, layout, prepared.bits.shape[1] > 0, scores)
+    widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
+    max_cells = int(max(min(widest, prepared.codes.shape[1]), 1))
+    score_families(data, prior, layout, prepared.bits.shape[1] > 0, max_cells, scores)
     return scores
 
 
@@ -229,7 +231,8 @@ def _prepare(codes, cardinalities, weights):
         codes = np.repeat(codes, weights.astype(np.int64), axis=0)
         weights = np.ones(len(codes))
         bits = _bitsets(codes, cardinalities, first_value, n_values)
-    codes = np.asfortranarray(codes, dtype=np.int32)
+    # one column after another: with a single row, a transposed array would count as another type and compile again
+    codes = np.ascontiguousarray(codes.T, dtype=np.int32)
     return _Prepared(bits, first_value, codes, weights, cardinalities, integral)
 
 
@@ -267,7 +270,7 @@ class FamilyTable(NamedTuple):
 class _Prepared(NamedTuple):
     bits: np.ndarray
     first_value: np.ndarray
-    codes: np.ndarray
+    codes: np.ndarray  # (n_variables, n_rows)
     weights: np.ndarray
     cardinalities: np.ndarray
     integral: bool

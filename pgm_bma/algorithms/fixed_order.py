@@ -139,11 +139,13 @@ def _mix(mix, child, members, weights, rows):
 
 
 def predict(training, children, parents, rows):
-    """(n_families, n_rows) posterior mean of every row's value under every family."""
+    """(n_families, n_rows) posterior mean of every row's value under every family; rows (n_rows, n) int32."""
     out = np.empty((len(children), len(rows)))
     predict_families(
-        training.codes, training.weights, training.cardinalities, float(training.alpha),
-        float(training.equivalent_sample_size or 0.0), np.asarray(children, dtype=np.int64), parents, rows, out,
+        # transposed: the type of a transposed array does not change when there is a single row
+        np.ascontiguousarray(training.codes.T), training.weights, training.cardinalities, float(training.alpha),
+        float(training.equivalent_sample_size or 0.0), np.asarray(children, dtype=np.int64), parents,
+        np.ascontiguousarray(rows.T), out,
     )  # fmt: skip
     return out
 
