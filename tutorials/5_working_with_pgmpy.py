@@ -83,7 +83,7 @@ patients.head(4)
 
 # %%
 model = DiscreteBayesianNetwork(arcs, latents={"illness"})
-estimator = pgm_bma.EMEstimator(state_names=states, seed=0)
+estimator = pgm_bma.EMEstimator(state_names=states, seed=0, show_progress=False)
 model.fit(patients, estimator=estimator)
 print(f"log-likelihood {estimator.log_likelihood_:.1f}, {estimator.n_iter_} updates, converged: {estimator.converged_}")
 print("\nP(x-ray | illness), learned:")
@@ -98,7 +98,7 @@ print(pd.DataFrame(model.get_cpds("xray").values.round(3), index=states["xray"],
 
 # %%
 few = DiscreteBayesianNetwork(arcs, latents={"illness"})
-few.fit(patients.dropna(), estimator=pgm_bma.EMEstimator(state_names=states, seed=0))
+few.fit(patients.dropna(), estimator=pgm_bma.EMEstimator(state_names=states, seed=0, show_progress=False))
 
 
 def errors(network):
@@ -170,7 +170,7 @@ right.round(3)
 # Often a table is known from elsewhere, such as the error rates of a test. Pass it as `fixed_cpds` and EM leaves it alone.
 
 # %%
-known = pgm_bma.EMEstimator(state_names=states, fixed_cpds=[truth.get_cpds("xray")], seed=0)
+known = pgm_bma.EMEstimator(state_names=states, fixed_cpds=[truth.get_cpds("xray")], seed=0, show_progress=False)
 with_known = DiscreteBayesianNetwork(arcs, latents={"illness"}).fit(patients, estimator=known)
 print("x-ray table as given:", bool((with_known.get_cpds("xray").values == truth.get_cpds("xray").values).all()))
 print(f"mean error of the other tables: {errors(with_known).drop('xray').mean():.3f}, ", end="")
