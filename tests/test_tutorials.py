@@ -106,7 +106,7 @@ def structural_em(names):
     table = names["table"]
     with_arcs = table[["structural EM", "structural BC+EM", "averaged over forests"]]
     ratio = with_arcs.div(table["no arcs (EM)"], axis=0)
-    assert ratio.loc["mean"].between(1.7, 2.4).all() and (ratio.drop("mean").max(axis=1) > 1.4).all()
+    assert ratio.loc["mean"].between(1.7, 2.4).all() and (ratio.to_numpy() > 1.2).all()
     assert with_arcs.drop("mean").idxmax(axis=1).nunique() > 1  # "which is best changes"
     assert names["simple"].n_clusters_ == 3 and names["with_arcs"].n_clusters_ == 1
     assert names["evidence"].loc[1, "with arcs"] > names["evidence"]["without arcs"].max() + 50

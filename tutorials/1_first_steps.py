@@ -142,7 +142,7 @@ print(f"sum over all votes: {weight.sum():.2f}")
 # Clustering can get stuck. The scores of all 30 starts show whether the best answer was found again.
 
 # %%
-_ = plot_starts(clusterer, label="log-likelihood")
+_ = plot_starts(clusterer, label="score (bound on the log evidence)")
 best, worst = clusterer.starts_["score"].max(), clusterer.starts_["score"].min()
 print(f"best and worst start differ by {best - worst:.4f}; {clusterer.starts_['collapsed'].sum()} starts collapsed")
 
