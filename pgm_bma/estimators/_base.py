@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from pgm_bma import table
 
+ROWS_AT_ONCE = 1 << 16
+
 
 class DiscreteEstimator(BaseEstimator):
     """Base of the scikit-learn faces; the target or cluster is added by its two children."""
@@ -144,8 +146,12 @@ def log_probabilities(log_joint):
 
 def most_probable(log_joint):
     """Position of the largest probability of every row. Taken from the probabilities, so that those which round to a tie
-    go to the lowest index, as the argmax of `predict_proba` does."""
-    return np.argmax(np.exp(log_probabilities(log_joint)), axis=1).astype(np.int64)
+    go to the lowest index, as the argmax of `predict_proba` does. Block by block, to spare memory on tall tables."""
+    chosen = np.empty(len(log_joint), dtype=np.int64)
+    for start in range(0, len(log_joint), ROWS_AT_ONCE):
+        block = slice(start, start + ROWS_AT_ONCE)
+        chosen[block] = np.argmax(np.exp(log_probabilities(log_joint[block])), axis=1)
+    return chosen
 
 
 def seed_sequence(random_state):
