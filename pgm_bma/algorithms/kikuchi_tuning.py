@@ -60,7 +60,7 @@ def tune_weights(data, sets, prior, strength, rng, n_folds=None):
 
 
 def _walk(point, axis, grid, folds, tried):
-    """Move `point` along one axis, first down, then up, while the loss falls."""
+    """Move `point` along one axis, down or else up, while the loss falls."""
     position = grid.index(point[axis])
     best = _loss(point, folds, tried)
     for step in (-1, 1):
@@ -71,6 +71,8 @@ def _walk(point, axis, grid, folds, tried):
                 break
             best, point[axis] = loss, grid[k]
             k += step
+        if point[axis] != grid[position]:  # it fell on this side: not looked for on the other
+            break
 
 
 def _loss(point, folds, tried):

@@ -166,7 +166,8 @@ def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
     value, probability = _objective(flat @ theta, rows, theta - centre, ridge, k)
     for _ in range(_NEWTON_STEPS):
         slope = (probability * rows[:, None]).ravel() @ flat + ridge * (theta - centre)
-        step = -cho_solve(cho_factor(_curvature(contrasts, rows, probability, ridge)), slope)
+        factor = cho_factor(_curvature(contrasts, rows, probability, ridge), overwrite_a=True, check_finite=False)
+        step = -cho_solve(factor, slope, check_finite=False)
         gain = -float(slope @ step)  # twice the fall that the quadratic model promises
         if gain < tolerance * (1.0 + abs(value)):
             break
