@@ -190,10 +190,14 @@ def test_no_drift_in_a_million_swaps():
     codes[:, 6:] = np.where(rng.random((1000, 6)) < 0.5, codes[:, :6], codes[:, 6:])
     _, families = families_of(codes)
     order = rng.permutation(12)
-    empty = np.zeros((0, 12), dtype=np.int64), np.zeros(0)
-    accepted, score, *_ = _order_kernels.run_swaps(rng, order, families, 1_000_000, 1, 0, 1, *empty, np.zeros(0))
+    kept, scores = np.zeros((500, 12), dtype=np.int64), np.zeros(500)
+    accepted, score, *_ = _order_kernels.run_swaps(
+        rng, order, families, 1_000_000, 1, 0, 2000, kept, scores, np.zeros(0)
+    )
     assert accepted > 1000
     assert abs(score - order_mcmc.order_log_score(families, order)) < 1e-9
+    full = [order_mcmc.order_log_score(families, order) for order in kept]
+    np.testing.assert_allclose(scores, full, rtol=0, atol=1e-9)  # all along the way
 
 
 def test_required_arcs_are_never_left():
