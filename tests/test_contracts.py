@@ -119,6 +119,15 @@ def test_clone_and_parameters(name):
 
 
 @estimators
+def test_what_a_fit_learns_is_not_there_before_it(name):
+    learned = {n for n in dir(fitted(name)) if n.endswith("_") and not n.startswith("_")} - {"model_is_exact_"}
+    assert {"model_", "schema_", "n_features_in_"} <= learned
+    for attribute in sorted(learned):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(build(name), attribute)
+
+
+@estimators
 def test_a_fit_that_fails_changes_nothing(name):
     X, y = frame()
     y = y if name in CLASSIFIERS else None

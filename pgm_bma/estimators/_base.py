@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from pgm_bma import table
@@ -29,6 +30,15 @@ class DiscreteEstimator(BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.allow_nan = True
         return tags
+
+    def __getattr__(self, name):
+        """Only called where the ordinary lookup failed: what a fit would have set gets an error that says so."""
+        learned = name.endswith("_") and not name.startswith("_")
+        if learned and "schema_" not in self.__dict__:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit before reading {name}"
+            )
+        return object.__getattribute__(self, name)  # raises the error of that lookup again
 
     @property
     def model_(self):

@@ -115,6 +115,11 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         -------
         self
         """
+        with self._unchanged_by_failure():
+            self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X, sample_weight):
         values = resolve_preset(self, _order_fit.PRESETS)
         check_choice("missing", self.missing, _order_fit.MISSING)
         check_number("max_completions", self.max_completions, 1, integer=True)
@@ -129,7 +134,6 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         self._average = _order_fit.average(rows, list(schema.names), values, self.random_state, root, False)
         self._seed = int(np.random.default_rng(root).integers(2**63))
         self._warn_if_chains_disagree()
-        return self
 
     def log_joint(self, X):
         """Natural log P(row | data) of every row, averaged over structures, missing cells summed out.
