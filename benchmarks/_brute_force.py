@@ -171,9 +171,10 @@ def divergence_bits(joint, states, sizes, tables):
 
 
 # ----------------------------------------------------------------------------------------------------- kernels
+# Not cached on disk: this file is imported under two names (benchmarks, pgm_bma._benchmarks), and numba's cache remembers one.
 
 
-@njit(cache=True)
+@njit
 def start_labels(codes, cardinalities, n_clusters, rng):
     """Labels from their prior (Dirichlet(1) integrated out), and their counts."""
     n_rows, n_columns = codes.shape
@@ -193,7 +194,7 @@ def start_labels(codes, cardinalities, n_clusters, rng):
     return labels, class_counts, counts
 
 
-@njit(cache=True)
+@njit
 def sweep_labels(codes, cardinalities, beta, labels, class_counts, counts, rng):
     """One collapsed Gibbs sweep for p(z) p(D | z)^beta."""
     n_rows, n_columns = codes.shape
@@ -227,7 +228,7 @@ def sweep_labels(codes, cardinalities, beta, labels, class_counts, counts, rng):
             counts[i, new, codes[row, i]] += 1.0
 
 
-@njit(cache=True)
+@njit
 def log_data_given_labels(class_counts, counts, cardinalities):
     total = 0.0
     for i in range(len(cardinalities)):
@@ -239,12 +240,12 @@ def log_data_given_labels(class_counts, counts, cardinalities):
     return total
 
 
-@njit(cache=True)
+@njit
 def _log_factorial(x):
     return lgamma(x + 1.0)
 
 
-@njit(cache=True)
+@njit
 def anneal(codes, cardinalities, n_clusters, ladder, rng):
     """Log weight of one run: labels from their prior, sweeps at rising powers of the likelihood."""
     labels, class_counts, counts = start_labels(codes, cardinalities, n_clusters, rng)

@@ -103,6 +103,12 @@ def print_table(rows, title=None, digits=3):
     print(text, flush=True)
 
 
+def print_line(line):
+    """One finished cell of a table as a line: "N 10, EMA 35/6/9, distance 0.335"."""
+    parts = (f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}" for name, value in line.items())
+    print(", ".join(parts), flush=True)
+
+
 def save_csv(rows, name, out=None):
     """Write rows (DataFrame or list of dicts) to ``<folder>/<name>.csv``, say where, and return the path."""
     import pandas as pd

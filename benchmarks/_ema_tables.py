@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from ._common import paper_table, parser, print_table, save_csv
+from ._common import paper_table, parser, print_line, print_table, save_csv
 from ._ema_grid import METHODS, add_up, compare, run_cell
 
 SIZES = (10, 20, 40, 80, 160, 320, 640)
@@ -57,7 +57,7 @@ def run_table(name, published, rows, draw, chosen, methods=METHODS, extra=None):
             means.append({**row, "N": size, **{name: values.mean() for name, values in distances.items()}})
             shares.append({"N": size, **{f"{loop[0]} from {loop[1]}": np.mean(v) for loop, v in collapsed.items()}})
             shown = {key: cell[key] for key in ("paper EMA", "EMA", "twin from EM")}
-            print({**row, "N": size}, shown, f"{time.perf_counter() - began:.1f} s", flush=True)
+            print_line({**row, "N": size, **shown, "seconds": time.perf_counter() - began})
     cells, means, shares = pd.DataFrame(cells), pd.DataFrame(means), pd.DataFrame(shares)
     title = f"{chosen.models} models a cell, {chosen.starts} starts (paper: 50 and 30)"
     print_table(cells, f"{name}: wins/draws/losses against EM; {title}; ** 1 %, * 10 % (Wilcoxon)")

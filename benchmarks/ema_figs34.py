@@ -15,7 +15,7 @@ from pgm_bma.algorithms.latent_class import fit_latent_class
 from pgm_bma.simulate import random_selective_naive_bayes, sample_codes
 
 from ._brute_force import brute_force, divergence_bits
-from ._common import parser, print_table, run, save_csv
+from ._common import parser, print_line, print_table, run, save_csv
 
 TABLE = True
 POSTER = [1.15495, 0.55039, 0.41811, 0.56426, 0.33207, 0.42465, 0.40876, 0.45795, 0.24308, 0.13184]
@@ -40,7 +40,7 @@ def main(argv=None):
             began = time.perf_counter()
             line = one_test(n, test, chosen)
             lines.append({**line, "seconds": time.perf_counter() - began})
-            print({key: round(float(value), 4) for key, value in lines[-1].items()}, flush=True)
+            print_line(lines[-1])
     for line in lines:
         if line["variables"] == 6 and line["test"] <= 10:
             line["poster EMA"] = POSTER[line["test"] - 1]

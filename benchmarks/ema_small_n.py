@@ -9,7 +9,7 @@ import numpy as np
 
 from pgm_bma.simulate import random_selective_naive_bayes
 
-from ._common import paper_table, parser, print_table, run, save_csv
+from ._common import paper_table, parser, print_line, print_table, run, save_csv
 from ._ema_grid import METHODS, compare, run_cell
 
 TABLE = True
@@ -42,7 +42,7 @@ def main(argv=None):
                 line[f"distance, {name}"] = distances["EM"].mean()
             line["distance, EMA"] = distances["EMA"].mean()
             lines.append(line)
-            print(line, flush=True)
+            print_line(line)
     print_table(lines, f"EMA against EM, {n_models} models a cell")
     save_csv(lines, "ema_small_n", chosen.out)
 

@@ -33,6 +33,7 @@ def main(argv=None):
     results = pd.DataFrame(rows)
     for domain, part in results.groupby("domain", sort=False):
         table = part.pivot(index="logit", columns="model", values=["error", "log_loss", "regions"])
+        table = table.astype({column: int for column in table if column[0] == "regions"})
         table.columns = [f"{model} {measure}" for measure, model in table.columns]
         print_table(table.reset_index(), f"{domain}: loss on the training set itself by logit of the threshold")
     save_csv(results, "kikuchi_fig1", options.out)

@@ -373,7 +373,10 @@ def test_reproduce_lists_and_runs_tables(monkeypatch, capsys):
     monkeypatch.setattr(entry, "load", lambda name: lambda argv: given.append((name, argv)))
     run(capsys, "reproduce", "paper-table9", "--full", "--seed", 3)
     run(capsys, "reproduce", "all", "--out", "x")
-    assert given == [("paper_table9", ["--full", "--seed", "3"]), ("paper_table9", ["--out", "x"])]
+    assert given == [
+        ("paper_table9", ["--full", "--seed", "3", "--out", reproduction.FOLDER]),
+        ("paper_table9", ["--out", "x"]),
+    ]
     _, err = run(capsys, "reproduce", "paper_table8", code=2)
     assert "did you mean 'paper_table9'?" in err
     run(capsys, "reproduce", "speed_x", code=2)

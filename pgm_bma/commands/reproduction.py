@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pgm_bma.commands.console import UsageError
 
+FOLDER = "pgm-bma-tables"
+
 
 def reproduce(table=None, options=()):
     """List the tables, or run one of them (or all) with its options; returns the exit code."""
@@ -15,14 +17,17 @@ def reproduce(table=None, options=()):
     tables = {name: line for name, (line, is_table) in entry.benchmarks().items() if is_table}
     if table is None:
         return _show(tables)
+    options = list(options)
+    if not any(option == "--out" or option.startswith("--out=") for option in options):
+        options += ["--out", FOLDER]  # a quick run must not write over the kept results of a checkout
     if table == "all":
-        return entry.run_all(list(tables), list(options))
+        return entry.run_all(list(tables), options)
     name = table.replace("-", "_")
     if name not in tables:
         from pgm_bma.commands.tabular_files import closest
 
         raise UsageError(f"no table {table!r}: {closest(name, tables)}")
-    return entry.run(entry.load(name), list(options))
+    return entry.run(entry.load(name), options)
 
 
 def _benchmarks():
@@ -43,7 +48,7 @@ def _benchmarks():
 def _show(tables):
     print(
         "Tables of the papers, quick versions by default; run one by\n"
-        "  pgm-bma reproduce TABLE [--full] [--seed N] [--out FOLDER]\n"
+        f"  pgm-bma reproduce TABLE [--full] [--seed N] [--out FOLDER]   (FOLDER is {FOLDER} unless given)\n"
     )
     width = max(map(len, tables), default=0)
     columns = max(shutil.get_terminal_size().columns, width + 40)
