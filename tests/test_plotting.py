@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from pgm_bma import KikuchiBayesClassifier, plotting
+from pgm_bma import KikuchiBayesClassifier, OrderPosterior, load_network, plotting, simulate
 from pgm_bma.plotting import _layout, _style
 from pgm_bma.plotting._profiles import conditional_table
 from pgm_bma.results.networks import bayesian_network
@@ -396,6 +396,18 @@ def test_cluster_profiles_are_sorted_and_do_not_overlap(n):
     model.latents = set()
     with pytest.raises(ValueError, match="0 latent variables"):
         plotting.plot_cluster_profiles(model)
+
+
+@pytest.mark.filterwarnings("ignore:the chains disagree")
+def test_score_traces_of_an_estimator():
+    rows = simulate(load_network("asia"), 100, random_state=0)
+    sampled = OrderPosterior(method="mcmc", n_orders=6, n_chains=2, random_state=0).fit(rows)
+    ax = plotting.plot_score_traces(sampled)
+    drawn = np.concatenate([line.get_ydata() for line in ax.lines])
+    np.testing.assert_array_equal(drawn, sampled.order_log_scores_)
+    assert len(ax.lines) == 2 and ax.get_xlabel() == "kept order"
+    with pytest.raises(ValueError, match="fit with method='mcmc'"):
+        plotting.plot_score_traces(OrderPosterior(method="exact").fit(rows))
 
 
 def test_score_traces_keep_extremes_and_zoom_after_burn_in():

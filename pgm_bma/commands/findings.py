@@ -310,11 +310,12 @@ def chain_findings(estimator):
     """Whether the chains of a sampler agree; nothing where the sum was exact."""
     if getattr(estimator, "method_", None) != "mcmc":
         return Findings()
-    chains = estimator.order_log_scores_.reshape(estimator.n_chains, -1)
     worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)
     swaps = f"{_percent(estimator.acceptance_rate_)} of the swaps were accepted"
     return Findings(
-        [f"{count(estimator.n_chains, 'chain')} of {chains.shape[1]} kept orders; {swaps}."],
+        [
+            f"{count(estimator.n_chains, 'chain')} of {len(estimator.order_log_scores_) // estimator.n_chains} kept orders; {swaps}."
+        ],
         tables=[
             (
                 "Where the chains differ most",
@@ -325,7 +326,7 @@ def chain_findings(estimator):
         figures=[
             (
                 "Scores along the chains",
-                lambda: plotting.plot_score_traces(chains, label="log score of the kept orders"),
+                lambda: plotting.plot_score_traces(estimator),
                 "Chains that have met run through each other.",
             )
         ],

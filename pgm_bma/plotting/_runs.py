@@ -6,14 +6,15 @@ import pandas as pd
 from ._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, VERMILION, bare, new_axes, titled
 
 
-def plot_score_traces(traces, *, burn_in=None, label="log score of the order", names=None, title=None, ax=None):
+def plot_score_traces(traces, *, burn_in=None, label=None, names=None, title=None, ax=None):
     """Scores of the chains along their iterations; chains that have not met are seen at once.
 
     Parameters
     ----------
-    traces : (n_chains, n_iterations) array, one sequence, or a list or dict of sequences
+    traces : (n_chains, n_iterations) array, one sequence, or a list or dict of sequences; or a fitted order estimator whose
+        chains were sampled: the scores of its kept orders
     burn_in : number of first iterations that are discarded; they are shaded, and the scale fits what comes after them
-    label : what the score is      names : of the chains
+    label : what the score is; None means the log score of the order      names : of the chains
     title, ax : title, and matplotlib axes or None for a new figure
 
     Returns
@@ -27,6 +28,14 @@ def plot_score_traces(traces, *, burn_in=None, label="log score of the order", n
     >>> [line.get_label() for line in ax.lines]
     ['chain 1', 'chain 2']
     """
+    what = "iteration"
+    if hasattr(traces, "order_log_scores_"):
+        if traces.method_ != "mcmc":
+            raise ValueError(
+                f"nothing was sampled by a chain: the average is {traces.method_!r}; fit with method='mcmc'"
+            )
+        traces, what = traces.order_log_scores_.reshape(traces.n_chains, -1), "kept order"
+    label = "log score of the order" if label is None else label
     if isinstance(traces, dict):
         names, traces = list(traces), list(traces.values())
     traces = list(traces)
@@ -49,7 +58,7 @@ def plot_score_traces(traces, *, burn_in=None, label="log score of the order", n
         )  # fmt: skip
         _zoom_after(ax, traces, burn_in)
     ax.set_xlim(0, max(longest - 1, 1))
-    ax.set_xlabel("iteration", fontsize=FONT)
+    ax.set_xlabel(what, fontsize=FONT)
     ax.set_ylabel(label, fontsize=FONT)
     bare(ax, "y")
     ax.ticklabel_format(style="plain", useOffset=False)
