@@ -312,10 +312,9 @@ def chain_findings(estimator):
         return Findings()
     worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)
     swaps = f"{_percent(estimator.acceptance_rate_)} of the swaps were accepted"
+    kept = len(estimator.order_log_scores_) // estimator.n_chains
     return Findings(
-        [
-            f"{count(estimator.n_chains, 'chain')} of {len(estimator.order_log_scores_) // estimator.n_chains} kept orders; {swaps}."
-        ],
+        [f"{count(estimator.n_chains, 'chain')} of {kept} kept orders; {swaps}."],
         tables=[
             (
                 "Where the chains differ most",
