@@ -1,6 +1,6 @@
 """Data from networks, and networks at random: what the experiments are made of.
 
-`simulate` draws rows from a pgmpy network by ancestral sampling, one vectorised step per node. The ``random_*`` functions
+`simulate` draws rows from a pgmpy network by ancestral sampling, one compiled step per node. The ``random_*`` functions
 draw models: selective naive Bayes, augmented naive Bayes and Bayesian network classifiers, with the cluster as a latent
 root, as pgmpy networks or (``as_arrays=True``) as plain arrays for loops that need many. `sample_codes` is `simulate`
 for arrays.
@@ -14,6 +14,7 @@ from types import ModuleType
 
 import numpy as np
 
+from pgm_bma.algorithms._sample_kernels import draw_states
 from pgm_bma.estimators._base import check_number, random_generator
 from pgm_bma.results.networks import NetworkArrays, bayesian_network, network_arrays
 
@@ -74,41 +75,23 @@ def sample_codes(cpts, parents, n, rng, names=None):
     """
     n = _count("n", n, 0)
     names = range(len(cpts)) if names is None else names
-    cpts = [np.asarray(cpt, dtype=float) for cpt in cpts]
-    cardinalities = [cpt.shape[-1] for cpt in cpts]
+    cpts = [np.ascontiguousarray(cpt, dtype=float) for cpt in cpts]
+    cardinalities = np.array([cpt.shape[-1] for cpt in cpts], dtype=np.int64)
     codes = np.empty((len(cpts), n), dtype=np.min_scalar_type(-max([1, *cardinalities])))
+    uniform, index = np.empty(n), np.empty(n, dtype=np.int32)
     for node in _topological_order(parents, names):
-        family = parents[node]
-        thresholds = _thresholds(cpts[node], prod(cardinalities[p] for p in family), names[node])
-        uniform = rng.random(n)
-        if family:
-            index = codes[family[0]].astype(np.intp)
-            for parent in family[1:]:
-                index *= cardinalities[parent]
-                index += codes[parent]
-            thresholds = (row.take(index) for row in thresholds)
-        column = codes[node]
-        column[:] = 0
-        for threshold in thresholds:  # the state is the number of thresholds at or below the uniform draw
-            column += uniform >= threshold
+        family, cpt = np.array(parents[node], dtype=np.int64), cpts[node]
+        n_parent_states = prod(cardinalities[family].tolist())
+        if cpt.size != n_parent_states * cpt.shape[-1]:
+            raise ValueError(
+                f"the table of node {names[node]!r} has shape {cpt.shape}; its parents have {n_parent_states} joint states"
+            )
+        rng.random(out=uniform)
+        if not draw_states(uniform, codes, node, family, cpt.reshape(n_parent_states, -1), cardinalities, index):
+            raise ValueError(
+                f"the table of node {names[node]!r} has a row that is no distribution: negative, not finite or all zero"
+            )
     return codes.T
-
-
-def _thresholds(cpt, n_parent_states, node):
-    """Cumulative probabilities without the last, (n_states - 1, n_parent_states)."""
-    if cpt.size != n_parent_states * cpt.shape[-1]:
-        raise ValueError(
-            f"the table of node {node!r} has shape {cpt.shape}; its parents have {n_parent_states} joint states"
-        )
-    cumulative = cpt.reshape(n_parent_states, -1).T.cumsum(axis=0)
-    total = cumulative[-1]
-    if not (cpt.min() >= 0 and total.min() > 0 and total.max() < np.inf):  # written so that NaN fails too
-        raise ValueError(
-            f"the table of node {node!r} has a row that is no distribution: negative, not finite or all zero"
-        )
-    # dividing the running sum by its own last entry makes it exactly 1 once the mass is used up: a state of probability 0
-    # is never drawn
-    return cumulative[:-1] / total
 
 
 def _topological_order(parents, names):
