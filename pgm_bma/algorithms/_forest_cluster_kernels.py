@@ -8,7 +8,7 @@ from numba import njit
 def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widths, tables, q):
     """Responsibilities of complete rows into q (n, n_clusters); returns the entropy of every row.
 
-    single : (S, n_clusters), states of column i from offsets[i]
+    codes : (n, n_columns), of columns or super-columns     single : (S, n_clusters), states of column i from offsets[i]
     first, second : (n_pairs,) columns     starts : (n_pairs,) where a pair's table begins     widths : cardinality of second
     tables : (cells, n_clusters)
     """

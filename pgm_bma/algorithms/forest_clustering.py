@@ -8,6 +8,7 @@ given these, the clusters of a row follow from expected logarithms, weighted by 
 
 Missing cells are hidden too, with q(x_i given z) of their own, updated one column at a time; the bound gains their entropy.
 Arcs whose posterior is below `PRUNED` are left out of the expectation step; what that can change is in `Run.pruned_loss`.
+Complete rows are counted and looked up by super-columns (`pair_groups`): ten tables instead of 210 for twenty binary columns.
 """
 
 from functools import partial
@@ -21,12 +22,13 @@ from pgm_bma.algorithms._forest_cluster_kernels import expect_rows, normalise
 from pgm_bma.algorithms.forest_average import ForestAverage, average_from_counts, log_arc_prior
 from pgm_bma.algorithms.forests import forest_sum
 from pgm_bma.algorithms.latent_class import fit_latent_class, log_joint
+from pgm_bma.algorithms.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.algorithms.start_averaging import align_labels, start_weights
 from pgm_bma.algorithms.structural_em import Settings as StructuralSettings
 from pgm_bma.algorithms.structural_em import structural_em
 from pgm_bma.stats.counts import state_offsets
 from pgm_bma.stats.dirichlet import cell_alpha, log_marginal_likelihood
-from pgm_bma.stats.pairs import indicators, pair_counts, pair_prior, pair_scores
+from pgm_bma.stats.pairs import indicators, pair_prior, pair_scores
 
 PRUNED = 1e-9
 MIN_WEIGHT = 0.5  # a cluster with fewer expected rows is dropped from the answer
@@ -43,11 +45,13 @@ class Settings(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Distinct rows: complete ones first. flags (n, S) indicators, zero where missing; n_complete of them have every cell."""
+    """Distinct rows: the n_complete ones with every cell first. groups: super-columns of the complete rows; flags (n_incomplete,
+    S): indicators of the others, zero where missing; order: where the rows were."""
 
     codes: np.ndarray
     weights: np.ndarray
     cardinalities: np.ndarray
+    groups: PairGroups
     flags: np.ndarray
     n_complete: int
     order: np.ndarray
@@ -70,8 +74,9 @@ def make_rows(codes, cardinalities, weights):
     incomplete = (codes < 0).any(axis=1)
     order = np.argsort(incomplete, kind="stable")
     codes = np.ascontiguousarray(codes[order], dtype=np.int64)
-    flags = indicators(codes, cardinalities)
-    return Rows(codes, weights[order], np.asarray(cardinalities), flags, int((~incomplete).sum()), order)
+    m = int((~incomplete).sum())
+    groups, flags = make_pair_groups(codes[:m], cardinalities), indicators(codes[m:], cardinalities)
+    return Rows(codes, weights[order], np.asarray(cardinalities), groups, flags, m, order)
 
 
 def run_start(rows, responsibilities, settings):
@@ -149,9 +154,8 @@ def _expect(rows, hidden, single, both, totals, settings):
     log_cluster = digamma(totals + alpha) - digamma((totals + alpha).sum())
     m, q = rows.n_complete, np.empty((len(rows.codes), len(totals)))
     entropy = np.empty(len(q))
-    offsets = state_offsets(rows.cardinalities)
-    lookups = np.ascontiguousarray(single.T), *_pair_tables(both, rows.cardinalities)
-    entropy[:m] = expect_rows(rows.codes[:m], log_cluster, offsets, *lookups, q[:m])
+    lookups = _group_tables(rows.groups, single, np.stack([_without_own(t, rows.cardinalities) for t in both]))
+    entropy[:m] = expect_rows(rows.groups.columns, log_cluster, *lookups, q[:m])
     if m < len(q):
         hidden = _update_hidden(rows, hidden, single, both)
         cells = np.empty_like(q[m:])
@@ -164,26 +168,25 @@ def _expect(rows, hidden, single, both, totals, settings):
     return q, hidden, entropy
 
 
-def _pair_tables(both, cardinalities):
-    """The pairs of columns with any arc left, and their tables (cells, n_clusters) one after another."""
-    offsets = state_offsets(cardinalities)
-    n = len(cardinalities)
-    active = _active_pairs(both, cardinalities)
-    first, second = np.nonzero(np.triu(active, 1))
-    blocks = [
-        both[:, offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]].reshape(len(both), -1)
-        for i, j in zip(first, second)
-    ]
-    sizes = np.array([block.shape[1] for block in blocks], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if n and len(sizes) else np.zeros(0, dtype=np.int64)
-    tables = np.ascontiguousarray(np.concatenate(blocks, axis=1).T) if blocks else np.zeros((0, len(both)))
-    return first, second, starts.astype(np.int64), np.asarray(cardinalities)[second], tables
+def _group_tables(groups, single, both):
+    """Expected logs by joint states of super-columns, as `expect_rows` wants them; pairs that no arc joins are left out.
 
-
-def _active_pairs(both, cardinalities):
-    offsets = state_offsets(cardinalities)[:-1]
-    nonzero = np.add.reduceat(np.add.reduceat((both != 0).any(0), offsets, axis=0), offsets, axis=1)
-    return nonzero > 0
+    single (n_clusters, S), both (n_clusters, S, S) without the blocks of a column with itself
+    """
+    owns, pairs, tables = [], [], []
+    for g, (flags, here) in enumerate(zip(groups.flags, groups.places)):
+        inside = 0.5 * ((flags @ both[:, here, here]) * flags).sum(axis=2)
+        owns.append(single[:, here] @ flags.T + inside)
+        for h in range(g + 1, len(groups.flags)):
+            block = both[:, here, groups.places[h]]
+            if block.any():
+                pairs.append((g, h))
+                tables.append((flags @ block @ groups.flags[h].T).reshape(len(single), -1))
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    starts = np.cumsum([0, *(table.shape[1] for table in tables)])[:-1]
+    tables = np.concatenate([np.zeros((len(single), 0)), *tables], axis=1)
+    own = np.ascontiguousarray(np.concatenate(owns, axis=1).T)
+    return state_offsets(groups.sizes), own, first, second, starts, groups.sizes[second], np.ascontiguousarray(tables.T)
 
 
 # ------------------------------------------------------------------------------------------------- missing cells
@@ -191,12 +194,13 @@ def _active_pairs(both, cardinalities):
 
 def _start_hidden(rows, n_clusters):
     """Soft indicators (n_clusters, n_incomplete, S): missing cells begin at the column's observed frequencies."""
-    soft = rows.flags[rows.n_complete :].copy()
-    offsets = state_offsets(rows.cardinalities)
-    frequency = rows.weights @ rows.flags + 1.0
+    soft = rows.flags.copy()
+    offsets, m = state_offsets(rows.cardinalities), rows.n_complete
+    complete = grouped_pair_counts(rows.groups, rows.weights[:m, None])[0]
+    frequency = np.diagonal(complete) + rows.weights[m:] @ rows.flags + 1.0
     for i in range(len(rows.cardinalities)):
         own = slice(offsets[i], offsets[i + 1])
-        missing = rows.codes[rows.n_complete :, i] < 0
+        missing = rows.codes[m:, i] < 0
         soft[missing, own] = frequency[own] / frequency[own].sum()
     return np.repeat(soft[None], n_clusters, axis=0)
 
@@ -225,7 +229,7 @@ def _without_own(table, cardinalities):
 def _soft_counts(rows, q, hidden):
     m = rows.n_complete
     weighted = q * rows.weights[:, None]
-    pairs = pair_counts(rows.flags[:m], weighted[:m])
+    pairs = grouped_pair_counts(rows.groups, weighted[:m])
     for k in range(q.shape[1]) if m < len(q) else ():
         soft, weight = hidden[k], weighted[m:, k]
         more = (soft.T * weight) @ soft
