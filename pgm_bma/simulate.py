@@ -9,6 +9,7 @@ for arrays.
 import inspect
 import sys
 from functools import lru_cache
+from importlib import import_module
 from math import prod
 from types import ModuleType
 
@@ -439,6 +440,9 @@ class _Callable(ModuleType):
 
     __call__ = staticmethod(simulate)
     __signature__ = inspect.signature(simulate)
+
+    def __reduce__(self):  # a function that uses it can be sent to other processes
+        return import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -6,6 +6,7 @@ passed once keeps passing. Gross mistakes (a parent ignored, a lopsided proposal
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -330,3 +331,9 @@ def test_network_classifier_bounds_feature_parents_only():
 def test_bad_choices_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         MAKERS["selective"](**options)
+
+
+def test_the_module_is_its_function_and_can_be_sent_to_other_processes():
+    assert pickle.loads(pickle.dumps(pgm_bma.simulate)) is pgm_bma.simulate
+    model = pgm_bma.load_network("asia")
+    pd.testing.assert_frame_equal(pgm_bma.simulate(model, 5, random_state=0), simulate(model, 5, random_state=0))
