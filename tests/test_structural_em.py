@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 import pgm_bma
 from pgm_bma import StructuralEMClusterer, load_dataset, random_augmented_naive_bayes, simulate
 from pgm_bma.algorithms import augmented_naive_bayes as anb
-from pgm_bma.algorithms.structural_em import Settings, structural_em
+from pgm_bma.algorithms.augmented_structures import AugmentedModel
+from pgm_bma.algorithms.structural_em import Settings, run_structural_em
 from pgm_bma.results.networks import bayesian_network
 
 from .oracles import structural_em as oracle
@@ -102,7 +103,9 @@ def test_paper_mode_equals_the_literal_loop(seed, how, completion):
         completion=completion,
         convergence="completed_score",
     )
-    run = structural_em(anb.make_cases(rows, cards), [-1] * 3, parameters, settings_)
+    run = run_structural_em(
+        AugmentedModel.build(anb.make_cases(rows, cards), [-1] * 3, settings_.prior), parameters, settings_
+    )
     model, parents, updates, scores = oracle.structural_em(
         literal, rows.tolist(), cards, parameters_by=how, completion=completion
     )

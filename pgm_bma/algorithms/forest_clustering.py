@@ -19,13 +19,14 @@ from scipy.special import digamma, log_softmax
 
 from pgm_bma.algorithms import augmented_naive_bayes as anb
 from pgm_bma.algorithms._forest_cluster_kernels import expect_rows, normalise
+from pgm_bma.algorithms.augmented_structures import AugmentedModel, tree_structure
 from pgm_bma.algorithms.forest_average import ForestAverage, average_from_counts, log_arc_prior
 from pgm_bma.algorithms.forests import forest_sum
 from pgm_bma.algorithms.latent_class import fit_latent_class, log_joint
 from pgm_bma.algorithms.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.algorithms.start_averaging import align_labels, start_weights
 from pgm_bma.algorithms.structural_em import Settings as StructuralSettings
-from pgm_bma.algorithms.structural_em import structural_em
+from pgm_bma.algorithms.structural_em import run_structural_em
 from pgm_bma.stats.counts import state_offsets
 from pgm_bma.stats.dirichlet import cell_alpha, log_marginal_likelihood
 from pgm_bma.stats.pairs import indicators, pair_prior, pair_scores
@@ -284,7 +285,7 @@ def fit_forest_clusters(
 ):
     """Several starts, each run to its bound, combined after alignment of their labels.
 
-    init : where starts come from: "em" (latent-class EM), "structural" (structural EM from there), "both" in turns, or "random"
+    init : where starts come from: "em" (latent-class EM), "structural" (structural EM from a tree), "both" in turns, or "random"
     combine_starts : "evidence" (responsibilities averaged with weights exp(bound)) or "best"
     run_all : a map, so that a caller may run starts in parallel; start i is the same whatever `n_init` is
     """
@@ -312,9 +313,21 @@ def _run_one(responsibilities, rows, settings):
 
 
 def starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init):
-    """Responsibilities (n, n_clusters) of every start."""
+    """Responsibilities (n, n_clusters) of every start; start i does not depend on `n_init`."""
     if init == "random":
         return [child.dirichlet(np.ones(n_clusters), size=len(codes)) for child in rng.spawn(n_init)]
+    data, (for_em, for_trees) = (codes, cardinalities, weights, n_clusters), rng.spawn(2)
+    if init == "em":
+        return _em_starts(*data, for_em, n_init)
+    if init == "structural":
+        return _structural_starts(*data, for_trees, n_init)
+    starts = [None] * n_init
+    starts[::2] = _em_starts(*data, for_em, len(starts[::2]))
+    starts[1::2] = _structural_starts(*data, for_trees, len(starts[1::2]))
+    return starts
+
+
+def _em_starts(codes, cardinalities, weights, n_clusters, rng, n_init):
     fit = fit_latent_class(
         codes,
         cardinalities,
@@ -326,18 +339,20 @@ def starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_
         tol=1e-4,
         collapse="ignore",
     )
+    codes = np.asfortranarray(codes)
+    joints = (log_joint(codes, *found, fit.state_start) for found in zip(fit.starts.theta_c, fit.starts.theta))
+    return [np.exp(log_softmax(joint, axis=1)) for joint in joints]
+
+
+def _structural_starts(codes, cardinalities, weights, n_clusters, rng, n_init):
+    """Structural EM from the best structure without a cluster: dependences that all clusters share are not taken for clusters."""
     cases = anb.make_cases(codes, cardinalities, weights)
+    settings = StructuralSettings()
+    model = AugmentedModel.build(cases, tree_structure(cases), settings.prior)
     starts = []
-    for i, (theta_c, theta) in enumerate(zip(fit.starts.theta_c, fit.starts.theta)):
-        if init == "em" or (init == "both" and i % 2 == 0):
-            joint = log_joint(np.asfortranarray(codes), theta_c, theta, fit.state_start)
-            starts.append(np.exp(log_softmax(joint, axis=1)))
-        else:
-            naive = np.full(len(cardinalities), -1)
-            run = structural_em(
-                cases, naive, anb.Parameters(theta_c, np.ascontiguousarray(theta)), StructuralSettings()
-            )
-            found = np.empty_like(run.responsibilities)
-            found[cases.order] = run.responsibilities
-            starts.append(found)
+    for child in rng.spawn(n_init):
+        run = run_structural_em(model, anb.random_parameters(model.layout, n_clusters, child), settings)
+        found = np.empty_like(run.responsibilities)
+        found[cases.order] = run.responsibilities
+        starts.append(found)
     return starts

@@ -29,20 +29,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .augmented_naive_bayes import Prior
-from .augmented_structures import AugmentedModel
 
 PARAMETERS = ("em", "bound_collapse")
 LOOPS = ("released", "alternating")
 CONVERGENCES = ("log_posterior", "log_likelihood", "completed_score")
 _MAX_ROUNDS = 150  # a bound that no run has come near: every kept round gains
-
-
-def structural_em(cases, parents, parameters, settings):
-    """One run over augmented naive Bayes structures from one start.
-
-    cases : augmented_naive_bayes.Cases     parents : (n_features,)     parameters : of that structure
-    """
-    return run_structural_em(AugmentedModel.build(cases, parents, settings.prior), parameters, settings)
 
 
 def run_structural_em(model, parameters, settings):

@@ -32,7 +32,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     ----------
     n_clusters : int, or several to choose from by the bound, such as range(1, 7)
     n_init : starts
-    init : "both" (EM and structural EM solutions in turns), "em", "structural" or "random"
+    init : "structural" (structural EM from the best structure without clusters), "em" (EM), "both" in turns, or "random"
     combine_starts : "evidence" (aligned starts averaged with weights exp(bound)) or "best"
     structure_prior : "arc_cost" (every arc between columns costs log n), "friedman_koller" or "uniform"
     alpha, equivalent_sample_size : pseudo-count per cell (K2 when 1), or BDeu's total
