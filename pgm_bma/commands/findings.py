@@ -15,6 +15,8 @@ from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.validation import scores
 
 SURE = 0.9
+TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
+FAINT = 0.05  # of the strongest dependence: weaker ones are not named
 TINY_CLUSTER, TINY_CLASS = 5, 10
 
 
@@ -232,7 +234,7 @@ def _relevance(estimator, root, dependence=None):
     )
     if posterior is not None and np.allclose(posterior.astype(float), 1.0, atol=1e-12):
         posterior = None  # the method does not ask the question
-    found, columns = Findings(), {}
+    found, columns, silent = Findings(), {}, []
     if posterior is not None:
         posterior = posterior.astype(float).sort_values(ascending=False, kind="stable")
         columns[f"probability that it depends on {root}"] = posterior
@@ -246,9 +248,9 @@ def _relevance(estimator, root, dependence=None):
     if dependence is not None:
         dependence = dependence.sort_values(ascending=False, kind="stable")
         columns["dependence (nats)"] = dependence
-        found.words.insert(
-            0, f"The columns that differ most between the clusters are {listed(list(dependence.index[:5]))}."
-        )
+        strong = [name for name in dependence.index[dependence > FAINT * dependence.iloc[0]] if name not in silent]
+        if strong:
+            found.words.insert(0, f"What differs most between the clusters: {listed(strong[:5])}.")
     if not columns:
         return found
     table = pd.DataFrame(columns).loc[next(iter(columns.values())).index].rename_axis("column").reset_index()
@@ -344,8 +346,9 @@ def _undecided(posterior):
     pairs = []
     for i in range(len(names)):
         for j in range(i):
-            if values[i, j] + values[j, i] >= SURE and max(values[i, j], values[j, i]) < SURE:
-                pairs.append((values[i, j] + values[j, i], names[j], names[i]))
+            either = values[i, j] + values[j, i]
+            if either >= SURE and max(values[i, j], values[j, i]) < TURNED * either:
+                pairs.append((either, names[j], names[i]))
     return [(a, b) for _, a, b in sorted(pairs, key=lambda pair: -pair[0])]
 
 
