@@ -17,7 +17,7 @@ import pytest
 
 import pgm_bma
 from pgm_bma.cli import build_parser, main
-from pgm_bma.commands import methods, reproduction, run_files, session, validation
+from pgm_bma.commands import findings, methods, reproduction, run_files, session, validation
 from pgm_bma.commands.console import Console, text_table
 
 CLASSIFIERS, CLUSTERERS, STRUCTURES = methods.classifiers(), methods.clusterers(), methods.structure_learners()
@@ -255,6 +255,16 @@ def test_jobs_do_not_change_the_result(tmp_path, capsys):
 
 
 @pytest.mark.skipif(not STRUCTURES, reason="no structure learner is public yet")
+def test_groups_are_told_by_the_sign_of_their_interaction():
+    rng = np.random.default_rng(0)
+    a, b, c = rng.integers(0, 2, (3, 600))
+    X = pd.DataFrame({"a": a, "b": b, "c": c, "d": np.where(rng.random(600) < 0.9, c, 1 - c)})
+    y = np.where(rng.random(600) < 0.95, 2 * (a ^ b) + c, rng.integers(0, 4, 600))
+    words = " ".join(findings._regions(pgm_bma.KikuchiBayesClassifier(significance_level=0.01).fit(X, y)).words)
+    assert "more about 'class' together than apart: a with b." in words
+    assert "tell partly the same: c with d." in words
+
+
 def test_structure_of_an_awkward_file(awkward, tmp_path, capsys):
     run(capsys, "structure", awkward, "--missing", "?", "--drop", "santé", "--out", tmp_path / "out")
     arcs = pd.read_csv(tmp_path / "out" / "arcs.csv")

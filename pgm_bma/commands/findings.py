@@ -16,6 +16,7 @@ from pgm_bma.commands.validation import scores
 
 SURE = 0.9
 TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
+MARKED = 1.05  # times as often as overall: less does not mark a cluster
 FAINT = 0.05  # of the strongest dependence: weaker ones are not named
 TINY_CLUSTER, TINY_CLASS = 5, 10
 
@@ -75,7 +76,9 @@ def cluster_findings(estimator, frame, proba, truth=None):
         found.tables.append(
             (
                 "What marks each cluster",
-                marks.rename(columns={"size": "share of rows", "lift": "times as often as overall"}),
+                marks[marks["lift"] > MARKED].rename(
+                    columns={"size": "share of rows", "lift": "times as often as overall"}
+                ),
                 "Values that a cluster has more often than the rest.",
             )
         )
@@ -118,7 +121,7 @@ def _one_cluster(c, sizes, marks):
     said = [
         f"{row.column} = {row.state} ({_percent(row.probability)}, overall {_percent(row.probability / row.lift)})"
         for row in marks.itertuples()
-        if row.lift > 1.05
+        if row.lift > MARKED
     ]
     share = _percent(sizes[c] / max(sizes.sum(), 1))
     return f"Cluster {c} ({share}, {count(int(sizes[c]), 'row')}) stands out by {'; '.join(said) or 'nothing much'}."
@@ -358,19 +361,28 @@ def _regions(estimator):
         return Findings()
     target = estimator.target_name_
     regions = [region - {target} for region in estimator.initial_regions_]
-    together = sorted((sorted(map(str, region)) for region in regions if len(region) > 1), key=lambda r: (-len(r), r))
+    together = sorted(
+        (sorted(region, key=str) for region in regions if len(region) > 1), key=lambda r: [str(c) for c in r]
+    )
     several = "holds" if len(together) == 1 else "hold"
     words = [
         f"{count(len(regions), 'group')} of columns taken, of which {len(together)} {several} more than one column."
     ]
-    if together:
-        said = "; ".join(" with ".join(region) for region in together[:8])
-        words.append(
-            f"They tell more about {target!r} together than apart: {said}{' and others' if len(together) > 8 else ''}."
-        )
+    strength = estimator.interaction_strength_
+    kinds = {
+        f"They tell more about {target!r} together than apart": [],
+        "They tell partly the same": [],
+        "Larger groups": [],
+    }
+    more, same, larger = kinds.values()
+    for region in together:
+        (larger if len(region) > 2 else more if strength.loc[*region] > 0 else same).append(region)
+    for saying, groups in kinds.items():
+        if groups:
+            said = "; ".join(" with ".join(map(str, region)) for region in groups[:8])
+            words.append(f"{saying}: {said}{' and others' if len(groups) > 8 else ''}.")
     found = Findings(words)
-    strength = getattr(estimator, "interaction_strength_", None)
-    if isinstance(strength, pd.DataFrame) and len(strength) > 1:
+    if len(strength) > 1:
         found.figures.append(
             (
                 "Interactions between pairs of columns",

@@ -19,6 +19,8 @@ from pgm_bma.commands.session import Run, as_seen, last_step, source_record
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
 
+N_CALIBRATED = 3  # lines that can be told apart in one picture
+
 
 def cluster(arguments, console):
     """Find clusters, and say what marks them."""
@@ -257,11 +259,13 @@ def _compare_findings(table, n_folds, probabilities, target):
     )
     classes = [str(c) for c in target.cat.categories]
     truth = np.array([str(c) for c in target])
+    shown = {name: probabilities[name] for name in table["method"] if name in probabilities}
+    shown = dict(list(shown.items())[:N_CALIBRATED])
     found.figures.append(
         (
             "Can the probabilities be believed?",
-            lambda: plotting.plot_calibration(truth, probabilities, classes=classes),
-            "Of the rows predicted with some probability, how many came true.",
+            lambda: plotting.plot_calibration(truth, shown, classes=classes),
+            "Of the rows predicted with some probability, how many came true; the methods of lowest log loss.",
         )
     )
     return found

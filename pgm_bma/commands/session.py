@@ -216,7 +216,9 @@ def column_table(frame):
     for name, column in frame.items():
         values = column.value_counts()
         values = values[values > 0]
-        usual = f"{values.index[0]} ({values.iloc[0]})" if len(values) and len(values) < len(column) else ""
+        top = values.index[0] if len(values) else ""
+        top = f"{top:g}" if isinstance(top, float) else top
+        usual = f"{top} ({values.iloc[0]})" if 0 < len(values) < len(column) else ""
         rows.append((name, len(values), usual, int(column.isna().sum())))
     return pd.DataFrame(rows, columns=["column", "different values", "most frequent (rows)", "missing"])
 
