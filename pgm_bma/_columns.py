@@ -176,7 +176,7 @@ def _gather(columns, named):
 
 
 def code_columns(arrays, names, declared, unknown="error"):
-    """(codes, states) of every array; `unknown`: "error" and "undeclared" raise (two messages), "missing" codes -1."""
+    """(codes, states) of every array; `unknown`: "error", "undeclared" and "no state" raise, "missing" codes -1."""
     return _Columns(arrays, named=True).factorize(names, declared, unknown)
 
 
@@ -319,6 +319,10 @@ def _unseen(name, value, unknown):
     if unknown == "undeclared":
         return ValueError(
             f"column {name!r} holds {value!r}, which state_names[{name!r}] does not list; add it there, or set it to NaN"
+        )
+    if unknown == "no state":
+        return ValueError(
+            f"column {name!r} holds {value!r}, which is no state of that node of the network; correct it, or set it to NaN"
         )
     return ValueError(
         f"column {name!r} holds {value!r}, unseen in fit; pass state_names={{{name!r}: [...]}} or handle_unknown='missing'"

@@ -86,7 +86,7 @@ def predict_proba(model, data, variables=None, handle_unknown="error", max_cliqu
         if not wanted:
             raise ValueError("every node is a column of data; name the variables to predict, or drop their columns")
     else:
-        wanted = [variables] if single else list(variables)
+        wanted = list(variables) if not single and np.iterable(variables) else [variables]
     for node in wanted:
         if node not in nodes:
             raise ValueError(f"variables names {node!r}, which is no node of the network")
@@ -109,7 +109,7 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
     Parameters
     ----------
     model : pgmpy DiscreteBayesianNetwork with its tables
-    data : DataFrame; columns that are no nodes stay as they are
+    data : table; columns that are no nodes stay as they are
     method : {"marginal", "joint", "sample"}
         "marginal": each cell its own most probable state, which gets the most cells right. "joint": the jointly most
         probable states of all unobserved nodes, latent variables and nodes without a column included. "sample": one
@@ -118,7 +118,7 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
 
     Returns
     -------
-    DataFrame like `data`, without gaps in the columns that are nodes
+    pandas DataFrame like `data`, without gaps in the columns that are nodes
 
     Examples
     --------
@@ -150,10 +150,19 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
         rng = random_generator(random_state)
         found = asked.answer(lambda plan: evidence.completions(plan, asked.theta, rng), fold=False)
         states = [found[:, p] for p in positions]
-    filled = data.copy() if isinstance(data, pd.DataFrame) else table.decode(asked.given_codes, asked.schema)
+    filled = data.copy() if isinstance(data, pd.DataFrame) else _as_pandas(data)
     for column, codes in zip(open_columns, states):
         filled[column] = _labelled(filled[column], asked.states[column], codes)
     return filled
+
+
+def _as_pandas(data):
+    """A table of another library, or a single row, as a DataFrame."""
+    if table.is_one_row(data):
+        return pd.DataFrame({name: [value] for name, value in data.items()})
+    if not hasattr(data, "columns") and not hasattr(data, "column_names"):
+        return pd.DataFrame(list(data))
+    return pd.DataFrame({name: table.take_column(data, name)[0] for name in table.column_names(data)})
 
 
 def _labelled(column, states, codes):
@@ -170,6 +179,8 @@ class _Question:
         network = network_arrays(model)
         states = dict(zip(network.names, network.states))
         self.states, self.max_clique_size = states, max_clique_size
+        if not isinstance(max_clique_size, (int, float, np.number)):
+            raise ValueError(f"max_clique_size={max_clique_size!r} must be a number of joint states")
         names, read, n_rows = table.read_columns(data)
         if not read.named and n_rows:
             raise ValueError(
@@ -179,7 +190,7 @@ class _Question:
         self.index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(n_rows)
         self.schema = table.Schema(tuple(self.columns), tuple(states[c] for c in self.columns))
         if self.columns:
-            self.given_codes = table.encode_like(data, self.schema, handle_unknown)
+            self.given_codes = table.encode_like(data, self.schema, handle_unknown, of_network=True)
         else:
             self.given_codes = np.zeros((n_rows, 0), dtype=np.int8)
         place = {name: i for i, name in enumerate(network.names)}

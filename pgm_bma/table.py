@@ -140,11 +140,12 @@ def encode(X, state_names=None, sample_weight=None):
     return Table(Schema(tuple(names), tuple(tuple(s) for s in states)), pack(coded, states), weights)
 
 
-def encode_like(X, schema, handle_unknown="error", *, by_position=False):
+def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_network=False):
     """Encode a table for prediction with the states of a fitted schema; columns are matched by name.
 
     Extra columns are ignored. An array (with `by_position` any table) is matched by position. An unseen value is an error,
-    or missing when `handle_unknown="missing"`. Returns codes (n_samples, n_columns).
+    or missing when `handle_unknown="missing"`; `of_network` words the error for a network that the caller gave. Returns codes
+    (n_samples, n_columns).
 
     Examples
     --------
@@ -166,7 +167,8 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False):
         columns = columns.select([position[name] for name in schema.names])
     elif len(names) != len(schema.names):
         raise ValueError(f"X has {len(names)} features, but the model was fitted with {len(schema.names)}")
-    coded, _ = columns.factorize(schema.names, dict(zip(schema.names, map(list, schema.states))), handle_unknown)
+    unknown = "no state" if of_network and handle_unknown == "error" else handle_unknown
+    coded, _ = columns.factorize(schema.names, dict(zip(schema.names, map(list, schema.states))), unknown)
     return pack(coded, schema.states)
 
 

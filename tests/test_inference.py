@@ -12,6 +12,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgm_bma import impute, load_network, log_likelihood, predict_proba
 from pgm_bma.algorithms.evidence import ImpossibleEvidence
 from pgm_bma.algorithms.junction_tree import CliqueTooLarge
+from pgm_bma.metrics import holdout_log2_likelihood
 from pgm_bma.results.networks import bayesian_network
 
 from .oracles import network_em as oracle
@@ -259,3 +260,28 @@ def _without_b():
     model = small_model()
     model.cpds = [cpd for cpd in model.cpds if cpd.variable != "b"]
     return model
+
+
+def test_values_that_are_no_states_name_a_cure_that_exists():
+    model, rows = load_network("asia"), pd.DataFrame({"smoke": ["yes", "often"]})
+    message = (
+        "column 'smoke' holds 'often', which is no state of that node of the network; correct it, or set it to NaN"
+    )
+    for ask in (log_likelihood, predict_proba, impute, holdout_log2_likelihood):
+        with pytest.raises(ValueError, match=message):
+            ask(model, rows)
+    with pytest.raises(ValueError, match="variables names 5, which is no node"):
+        predict_proba(model, rows, 5)
+    with pytest.raises(ValueError, match="max_clique_size='big'"):
+        log_likelihood(model, rows, max_clique_size="big")
+
+
+def test_tables_of_other_kinds_keep_their_other_columns_when_filled():
+    model = load_network("asia")
+    pandas = pd.DataFrame({"lung": [None, "yes"], "smoke": ["yes", None], "weight": [61.5, 80.25]})
+    wanted = impute(model, pandas)
+    polars = pytest.importorskip("polars").from_pandas(pandas)
+    pd.testing.assert_frame_equal(impute(model, polars), wanted, check_dtype=False)
+    rows = [pandas.iloc[0].to_dict(), pandas.iloc[1].to_dict()]
+    pd.testing.assert_frame_equal(impute(model, rows), wanted, check_dtype=False)
+    pd.testing.assert_frame_equal(impute(model, rows[0]), wanted.iloc[:1], check_dtype=False)
