@@ -15,6 +15,7 @@ import pgm_bma
 from pgm_bma import StructuralEMClusterer, load_dataset, random_augmented_naive_bayes, simulate
 from pgm_bma.algorithms import augmented_naive_bayes as anb
 from pgm_bma.algorithms.augmented_structures import AugmentedModel
+from pgm_bma.algorithms.evidence import ImpossibleEvidence
 from pgm_bma.algorithms.structural_em import Settings, run_structural_em
 from pgm_bma.results.networks import bayesian_network
 
@@ -285,7 +286,7 @@ def test_presets_and_parameters_are_checked():
         "init": "forest",
         "structures": "trees",
         "bound_collapse_loop": "clamped",
-        "n_clusters": 0,
+        "n_clusters": None,
         "fixing_probability_threshold": 2.0,
         "alpha": -1.0,
         "max_indegree": 0,
@@ -303,6 +304,43 @@ def test_cut_short_runs_warn():
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         clusterer = StructuralEMClusterer(2, n_init=1, max_iter=2, random_state=0).fit(X)
     assert not clusterer.converged_
+
+
+@pytest.mark.filterwarnings("error")
+def test_all_updates_on_purpose_is_no_warning():
+    X, _ = clustered(100)
+    StructuralEMClusterer(2, n_init=1, max_iter=2, tol=0, random_state=0).fit(X)
+
+
+def impossible_start(X):
+    """Naive Bayes over X in which column a is always 0."""
+    names, states = list(X), [sorted(set(X[name])) for name in X]
+    tables = [np.full((2, len(s)), 1 / len(s)) for s in states]
+    tables[0] = np.array([[1.0, 0.0], [1.0, 0.0]])
+    sizes = np.array([[0.5, 0.5]])
+    return bayesian_network(["h", *names], [range(2), *states], [(), *[(0,)] * len(names)], [sizes, *tables], ["h"])
+
+
+def test_a_start_that_finds_a_row_impossible():
+    X, _ = clustered(50)
+    X = X.astype(int).sort_values("a", ascending=False, ignore_index=True)
+    start = impossible_start(X)
+    clusterer = StructuralEMClusterer(2, init=start, n_init=1).fit(X)
+    assert clusterer.score_path_[0] == -np.inf and np.isfinite(clusterer.score_path_[1:]).all()
+    with pytest.raises(ImpossibleEvidence) as caught:
+        StructuralEMClusterer(2, init=start, n_init=1, structures="general").fit(X)
+    assert X.loc[caught.value.row, "a"] == 1  # named as it stands in the data
+
+
+def test_a_cluster_far_behind_keeps_its_log_probability():
+    n = 900
+    far = np.array([[0.999, 0.001], [0.001, 0.999]]).reshape(2, 1, 2)
+    parameters = anb.Parameters(np.array([0.5, 0.5]), anb.pack_tables([far] * n))
+    codes = np.zeros((2, n), dtype=int)
+    codes[1, 0] = -1
+    found = anb.log_joint(codes, np.full(n, 2), np.full(n, -1), parameters)
+    seen = np.array([[n], [n - 1]])
+    np.testing.assert_allclose(found, np.log(0.5) + seen * np.log([0.999, 0.001]), rtol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------ results

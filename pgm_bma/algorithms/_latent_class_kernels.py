@@ -431,6 +431,8 @@ def _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, l
 
     The entropy is the sum of log normalisers minus the expected log factors.
     """
+    if total == -np.inf:  # a row that the start finds impossible
+        return total
     n_clusters = len(factor_c)
     bound = total
     n = 0.0

@@ -160,10 +160,16 @@ def em_counts(cases, layout, parameters, groups, hard=False):
 def log_joint(codes, cardinalities, parents, parameters):
     """Natural log p(cluster, row) of any rows, missing cells summed out: (n_samples, n_clusters)."""
     cases, layout = make_cases(codes, cardinalities), make_layout(parents, cardinalities)
-    joint, shift = joint_rows(cases, layout, parameters)
+    groups = group_columns(cases, layout)
+    joint, shift = joint_rows(cases, layout, parameters, groups)
     out = np.empty_like(joint)
     with np.errstate(divide="ignore"):
         out[cases.order] = np.log(joint) + shift[:, None]
+        # a cluster that vanishes beside another one of its row is asked on its own; what stays zero is impossible
+        for c in np.flatnonzero((joint == 0).any(axis=0)):
+            alone = Parameters(parameters.class_probs[c : c + 1], np.ascontiguousarray(parameters.table[:, c : c + 1]))
+            single, shift = joint_rows(cases, layout, alone, groups)
+            out[cases.order, c] = np.log(single[:, 0]) + shift
     return out
 
 

@@ -86,6 +86,8 @@ class AugmentedModel:
         if completion == "most_probable":
             return self.completed_score(parameters, completion)
         log_likelihood, counts = self._expected_completion(parameters)
+        if log_likelihood == -np.inf:  # the start finds a row impossible
+            return log_likelihood
         # log p(observed) = E log p(completion, observed) + entropy, under the parameters that complete
         return self.log_score(counts) + log_likelihood - anb.expected_log_joint(counts, parameters)
 

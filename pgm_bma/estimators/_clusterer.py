@@ -59,7 +59,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
             if len(inverse) < len(X):
                 # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
                 codes, inverse = table.encode_like(X, self.schema_, "missing"), slice(None)
-            self.labels_ = most_probable(self._log_joint(codes))[inverse]
+            self.labels_ = most_probable(self._cluster_log_joint(codes))[inverse]
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -68,11 +68,14 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def predict(self, X):
         """The most probable cluster of every row; ties go to the lowest."""
-        return most_probable(self._log_joint(self._encode(X)))
+        return most_probable(self._cluster_log_joint(self._encode(X)))
 
     def predict_proba(self, X):
-        """P(cluster | row): responsibilities, columns 0 .. n_clusters_ - 1."""
-        return np.exp(log_probabilities(self._log_joint(self._encode(X))))
+        """P(cluster | row): responsibilities, columns 0 .. n_clusters_ - 1.
+
+        A row that is impossible in every cluster (with ``alpha=0`` only) tells nothing: it gets the sizes of the clusters.
+        """
+        return np.exp(log_probabilities(self._cluster_log_joint(self._encode(X))))
 
     def transform(self, X):
         """Responsibilities, as features for a later step."""
@@ -89,16 +92,30 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def score(self, X, y=None, sample_weight=None):
         """Weighted mean natural log p(row)."""
-        log_p = self.score_samples(X)
-        weights = table.check_weights(sample_weight, len(log_p))
+        log_p, weights = self._weighted_log_p(X, sample_weight)
         return float(np.average(log_p, weights=weights))
 
     def bic(self, X, sample_weight=None):
         """Bayesian information criterion, scikit-learn's sign: lower is better."""
+        log_p, weights = self._weighted_log_p(X, sample_weight)
+        return float(-2.0 * weights @ log_p + self._n_parameters() * np.log(weights.sum()))
+
+    def _weighted_log_p(self, X, sample_weight):
+        """log p(row) and weight of the rows that count."""
         log_p = self.score_samples(X)
+        if not len(log_p):
+            raise ValueError("X has 0 rows; a score needs at least one")
         weights = table.check_weights(sample_weight, len(log_p))
         weights = np.ones(len(log_p)) if weights is None else weights
-        return float(-2.0 * weights @ log_p + self._n_parameters() * np.log(weights.sum()))
+        return log_p[weights > 0], weights[weights > 0]  # a row of weight 0 is absent, even if it is impossible
+
+    def _cluster_log_joint(self, codes):
+        """log p(cluster, row), where an impossible row counts as one with all its cells missing."""
+        log_joint = self._log_joint(codes)
+        impossible = np.isneginf(log_joint).all(axis=1)
+        if impossible.any():
+            log_joint[impossible] = self._log_joint(np.full((1, codes.shape[1]), -1))
+        return log_joint
 
     def sample(self, n_samples=1, random_state=None):
         """Draw rows from the fitted model: (DataFrame, labels). Without `random_state` the estimator's own seeds it."""
@@ -122,6 +139,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
         states whose probability it raises most (by probability x log lift, so that rare states do not crowd in).
         """
         check_is_fitted(self)
+        check_number("n_states", n_states, 0, integer=True)
         sizes, tables = self._profiles()
         rows = []
         for k in range(self.n_clusters_):

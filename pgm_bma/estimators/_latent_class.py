@@ -56,7 +56,8 @@ def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero):
 def init_cluster(network, columns):
     """The node of an `init` network that is the cluster: its only latent, else its only node that is no column of X."""
     latents = list(network.latents)
-    others = [node for node in network.nodes() if node not in set(columns)]
+    columns = set(columns)
+    others = [node for node in network.nodes() if node not in columns]
     found = latents if len(latents) == 1 else others
     if len(found) != 1:
         raise ValueError(
@@ -73,17 +74,14 @@ def check_n_jobs(n_jobs):
         check_number("n_jobs", n_jobs, 1, integer=True)
 
 
-def _check_n_clusters(n_clusters):
-    if isinstance(n_clusters, str):
-        check_choice("n_clusters", n_clusters, ("auto",))
-        return
-    values = [n_clusters] if np.isscalar(n_clusters) else list(n_clusters)
-    if not values:
-        raise ValueError(
-            f"n_clusters={n_clusters!r} names no number; pass an integer, a range such as range(1, 9) or 'auto'"
-        )
-    for value in values:
-        check_number("n_clusters", value, 1, integer=True)
+def check_n_clusters(n_clusters):
+    """The numbers of clusters that are asked for, as a list."""
+    numbers = list(n_clusters) if np.iterable(n_clusters) and not isinstance(n_clusters, str) else [n_clusters]
+    if not numbers:
+        raise ValueError(f"n_clusters={n_clusters!r} names no number; pass an integer or a range such as range(1, 9)")
+    for number in numbers:
+        check_number("n_clusters", number, 1, integer=True)
+    return numbers
 
 
 def _cheapest_subsets(costs, k):
@@ -193,17 +191,19 @@ class LatentClassBase(ClustererBase):
     def start_model(self, start):
         """The pgmpy network that start number `start` ended in, its clusters in its own order."""
         starts = self._result.starts
+        check_number("start", start, 0, len(starts.theta) - 1, integer=True)
         tables = split_tables(starts.theta[start], self._result.state_start)
         return self._network(starts.theta_c[start], tables)
 
     @property
     def feature_importances_(self):
         """Relevance of every column, for scikit-learn's SelectFromModel."""
-        return self.arc_posterior_.to_numpy()
+        return self._known_arc_posterior()
 
     def get_support(self, threshold=0.5, indices=False):
         """Mask (or positions) of the columns whose arc posterior is at least `threshold`."""
-        mask = self.arc_posterior_.to_numpy() >= threshold
+        check_number("threshold", threshold, 0.0, 1.0)
+        mask = self._known_arc_posterior() >= threshold
         return np.flatnonzero(mask) if indices else mask
 
     def top_structures(self, k=10):
@@ -213,7 +213,7 @@ class LatentClassBase(ClustererBase):
         `n_dependent`. Columns are independent of each other here, so a structure's probability is a product.
         """
         check_number("k", k, 1, integer=True)
-        posterior = self._result.arc_posterior
+        posterior = self._known_arc_posterior()
         with np.errstate(divide="ignore"):
             log_odds = np.abs(np.log(posterior) - np.log1p(-posterior))
         likely = posterior >= 0.5
@@ -225,6 +225,12 @@ class LatentClassBase(ClustererBase):
             mask[flipped] = ~mask[flipped]
             rows.append((np.exp(log_best - log_loss), tuple(names[mask]), int(mask.sum())))
         return pd.DataFrame(rows, columns=["probability", "dependent", "n_dependent"])
+
+    def _known_arc_posterior(self):
+        posterior = self._result.arc_posterior
+        if np.isnan(posterior).any():
+            raise ValueError("alpha=0 leaves the arcs without a posterior; pass alpha > 0 to rank the columns")
+        return posterior
 
     # ---------------------------------------------------------------------------------------------- hooks
 
@@ -277,7 +283,10 @@ class LatentClassBase(ClustererBase):
     # ------------------------------------------------------------------------------------- checks and reading
 
     def _check_parameters(self):
-        _check_n_clusters(self.n_clusters)
+        if isinstance(self.n_clusters, str):
+            check_choice("n_clusters", self.n_clusters, ("auto",))
+        else:
+            check_n_clusters(self.n_clusters)
         if self.n_init != "until-replicated":
             check_number("n_init", self.n_init, 1, integer=True)
         check_choice("combine_starts", self.combine_starts, ("auto", *COMBINATIONS))

@@ -12,6 +12,7 @@ from pgm_bma.algorithms import augmented_naive_bayes as anb
 from pgm_bma.algorithms import general_structures as general
 from pgm_bma.algorithms.augmented_sample import sample_codes
 from pgm_bma.algorithms.augmented_structures import COMPLETIONS, SEARCHES, AugmentedModel, tree_structure
+from pgm_bma.algorithms.evidence import ImpossibleEvidence
 from pgm_bma.algorithms.junction_tree import CliqueTooLarge
 from pgm_bma.algorithms.network_em import relabel
 from pgm_bma.algorithms.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
@@ -19,7 +20,7 @@ from pgm_bma.algorithms.structure_search import family_scores, make_pair_source
 from pgm_bma.estimators._base import check_choice, check_number, random_generator, resolve_preset
 from pgm_bma.estimators._cluster_network import as_augmented, is_network, known_states, read_cluster_network
 from pgm_bma.estimators._clusterer import ClustererBase
-from pgm_bma.estimators._latent_class import check_n_jobs
+from pgm_bma.estimators._latent_class import check_n_clusters, check_n_jobs
 from pgm_bma.estimators.naive_bayes import check_prior
 
 INITS = ("both", "naive_bayes", "tree")
@@ -199,7 +200,7 @@ class StructuralEMClusterer(ClustererBase):
                 "cheeseman_stutz": [run.cheeseman_stutz for run in runs],
             }
         )
-        if not self.converged_:
+        if not self.converged_ and values["tol"] > 0:
             warnings.warn(
                 f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol",
                 ConvergenceWarning,
@@ -215,6 +216,8 @@ class StructuralEMClusterer(ClustererBase):
             runs = parallel(delayed(run_structural_em)(model, first, settings) for _, model, first in starts)
         except CliqueTooLarge as error:
             raise error.named([self.cluster_name, *folded.schema.names]) from None
+        except ImpossibleEvidence as error:
+            raise ImpossibleEvidence(int(np.argmax(folded.inverse == error.row))) from None
         best = int(np.argmax([run.completed_score for run in runs]))
         return [kind for kind, _, _ in starts], runs, best
 
@@ -454,11 +457,7 @@ class StructuralEMClusterer(ClustererBase):
         check_n_jobs(values["n_jobs"])
         if values["alpha"] != 0 or values["equivalent_sample_size"] is not None:  # 0 is maximum likelihood
             check_prior(values["alpha"], values["equivalent_sample_size"])
-        numbers = [values["n_clusters"]] if np.isscalar(values["n_clusters"]) else list(values["n_clusters"])
-        if not numbers:
-            raise ValueError(f"n_clusters={self.n_clusters!r} names no number; pass an integer or a range")
-        for number in numbers:
-            check_number("n_clusters", number, 1, integer=True)
+        numbers = check_n_clusters(values["n_clusters"])
         if given and len(numbers) > 1:
             raise ValueError(
                 f"init= a network fixes the number of clusters, but n_clusters={self.n_clusters!r}; pass a number"
