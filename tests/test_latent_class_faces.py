@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pgmpy.models import DiscreteBayesianNetwork
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
 
 from pgm_bma import EMAClusterer, EMAEstimator, EMEstimator, LatentClassClusterer, read_bif, write_bif
@@ -243,6 +244,7 @@ def test_a_network_as_start_is_matched_by_names_and_keeps_its_order():
         ({"n_clusters": 0}, "n_clusters=0 must be an integer at least 1"),
         ({"n_clusters": "many"}, "n_clusters='many' is not one of 'auto'"),
         ({"n_clusters": range(0)}, "names no number"),
+        ({"n_clusters": None}, "n_clusters=None must be an integer"),
         ({"n_init": 0}, "n_init=0 must be an integer at least 1"),
         ({"combine_starts": "mean"}, "combine_starts='mean' is not one of"),
         ({"collapse": "no"}, "collapse='no' is not one of 'stop', 'ignore'"),
@@ -273,6 +275,8 @@ def test_errors_of_one_class_only():
         EMAClusterer(alpha=0).fit(X)
     with pytest.raises(ValueError, match="a key of alpha='class' is not one of"):
         EMAClusterer(alpha={"class": 1.0}).fit(X)
+    with pytest.raises(ValueError, match="init_cpds has no table for 'cluster'"):
+        EMAEstimator(init_cpds={}).fit(DiscreteBayesianNetwork([("cluster", "a")], latents={"cluster"}), X)
     with pytest.raises(ValueError, match="alpha=0 leaves no evidence"):
         LatentClassClusterer(n_clusters=range(1, 3), alpha=0).fit(X)
     tree = start_network()
@@ -301,3 +305,74 @@ def test_until_replicated_and_progress(build, capsys):
     model = build(n_clusters=2, n_init="until-replicated", random_state=0, verbose=1).fit(X)
     assert 2 <= len(model.starts_) <= 200
     assert "starts" in capsys.readouterr().err
+
+
+@BOTH
+def test_questions_are_checked(build):
+    X, _ = table(60)
+    model = build(n_init=2, random_state=0).fit(X)
+    for ask, message in (
+        (lambda: model.start_model(2), "start=2 must be an integer at least 0 and at most 1"),
+        (lambda: model.get_support(None), "threshold=None must be a number"),
+        (lambda: model.describe(-1), "n_states=-1 must be an integer at least 0"),
+        (lambda: model.score(X.iloc[:0]), "X has 0 rows"),
+        (lambda: model.bic(X.iloc[:0]), "X has 0 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
+
+
+def test_without_a_prior_the_columns_have_no_ranking():
+    X, _ = table(60)
+    model = LatentClassClusterer(alpha=0, n_init=2, random_state=0).fit(X)
+    assert model.arc_posterior_.isna().all()
+    for ask in (model.get_support, model.top_structures, lambda: model.feature_importances_):
+        with pytest.raises(ValueError, match="alpha=0 leaves the arcs without a posterior"):
+            ask()
+
+
+def test_impossible_rows_get_the_sizes_of_the_clusters():
+    X = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]})
+    states = [range(2), range(2)]
+    tables = [np.eye(2), np.eye(2)]
+    init = augmented_network("cluster", range(2), [0.3, 0.7], ("a", "b"), states, tables, latent=True)
+    model = LatentClassClusterer(alpha=0, init=init, n_init=1, max_iter=0).fit(X)
+    rows = pd.DataFrame({"a": [0, 0], "b": [0, 1]})
+    np.testing.assert_allclose(model.predict_proba(rows), [[1, 0], [0.3, 0.7]])
+    assert model.predict(rows).tolist() == [0, 1]
+    assert model.score_samples(rows)[1] == -np.inf
+    # a row of weight 0 is absent, impossible or not
+    assert model.score(rows, sample_weight=[1, 0]) == pytest.approx(np.log(0.3))
+
+
+def test_a_start_that_finds_the_data_impossible_has_score_minus_infinity():
+    X = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]})
+    tables = [np.array([[1.0, 0.0], [1.0, 0.0]]), np.full((2, 2), 0.5)]
+    init = augmented_network("cluster", range(2), [0.3, 0.7], ("a", "b"), [range(2)] * 2, tables, latent=True)
+    for averaging in ("linear", "variational"):
+        model = EMAClusterer(averaging=averaging, init=init, n_init=1, collapse="ignore").fit(X)
+        assert model.score_path_[0] == -np.inf and np.isfinite(model.score_path_[1:]).all()
+
+
+def test_em_estimator_takes_collapsed_starts_when_told_to_ignore_collapse():
+    X, _ = table(n_noise=0)
+    X = X.drop(columns="shape")
+    equal = augmented_network(
+        "cluster", range(2), [0.5, 0.5], list(X), [range(2)] * 2, [np.full((2, 2), 0.5)] * 2, latent=True
+    )
+    network = DiscreteBayesianNetwork([("cluster", name) for name in X], latents={"cluster"})
+    options = {"n_init": 3, "combine_starts": "uniform"}
+    for collapse, weight in (("stop", 0.0), ("ignore", 1 / 3)):
+        face = EMEstimator(collapse=collapse, seed=2, init_cpds=equal, **options).fit(network, X)
+        twin = LatentClassClusterer(collapse=collapse, random_state=2, init=equal, **options).fit(X)
+        np.testing.assert_array_equal(face.starts_["weight"], twin.starts_["weight"])
+        assert face.starts_["weight"][0] == pytest.approx(weight)
+
+
+def test_ema_estimator_warns_when_cut_short_and_takes_none_for_auto():
+    X, _ = table(60)
+    network = DiscreteBayesianNetwork([("cluster", name) for name in X], latents={"cluster"})
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+        EMAEstimator(n_init=2, max_iter=1, seed=0).fit(network, X)
+    none, auto = (EMAEstimator(n_init=2, seed=0, init_cpds=init).fit(network, X) for init in (None, "auto"))
+    assert none.log_likelihood_ == auto.log_likelihood_

@@ -444,6 +444,9 @@ def test_unseen_states_categoricals_and_zero_weights():
     [
         ({"latent_card": {"nobody": 2}}, "latent_card names 'nobody'"),
         ({"latent_card": {"h": 0}}, r"latent_card\['h'\]=0"),
+        ({"latent_card": 3}, "latent_card=3 must be a dict"),
+        ({"state_names": [1]}, "state_names must be a dict"),
+        ({"init_cpds": 3}, "init_cpds holds a int"),
         ({"latent_card": {"h": 3}, "state_names": {"h": ["a", "b"]}}, "gives 'h' 3 states, but 2 are declared"),
         ({"state_names": {"nobody": [1]}}, "state_names declares 'nobody'"),
         ({"alpha": -1}, "alpha of 'h'"),
@@ -539,3 +542,8 @@ def test_parameters_are_stored_unchanged_and_shown():
     estimator = EMEstimator(latent_card=card, alpha=0.5)
     assert estimator.get_params()["latent_card"] is card and estimator.get_params()["alpha"] == 0.5
     assert estimator.get_tag("supports_latent_variables") and estimator.get_tag("supports_weighted_data")
+
+
+def test_data_without_columns_are_refused():
+    with pytest.raises(ValueError, match="data is a ndarray; pass a DataFrame"):
+        EMEstimator().fit(two_latents(), np.zeros((3, 3)))

@@ -26,7 +26,8 @@ def read_cluster_network(network, schema, n_clusters):
     lacking = [name for name in nodes if name not in cpds]
     if lacking:
         raise ValueError(f"init has no conditional probabilities for {lacking[0]!r}; it needs every column of X")
-    strange = [node for node in network.nodes() if node not in set(nodes)]
+    position = {node: i for i, node in enumerate(nodes)}
+    strange = [node for node in network.nodes() if node not in position]
     if strange:
         raise ValueError(f"init has a node {strange[0]!r}, which is no column of X; drop it, or add the column")
     states = {cluster: list(cpds[cluster].state_names[cluster]), **dict(zip(schema.names, schema.states))}
@@ -34,7 +35,6 @@ def read_cluster_network(network, schema, n_clusters):
         raise ValueError(
             f"init has {len(states[cluster])} states of {cluster!r}, but n_clusters={n_clusters}; make them equal"
         )
-    position = {node: i for i, node in enumerate(nodes)}
     parents = tuple(tuple(sorted(position[p] for p in network.predecessors(node))) for node in nodes)
     tables = [cpt_array(cpds[node], [nodes[p] for p in ps], states, "init") for node, ps in zip(nodes, parents)]
     return parents, tables
@@ -42,7 +42,8 @@ def read_cluster_network(network, schema, n_clusters):
 
 def cluster_node(network, columns):
     latents = list(network.latents)
-    others = [node for node in network.nodes() if node not in set(columns)]
+    columns = set(columns)
+    others = [node for node in network.nodes() if node not in columns]
     found = latents if len(latents) == 1 else others
     if len(found) != 1:
         raise ValueError(

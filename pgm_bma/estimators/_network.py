@@ -6,6 +6,7 @@ same starts here as in the scikit-learn faces, which never see the network's own
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,12 +30,14 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     -------
     NetworkData
     """
-    nodes = list(model.nodes())
+    nodes = dict.fromkeys(model.nodes())  # in their order, and quick to ask
     hidden = set(model.latents)
     latents = tuple(node for node in nodes if node in hidden)
-    columns = [column for column in data.columns if column in set(nodes) - hidden]
+    columns = [column for column in data.columns if column in nodes and column not in hidden]
     declared = _declared_states(nodes, state_names, given)
-    latent_card = dict(latent_card or {})
+    if latent_card is not None and not isinstance(latent_card, dict):
+        raise ValueError(f"latent_card={latent_card!r} must be a dict latent variable -> number of states")
+    latent_card = latent_card or {}
     for node in latent_card:
         if node not in nodes:
             raise ValueError(f"latent_card names {node!r}, which is no node of the network")
@@ -83,10 +86,18 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     )
 
 
+def check_frame(data):
+    """pgmpy reads `data.columns` without asking."""
+    if not hasattr(data, "columns"):
+        raise ValueError(f"data is a {type(data).__name__}; pass a DataFrame whose columns are nodes of the network")
+
+
 def _declared_states(nodes, state_names, given):
     """States by node: from `state_names`, else from the node's own given table, else from one that has it as a parent."""
     declared = {}
     if state_names is not None:
+        if not isinstance(state_names, dict):
+            raise ValueError(f"state_names must be a dict node -> states, got {type(state_names).__name__}")
         for node in state_names:
             if node not in nodes:
                 raise ValueError(f"state_names declares {node!r}, which is no node of the network")
@@ -123,8 +134,9 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
         sizes = [int(np.prod(cards[[*ps, node]], dtype=np.int64)) for node, ps in enumerate(network.parents)]
         return [cell_alpha(size, 1, equivalent_sample_size=equivalent_sample_size) for size in sizes]
     by_node = alpha if isinstance(alpha, dict) else dict.fromkeys(network.names, alpha)
+    names = set(network.names)
     for node in by_node:
-        if node not in network.names:
+        if node not in names:
             raise ValueError(f"alpha names {node!r}, which is no node of the network")
     found = []
     for i, node in enumerate(network.names):
@@ -180,7 +192,7 @@ class NetworkData:
     inverse: np.ndarray
     kept: np.ndarray
 
-    @property
+    @cached_property
     def cardinalities(self):
         return np.array([len(states) for states in self.states], dtype=np.int64)
 

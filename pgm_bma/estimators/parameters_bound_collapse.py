@@ -11,12 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from pgm_bma.algorithms import augmented_naive_bayes as anb
 from pgm_bma.algorithms import general_structures as general
 from pgm_bma.algorithms.augmented_structures import AugmentedModel
+from pgm_bma.algorithms.evidence import ImpossibleEvidence
 from pgm_bma.algorithms.junction_tree import CliqueTooLarge
 from pgm_bma.algorithms.network_em import relabel
 from pgm_bma.algorithms.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
 from pgm_bma.estimators._base import check_choice, check_number, random_generator
 from pgm_bma.estimators._latent_class import check_n_jobs
-from pgm_bma.estimators._network import read_network
+from pgm_bma.estimators._network import check_frame, read_network
 from pgm_bma.estimators.naive_bayes import check_prior
 from pgm_bma.results.networks import bayesian_network
 from pgm_bma.results.tables import read_cpds
@@ -122,6 +123,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         -------
         self
         """
+        check_frame(data)
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         self._check_parameters()
         given = read_cpds(self.init_cpds or {}, set(model.nodes()), "init_cpds")
@@ -169,6 +171,8 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
             return parallel(delayed(_fit_start)(room, tables, network, settings) for tables in starts)
         except CliqueTooLarge as error:
             raise error.named(network.names) from None
+        except ImpossibleEvidence as error:
+            raise ImpossibleEvidence(network.first_row(error.row)) from None
 
     def _read(self, model, network, found, fits, best):
         tables = found.parameters

@@ -18,7 +18,7 @@ from pgm_bma.algorithms.latent_class import fit_latent_class
 from pgm_bma.algorithms.network_em import fit_network, relabel
 from pgm_bma.estimators._base import check_choice, check_number, random_generator
 from pgm_bma.estimators._latent_class import check_n_jobs, prior_settings
-from pgm_bma.estimators._network import alpha_per_node, progress_bar, read_network
+from pgm_bma.estimators._network import alpha_per_node, check_frame, progress_bar, read_network
 from pgm_bma.results.networks import bayesian_network
 from pgm_bma.results.tables import read_cpds
 
@@ -138,6 +138,7 @@ class EMEstimator(DiscreteParameterEstimator):
         -------
         self
         """
+        check_frame(data)
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         self._check_parameters()
         network = read_network(model, data, self.state_names, self.latent_card, self._given_cpds(model), sample_weight)
@@ -219,10 +220,8 @@ class EMEstimator(DiscreteParameterEstimator):
         )
         cards = network.cardinalities
         root = random_generator(self.seed).bit_generator.seed_seq
-        for collapse in (
-            "stop",
-            "ignore",
-        ):  # the number of states is given here: identical clusters are kept as they are
+        # the number of states is given here: when all starts have identical clusters they are kept as they are
+        for collapse in ("stop", "ignore") if self.collapse == "stop" else ("ignore",):
             rng = np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=root.spawn_key))
             fit = fit_latent_class(
                 network.codes[:, 1:], cards[1:], int(cards[0]), rng=rng, collapse=collapse, **keywords
@@ -290,9 +289,9 @@ def _starts_table(log_likelihood, iterations, converged, weight, objective):
 
 def _number_by_probability(network, cpts, counts):
     """States of the latent variables by falling probability, where no fixed table tells them apart."""
-    for node, name in enumerate(network.names):
+    for node, name in enumerate(network.latents):  # the latents stand first
         touched = [name, *(network.names[c] for c, ps in enumerate(network.parents) if node in ps)]
-        if name in network.latents and not network.fixed.keys() & set(touched):
+        if not network.fixed.keys() & set(touched):
             order = np.argsort(-counts[node].sum(axis=0), kind="stable")
             cpts = relabel(cpts, network.parents, network.cardinalities, node, order)
     return cpts

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.algorithms.latent_class import COMBINATIONS, MODES, fit_latent_class
 from pgm_bma.estimators._base import check_choice, check_number, random_generator
@@ -15,7 +16,7 @@ from pgm_bma.estimators._latent_class import (
     resolve_combination,
     resolve_init,
 )
-from pgm_bma.estimators._network import progress_bar, read_network
+from pgm_bma.estimators._network import check_frame, progress_bar, read_network
 from pgm_bma.estimators.naive_bayes import arc_prior_array
 from pgm_bma.results.networks import bayesian_network
 from pgm_bma.results.tables import read_cpds
@@ -122,13 +123,13 @@ class EMAEstimator(DiscreteParameterEstimator):
         -------
         self
         """
+        check_frame(data)
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         self._check_parameters()
         cluster = _latent_root(model)
-        given = ({}, {})
-        if not isinstance(self.init_cpds, str):
-            given = (read_cpds(self.init_cpds, list(model.nodes()), "init_cpds"), {})
-        network = read_network(model, data, self.state_names, self.latent_card, given, sample_weight)
+        init = "auto" if self.init_cpds is None else self.init_cpds
+        given = {} if isinstance(init, str) else read_cpds(init, set(model.nodes()), "init_cpds")
+        network = read_network(model, data, self.state_names, self.latent_card, (given, {}), sample_weight)
         columns = network.names[1:]
         arc_prior = arc_prior_array(self.arc_prior, columns)
         cardinalities = network.cardinalities
@@ -142,7 +143,7 @@ class EMAEstimator(DiscreteParameterEstimator):
                 averaging=self.averaging,
                 priors=prior_settings(self.alpha, self.equivalent_sample_size, arc_prior, allow_zero=False),
                 n_init=self.n_init,
-                init=_start_tables(network) if given[0] else resolve_init(self.init_cpds, self.averaging),
+                init=resolve_init(init, self.averaging) if isinstance(init, str) else _start_tables(network),
                 combine_starts=resolve_combination(self.combine_starts, self.averaging),
                 collapse=self.collapse,
                 max_iter=self.max_iter,
@@ -174,6 +175,12 @@ class EMAEstimator(DiscreteParameterEstimator):
                 "weight": fit.weights,
             }
         )
+        if not self.converged_ and self.max_iter > 0 and self.atol > 0:
+            warnings.warn(
+                f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def _check_parameters(self):

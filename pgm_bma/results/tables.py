@@ -7,7 +7,7 @@ def read_cpds(given, nodes, argument):
     """{node: TabularCPD} from a network, a dict or a list of tables; a table for an unknown node is an error."""
     if hasattr(given, "cpds"):
         given = given.cpds
-    cpds = list(given.values()) if isinstance(given, dict) else list(given)
+    cpds = list(given.values()) if isinstance(given, dict) else list(given) if hasattr(given, "__iter__") else [given]
     for cpd in cpds:
         if not hasattr(cpd, "state_names") or not hasattr(cpd, "variable"):
             raise TypeError(
