@@ -343,6 +343,28 @@ def test_load_explains_what_is_wrong(tmp_path):
         pgm_bma.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         pgm_bma.load(tmp_path / "none")
+    for changes in ({"version": "one"}, {"estimator": 3}, {"estimator": {"t": "Decimal", "v": "martian"}}):
+        write_document(path, **changes)
+        with pytest.raises(ValueError, match="damaged"):
+            pgm_bma.load(path)
+
+
+def test_a_flipped_byte_is_a_value_error_or_harmless(tmp_path):
+    path = tmp_path / "file"
+    fitted_one = pgm_bma.NaiveBayesClassifier().fit(pd.DataFrame({"a": list("aabb") * 5}), list("xxyz") * 5)
+    fitted_one.save(path)
+    content = path.read_bytes()
+    n_refused = 0
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 0xFF
+        path.write_bytes(damaged)
+        try:
+            assert repr(pgm_bma.load(path)) == repr(fitted_one)
+        except ValueError as error:
+            n_refused += 1
+            assert str(path) in str(error)
+    assert n_refused > len(content) / 2  # the compressed document itself
 
 
 def test_pickled_arrays_are_refused(tmp_path):

@@ -13,6 +13,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from importlib import import_module
 from pathlib import Path
 
@@ -26,6 +27,17 @@ _DOCUMENT = "estimator.json"
 _LAYERS = ("table", "stats", "algorithms", "results", "estimators", "discretize", "metrics")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _INLINE_BYTES = 1024  # smaller arrays stand in the JSON: a zip member costs more than its content
+# what zip, JSON and the decoders raise where bytes are not what was written (RuntimeError: zip flags nobody sets here)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+)
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can say; the real time would make equal files differ
 
 
@@ -99,17 +111,21 @@ def load(path):
         document = json.loads(archive.read(_DOCUMENT))
         if document["format"] != FORMAT:
             raise KeyError(document["format"])
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+        is_newer = document["version"] > VERSION
+    except (*_DAMAGE, ValueError) as error:
         raise ValueError(f"{path} is no file of pgm_bma.save, or it is damaged ({error})") from error
-    if document["version"] > VERSION:
+    if is_newer:
         raise ValueError(
             f"{path} has format version {document['version']}, written by pgm_bma {document['pgm_bma']}; this pgm_bma "
             f"reads up to {VERSION}: update it"
         )
     try:
-        return from_json(document["estimator"], _decoder(archive))
-    except (zipfile.BadZipFile, KeyError, IndexError, TypeError, AttributeError) as error:
+        estimator = from_json(document["estimator"], _decoder(archive))
+    except _DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error!r}") from error
+    if not _is_estimator(type(estimator)):
+        raise ValueError(f"{path} is damaged: it holds a {type(estimator).__name__}, no estimator")
+    return estimator
 
 
 def _encoder(arrays):
