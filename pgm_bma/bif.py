@@ -13,6 +13,7 @@ import os
 import re
 import unicodedata
 import warnings
+import zlib
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -121,7 +122,10 @@ def bif_arrays(path):
     """Read a BIF file into `NetworkArrays`, without pgmpy."""
     content = Path(path).read_bytes()
     if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
+        try:
+            content = gzip.decompress(content)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} begins like a gzip file, but it is damaged ({error})") from error
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

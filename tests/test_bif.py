@@ -310,6 +310,15 @@ def test_encodings(tmp_path):
         assert bif.bif_arrays(path).states == (("é",),)
 
 
+def test_a_damaged_gzip_file_is_named(tmp_path):
+    path = pgm_bma.write_bif(pgm_bma.load_network("cancer"), tmp_path / "net.bif.gz")
+    content = path.read_bytes()
+    for damaged in (content[:-20], content[:40] + b"?" + content[41:], content[:-6] + b"?" + content[-5:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"net\.bif\.gz begins like a gzip file, but it is damaged"):
+            pgm_bma.read_bif(path)
+
+
 GOOD = """network n {
 }
 variable x {
