@@ -47,6 +47,15 @@ def test_arc_prior_of_one_is_plain_naive_bayes():
     )
 
 
+def test_bad_pseudo_counts_are_named():
+    frame, y, states, *_ = small_case(1)
+    for parameters in ({"alpha": np.ones(2)}, {"alpha": np.ones(2), "equivalent_sample_size": 1.0}, {"alpha": 0}):
+        with pytest.raises(ValueError, match=r"alpha=.* must be a number greater than 0"):
+            NaiveBayesClassifier(state_names=states, **parameters).fit(frame, y)
+    with pytest.raises(ValueError, match=r"alpha=2\.0 and equivalent_sample_size=1\.0 exclude each other"):
+        NaiveBayesClassifier(state_names=states, alpha=2.0, equivalent_sample_size=1.0).fit(frame, y)
+
+
 def test_thousands_of_columns_do_not_overflow():
     rng = np.random.default_rng(0)
     y = np.arange(72) % 2

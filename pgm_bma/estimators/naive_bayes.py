@@ -159,10 +159,10 @@ def arc_prior_array(arc_prior, names):
 
 def check_prior(alpha, equivalent_sample_size):
     """Positive pseudo-counts, and only one of the two ways to state them."""
+    check_number("alpha", alpha, 0.0, open_low=True)
     if equivalent_sample_size is not None:
         check_number("equivalent_sample_size", equivalent_sample_size, 0.0, open_low=True)
         if alpha != 1.0:
             raise ValueError(
                 f"alpha={alpha!r} and equivalent_sample_size={equivalent_sample_size!r} exclude each other"
             )
-    check_number("alpha", alpha, 0.0, open_low=True)
