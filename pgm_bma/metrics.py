@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from .algorithms.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
+from .estimators._base import check_number
 from .results.networks import network_arrays
 from .table import Schema, as_column, check_weights, column_names, encode_like
 
@@ -138,6 +139,7 @@ def kl_divergence(
         width = max(net_p.n_hidden_states, net_q.n_hidden_states)
         blocks = state_blocks([net_p.cardinalities[v] for v in net_p.observed], width)
     else:
+        check_number("n_samples", n_samples, 2, integer=True)
         blocks = _sampled_blocks(net_p, n_samples, random_state)
     value, error = divergence(net_p, net_q, blocks, joint=over == "joint", align=align, sampled=method == "sample")
     value, error = float(value / unit), float(error / unit)
@@ -175,8 +177,10 @@ def holdout_log2_likelihood(model, X, *, sample_weight=None, max_states=2**20):
         known = [v for v in names if v in columns and v not in latents]
         if not known:
             raise ValueError(f"X has none of the network's observed variables {[v for v in names if v not in latents]}")
-        codes = encode_like(X, Schema(tuple(known), tuple(tuple(states[v]) for v in known)))
+        codes = encode_like(X, Schema(tuple(known), tuple(tuple(states[v]) for v in known)), of_network=True)
         log_likelihood = row_log_likelihood(_log_network(names, states, tables, known), codes, max_states)
+    if len(log_likelihood) == 0:
+        raise ValueError("X has no rows; the mean over no cases is not defined")
     weights = check_weights(sample_weight, len(log_likelihood))
     return float(np.average(log_likelihood, weights=weights) / math.log(2))
 
@@ -262,7 +266,8 @@ def wins_draws_losses(a, b, *, lower_is_better=True, tolerance=0.0):
         raise ValueError(f"a and b must be results on the same cases; their shapes are {a.shape} and {b.shape}")
     if np.isnan(a).any() or np.isnan(b).any():
         raise ValueError("a or b holds NaN; leave out the cases that one method did not finish")
-    gain = b - a if lower_is_better else a - b
+    with np.errstate(invalid="ignore"):  # equal infinities have no difference: a draw
+        gain = b - a if lower_is_better else a - b
     gain[(np.abs(gain) <= tolerance) | (a == b)] = 0.0
     wins, losses = int((gain > 0).sum()), int((gain < 0).sum())
     p_value = float(wilcoxon(gain[gain != 0]).pvalue) if wins + losses else 1.0

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -224,6 +225,9 @@ def test_clear_errors_about_networks():
     for wrong in ({"base": "dits"}, {"over": "all"}, {"method": "guess"}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
             metrics.kl_divergence(p, p, **wrong)
+    for n_samples in (1, -3, 2.5):
+        with pytest.raises(ValueError, match=f"n_samples={n_samples} must be an integer at least 2"):
+            metrics.kl_divergence(p, p, method="sample", n_samples=n_samples)
 
 
 # holdout likelihood
@@ -281,6 +285,8 @@ def test_clear_errors_about_holdout_rows():
         metrics.holdout_log2_likelihood(model, pd.DataFrame({"z": [1]}))
     with pytest.raises(ValueError, match="6 joint states of 2 hidden"):
         metrics.holdout_log2_likelihood(model, pd.DataFrame({"c": ["c0"]}), max_states=5)
+    with pytest.raises(ValueError, match="X has no rows"):
+        metrics.holdout_log2_likelihood(model, pd.DataFrame({"a": ["a0"]}).iloc[:0])
 
 
 # orders and comparisons
@@ -315,6 +321,9 @@ def test_wins_draws_losses_counts_and_tests():
     assert metrics.wins_draws_losses(a, b, lower_is_better=False)[:3] == (2, 1, 4)
     assert metrics.wins_draws_losses(a, b, tolerance=2)[:3] == (3, 3, 1)
     assert metrics.wins_draws_losses([0.5, 0.25], [0.5, 0.25]) == (0, 2, 0, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert metrics.wins_draws_losses([np.inf, 1], [np.inf, 2])[:3] == (1, 1, 0)
     one_sided = metrics.wins_draws_losses(np.zeros(10), np.arange(1, 11))
     assert one_sided.p_value == pytest.approx(2 / 2**10)
     with pytest.raises(ValueError, match="NaN"):
