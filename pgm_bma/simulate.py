@@ -53,7 +53,7 @@ def simulate(model, n, random_state=None, include_latents=False):
     codes = sample_codes(arrays.cpts, arrays.parents, n, random_generator(random_state), names=arrays.names)
     hidden = set() if include_latents else set(arrays.latents)
     columns = {
-        node: pd.Categorical.from_codes(column, dtype=_categories(states, tuple(map(type, states))), validate=False)
+        node: pd.Categorical.from_codes(column, dtype=_column_type(node, states), validate=False)
         for node, states, column in zip(arrays.names, arrays.states, codes.T)
         if node not in hidden
     }
@@ -112,6 +112,15 @@ def _topological_order(parents, names):
         stuck = [names[node] for node, count in enumerate(waiting) if count]
         raise ValueError(f"the arcs form a directed cycle among {stuck}")
     return order
+
+
+def _column_type(node, states):
+    try:
+        return _categories(states, tuple(map(type, states)))
+    except ValueError as error:
+        raise ValueError(
+            f"the states {list(states)} of node {node!r} cannot label a column ({error}); rename them"
+        ) from None
 
 
 @lru_cache(maxsize=4096)

@@ -107,6 +107,12 @@ def test_states_that_were_not_drawn_stay_known():
     assert empty.shape == (0, 3) and list(empty["b"].cat.categories) == [1, 2.5, "x"]
 
 
+@pytest.mark.parametrize("state", [None, float("nan")])
+def test_a_state_that_means_missing_is_refused(state):
+    with pytest.raises(ValueError, match=r"the states .* of node 'a' cannot label a column .*; rename them"):
+        simulate(bayesian_network(["a"], [(state, "x")], [()], [[[0.5, 0.5]]]), 3)
+
+
 def test_latents_are_drawn_and_left_out():
     model = small_network(latents={"a"})
     shown, full = simulate(model, 100, 3), simulate(model, 100, 3, include_latents=True)
