@@ -30,7 +30,8 @@ def _class_codes(y, n_rows):
     n_missing = int(pd.isna(y).sum())
     if n_missing:
         raise ValueError(f"y holds {n_missing} missing labels; drop those rows before fit")
-    check_classification_targets(y)
+    if y.dtype.kind == "f":  # objects of any type are classes, as in the estimators behind the pipeline
+        check_classification_targets(y)
     return pd.factorize(y)[0]
 
 

@@ -1,5 +1,6 @@
 """Discretisers: published cut points, slow references, what a pipeline needs, names that BIF allows."""
 
+import datetime
 import pickle
 import re
 import time
@@ -238,6 +239,15 @@ def test_clear_errors():
         WidthDiscretizer().fit(pd.concat([X, X], axis=1))
     with pytest.raises(ValueError, match="column 'a' holds 'x', which is not a number"):
         WidthDiscretizer().fit(X).transform(pd.DataFrame({"a": ["x", "y"]}))
+
+
+def test_classes_may_be_of_any_type():
+    X, high = np.arange(40.0)[:, None], np.arange(40) > 20
+    for classes in ([1, "a"], [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)], [False, True]):
+        y = np.array(classes, dtype=object)[high.astype(int)]
+        np.testing.assert_array_equal(MDLDiscretizer().fit(X, y).cut_points_["x0"], [20.5])
+    with pytest.raises(ValueError, match="continuous"):
+        MDLDiscretizer().fit(X, np.arange(40) / 3)
 
 
 def test_columns_are_matched_by_name():
