@@ -299,9 +299,13 @@ def test_accuracy_of_classes_of_any_type(name):
         weights = np.arange(60.0)
         assert estimator.score(X, labels, weights) == pytest.approx(np.average(hits, weights=weights), abs=1e-12)
     numbered = X.set_axis([0, 1, 2, 3], axis=1).assign(**{"4": y}).rename(columns={"4": 4})
-    by_name = build(name).fit(numbered, y=4)
-    assert by_name.target_name_ == 4
-    assert by_name.score(numbered, 4) == np.mean(by_name.predict(numbered) == y)
+    tuples = pd.concat({"made": X, "seen": y.to_frame()}, axis=1)  # columns ("made", "text"), ...
+    for table, column in ((numbered, 4), (tuples, ("seen", "outcome"))):
+        by_name = build(name).fit(table, y=column)
+        assert by_name.target_name_ == column
+        assert by_name.score(table, column) == np.mean(by_name.predict(table) == y)
+    with pytest.raises(ValueError, match="X has no rows"):
+        by_name.score(tuples.iloc[:0], ("seen", "outcome"))
 
 
 @classifiers

@@ -65,6 +65,8 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
         target, _ = table.encode_target(y, name, list(self.target_states_), unknown="missing")
         codes = self._encode(X)
         _check_lengths(len(codes), len(target))
+        if len(codes) == 0:
+            raise ValueError("X has no rows; the accuracy over no rows is not defined")
         hits = most_probable(self._log_joint(codes)) == target
         return float(np.average(hits, weights=table.check_weights(sample_weight, len(hits))))
 
@@ -101,10 +103,10 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
 
     def _split_target(self, X, y):
         """(y as an array, X without the target column, name of the target node)."""
-        if np.isscalar(y):
-            names = table.column_names(X) if table.is_named(X) else []
-            if y not in names:
-                raise ValueError(f"y={y!r} is no column of X; {_listed(names)}")
+        names = table.column_names(X) if table.is_named(X) and (np.isscalar(y) or isinstance(y, tuple)) else []
+        if np.isscalar(y) and y not in names:
+            raise ValueError(f"y={y!r} is no column of X; {_listed(names)}")
+        if names and y in names:  # a tuple can be the name of a column, and a row of classes
             column, X = table.take_column(X, y)
             return column, X, self._target_node(y)
         if hasattr(y, "columns") and len(y.columns) == 1:
