@@ -7,13 +7,14 @@ import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -160,6 +161,43 @@ def test_cross_validation_in_a_pipeline(name):
     X, y = frame(200)
     scores = cross_val_score(make_pipeline(FunctionTransformer(), build(name)), X, y, cv=4, error_score="raise")
     assert scores.mean() > 0.65  # the informative column alone is right in 80 % of the rows
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # a score that cannot be had
+def test_scorers_of_probabilities_take_the_cures_of_the_page():
+    """What docs/api.md says of scikit-learn's scorers, which do not read `classes_`, and the scorer that it prints."""
+    page = (Path(__file__).parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
+    printed = {}
+    exec(page.split("```python\n")[1].split("```")[0], printed)
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 3, 300)
+    X = pd.DataFrame({f"c{i}": np.where(rng.random(300) < 0.8, level, rng.integers(0, 3, 300)) for i in range(2)})
+    labels = np.array(["low", "mid", "high"])[level]
+    scores = {}
+    for target, categories in (
+        ("sorted", None),
+        ("ordered", ["low", "mid", "high"]),
+        ("unseen", ["low", "mid", "high", "top"]),
+    ):
+        y = pd.Series(pd.Categorical(labels, categories=categories))
+        for name, given, scoring in (
+            ("scikit-learn", y, "neg_log_loss"),
+            ("plain labels", np.asarray(y), "neg_log_loss"),
+            ("page", y, printed["log_score"]),
+            ("accuracy", y, "accuracy"),
+        ):
+            scores[target, name] = cross_val_score(build("NaiveBayesClassifier"), X, given, scoring=scoring)
+        own = []
+        for train, test in StratifiedKFold().split(X, labels):
+            model = build("NaiveBayesClassifier").fit(X.iloc[train], y.iloc[train])
+            columns = [model.classes_.tolist().index(label) for label in labels[test]]
+            own.append(model.predict_log_proba(X.iloc[test])[np.arange(len(test)), columns].mean())
+        np.testing.assert_allclose(scores[target, "page"], own, atol=1e-12)  # rounding of exp and log
+        np.testing.assert_array_equal(scores[target, "plain labels"], scores["sorted", "scikit-learn"])
+        np.testing.assert_array_equal(scores[target, "accuracy"], scores["sorted", "accuracy"])
+    np.testing.assert_allclose(scores["sorted", "scikit-learn"], scores["sorted", "page"], atol=1e-12)
+    assert (scores["ordered", "scikit-learn"] < 5 * scores["ordered", "page"]).all()  # both are negative
+    assert np.isnan(scores["unseen", "scikit-learn"]).all()
 
 
 # ------------------------------------------------------------------------------------------------ reading tables
