@@ -30,7 +30,10 @@ def average_families(log_scores, means):
     >>> weights
     array([0.25, 0.75])
     """
-    weights = softmax(np.asarray(log_scores, dtype=float))
+    log_scores = np.asarray(log_scores, dtype=float)
+    if not np.isfinite(log_scores.max(initial=-np.inf)):
+        raise ValueError(f"log_scores={log_scores} must hold a finite number, and neither NaN nor inf")
+    weights = softmax(log_scores)
     return np.tensordot(weights, np.asarray(means, dtype=float), axes=1), weights
 
 
