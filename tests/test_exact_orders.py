@@ -1,13 +1,14 @@
 """Sums over all orders and all DAGs against enumeration, with gaps far beyond the range of a double."""
 
 import json
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pgm_bma.algorithms import _exact_kernels, exact_dags, exact_orders, fixed_order
-from pgm_bma.algorithms.family_table import family_table
+from pgm_bma.algorithms.family_table import family_table, parent_sets
 from tests.oracles.orders import Problem
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "order.json").read_text())["cases"]
@@ -86,20 +87,47 @@ def test_both_weightings_equal_enumeration(n_rows, arcs):
         np.testing.assert_allclose(room.log_joint(sums, predictive), expected, atol=1e-8)
 
 
-def test_the_lower_scales_are_really_used():
-    table = family_table(strong_data(4000), [2] * 4)
-    masks, log_scores, tops = exact_orders.families_by_mask(table)
-    sums, scale = np.empty(8), np.zeros(8, dtype=np.uint8)
-    levels = set()
+@pytest.mark.parametrize("repeat", [1, 1000, 10**9])
+def test_sums_inside_subsets_for_any_number_of_rows(repeat):
+    """Sets of 4 x 10^12 rows differ by 10^12 nats: such sums are done in logs."""
+    table = family_table(strong_data(4000), [2] * 4, np.full(4000, float(repeat)))
+    masks, log_scores = exact_orders.families_by_mask(table)
+    sums = np.empty(8)
     for node in range(4):
-        _exact_kernels.subset_sums(masks[node], log_scores[node], tops[node], sums, scale)
-        levels |= set(scale.tolist())
+        _exact_kernels.log_subset_sums(masks[node], log_scores[node], sums)
         for subset in range(8):
             inside = [s for mask, s in zip(masks[node], log_scores[node]) if mask & ~subset == 0]
-            expected = np.logaddexp.reduce(inside)
-            found = np.log(sums[subset]) + tops[node] - _exact_kernels.SHIFT * scale[subset]
-            assert found == pytest.approx(expected, abs=1e-9)  # rounding of values near 1e4
-    assert max(levels) >= 2
+            assert sums[subset] == pytest.approx(np.logaddexp.reduce(inside), rel=1e-14, abs=1e-9)
+
+
+@pytest.mark.parametrize("weighting", ["order", "dag"])
+def test_exact_averages_of_a_million_rows_equal_enumeration(weighting):
+    """Tolerances: scores near 10^6 carry 1e-10 each, and some twenty of them are added."""
+    codes, weights = strong_data(400), np.full(400, 2500.0)
+    table = family_table(codes, [2] * 4, weights)
+    room = exact_orders if weighting == "order" else exact_dags
+    sums = room.sum_over_orders(table) if weighting == "order" else room.sum_over_dags(table)
+    scores = [dict(zip(parent_sets(table, v), table.log_scores[table.offsets[v] :])) for v in range(4)]
+    totals = []
+    training = fixed_order.Training(codes.astype(np.int32), weights, np.array([2] * 4), 1.0, None)
+    predictive = fixed_order.all_predictive(table, training, codes[:3])
+    means = [dict(zip(parent_sets(table, v), predictive[table.offsets[v] :])) for v in range(4)]
+    for order in permutations(range(4)):
+        for dag in product(*[[z for z in scores[v] if set(z) <= set(order[: order.index(v)])] for v in range(4)]):
+            totals.append((dag, sum(scores[v][z] for v, z in enumerate(dag))))
+    if weighting == "dag":
+        totals = list(dict(totals).items())
+    log_weights = np.array([score for _, score in totals])
+    evidence = np.logaddexp.reduce(log_weights)
+    shares = np.exp(log_weights - evidence)
+    edges, joints = np.zeros((4, 4)), np.zeros(3)
+    for (dag, _), share in zip(totals, shares):
+        for v, z in enumerate(dag):
+            edges[list(z), v] += share
+        joints += share * np.prod([means[v][z] for v, z in enumerate(dag)], axis=0)
+    assert sums.log_evidence == pytest.approx(evidence, rel=1e-13)
+    np.testing.assert_allclose(room.edge_posterior(sums), edges, atol=1e-8)
+    np.testing.assert_allclose(room.log_joint(sums, predictive), np.log(joints), atol=1e-8)
 
 
 def test_draws_follow_the_posterior():

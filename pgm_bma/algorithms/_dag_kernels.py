@@ -11,7 +11,7 @@ A pair (U, J) is the number with ternary digits 0 (not placed), 1 (placed), 2 (l
 import numpy as np
 from numba import njit
 
-from pgm_bma.algorithms._exact_kernels import without, zeta
+from pgm_bma.algorithms._exact_kernels import LANES, mix_lanes, without
 
 
 @njit(cache=True, nogil=True)
@@ -149,28 +149,25 @@ def backward_edges(log_sums, codes, totals, log_total, coefficients):
 
 
 @njit(cache=True, nogil=True)
-def predict_rows(log_sums, codes, totals, log_total, masks, offsets, weights, scales, sums, predictive, joint):
+def predict_rows(log_sums, codes, totals, log_total, masks, offsets, set_shares, predictive, joint):
     """joint[row] = P(row | data) averaged over all DAGs; arguments as in `_exact_kernels.predict_rows`.
 
     Expectation over the layers: prefix[U, J] is the mean probability of the row's values in U over the DAGs on U that end in J.
     """
-    n = log_sums.shape[0]
-    size = log_sums.shape[1]
+    n, size = log_sums.shape
     full = (1 << n) - 1
-    numerators, work = np.zeros((n, size)), np.zeros(size)
+    inside = np.zeros((n, size, LANES))
     prefix = np.zeros(totals.size)
     log_q, products, means = np.empty(n), np.empty(1 << n), np.empty(n)
     probabilities = np.empty(1 << n)
     for row in range(joint.size):
-        for node in range(n):
-            for level in range(weights.shape[1]):
-                work[:] = 0.0
+        if row % LANES == 0:
+            inside[:] = 0.0
+            for node in range(n):
                 for k in range(offsets[node], offsets[node + 1]):
-                    work[masks[k]] += weights[k, level] * predictive[k, row]
-                zeta(work)
-                for s in range(size):
-                    if scales[node, s] == level:
-                        numerators[node, s] = work[s]
+                    for lane in range(min(LANES, joint.size - row)):
+                        inside[node, masks[k], lane] = predictive[k, row + lane]
+                mix_lanes(inside[node], set_shares[node])
         prefix[:] = 0.0
         prefix[0] = 1.0
         joint[row] = 0.0
@@ -183,7 +180,7 @@ def predict_rows(log_sums, codes, totals, log_total, masks, offsets, weights, sc
                         joint[row] += np.exp(totals[state] - log_total) * prefix[state]
                     else:
                         layer_log_weights(log_sums, placed, layer, log_q)
-                        _layer_means(placed, layer, numerators, sums, scales, means)
+                        _layer_means(placed, layer, inside[:, :, row % LANES], log_sums, means)
                         outside = full & ~placed
                         products[0], probabilities[0] = 0.0, 1.0
                         new = 0
@@ -207,14 +204,13 @@ def predict_rows(log_sums, codes, totals, log_total, masks, offsets, weights, sc
 
 
 @njit(cache=True, nogil=True)
-def _layer_means(placed, layer, numerators, sums, scales, means):
+def _layer_means(placed, layer, inside, log_sums, means):
     """Mean of p(x_i | z) over the sets inside `placed` that touch `layer`; cancelled differences are kept inside [0, 1]."""
     for i in range(means.size):
         if placed >> i & 1:
             continue
         whole, rest = without(placed, i), without(placed & ~layer, i)
-        above, below = numerators[i, whole], sums[i, whole]
-        if placed and scales[i, rest] == scales[i, whole]:
-            above -= numerators[i, rest]
-            below -= sums[i, rest]
-        means[i] = min(max(above / below, 0.0), 1.0) if below > 0.0 else 0.0
+        ratio = np.exp(log_sums[i, rest] - log_sums[i, whole]) if placed and log_sums[i, whole] > -np.inf else 0.0
+        means[i] = 0.0
+        if ratio < 1.0:
+            means[i] = min(max((inside[i, whole] - ratio * inside[i, rest]) / (1.0 - ratio), 0.0), 1.0)

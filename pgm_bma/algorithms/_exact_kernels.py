@@ -1,14 +1,14 @@
 """Compiled sums over all orders by dynamic programming over subsets of the variables.
 
 A subset S of the variables is a bit mask. What belongs to one node i is indexed by masks over the other n - 1 variables
-(`without`). Sums over parent sets inside S come from one zeta transform per node, on weights relative to the node's best set;
-subsets whose sum underflows are done again on a scale that is SHIFT nats lower, as often as needed.
+(`without`). Sums over parent sets inside S come from one zeta transform per node, on weights relative to the node's best set, or
+on their logarithms where those weights underflow: with a million rows, sets differ by a million nats.
 """
 
 import numpy as np
 from numba import njit
 
-SHIFT = 575.0  # exp(575) is still finite and leaves room for sums
+TINY = 1e-250  # smaller sums of weights are done in logs: what they leave out must stay below rounding
 LANES = 8
 
 
@@ -30,34 +30,43 @@ def zeta(values):
 
 
 @njit(cache=True, nogil=True)
-def subset_sums(masks, log_scores, top, sums, scale):
-    """sums[S] * exp(top - SHIFT * scale[S]) = sum of exp(score) over the sets inside S."""
-    sums[:] = 0.0
-    scale[:] = 0
+def log_subset_sums(masks, log_scores, log_sums):
+    """log_sums[S] = log of the sum of exp(score) over the sets inside S."""
+    top = log_scores.max()
+    log_sums[:] = 0.0
     for k in range(masks.size):
-        sums[masks[k]] += np.exp(log_scores[k] - top)
-    zeta(sums)
-    limit = 0.5 * np.exp(-SHIFT)
-    level = 0
-    while True:
-        level += 1
-        some_sets, some_subsets = False, False  # sets that can matter on this scale; subsets without anything better
-        for k in range(masks.size):
-            some_sets |= -np.inf < log_scores[k] - top + SHIFT * level <= 0.0
-        for s in range(sums.size if some_sets else 0):
-            some_subsets |= sums[s] < limit
-        if not some_subsets:
+        log_sums[masks[k]] = np.exp(log_scores[k] - top)
+    zeta(log_sums)
+    for k in range(masks.size):
+        if log_sums[masks[k]] < TINY and log_scores[k] > -np.inf:
+            log_zeta(masks, log_scores, log_sums, np.zeros((0, 0)))
             return
-        lower = np.zeros(sums.size)
-        for k in range(masks.size):
-            exponent = log_scores[k] - top + SHIFT * level
-            if exponent <= 0.0:
-                lower[masks[k]] += np.exp(exponent)
-        zeta(lower)
-        for s in range(sums.size):
-            if sums[s] < limit:
-                sums[s] = lower[s]
-                scale[s] = level
+    for s in range(log_sums.size):
+        log_sums[s] = top + np.log(log_sums[s])
+
+
+@njit(cache=True, nogil=True)
+def log_zeta(masks, log_scores, log_sums, shares):
+    """The same, all in logs. What each step adds, as a share of the new sum, is kept in `shares` unless that is empty.
+
+    shares : (n - 1, 2^(n-2)); with them `mix_lanes` averages over the sets inside S, whatever the size of the scores
+    """
+    log_sums[:] = -np.inf
+    for k in range(masks.size):
+        log_sums[masks[k]] = log_scores[k]
+    step, level = 1, 0
+    while step < log_sums.size:
+        pair = 0
+        for block in range(0, log_sums.size, 2 * step):
+            for k in range(block, block + step):
+                more, old = log_sums[k], log_sums[k + step]
+                if more > -np.inf:
+                    log_sums[k + step] = max(more, old) + np.log1p(np.exp(-abs(more - old)))
+                    if shares.size:
+                        shares[level, pair] = np.exp(more - log_sums[k + step])
+                pair += 1
+        step *= 2
+        level += 1
 
 
 @njit(cache=True, nogil=True)
@@ -106,30 +115,23 @@ def backward(log_sums, totals):
 
 
 @njit(cache=True, nogil=True)
-def node_edges(node, log_sums, before, after, sums, scale, column):
+def node_edges(node, log_sums, before, after, column):
     """column[u] = P(u -> node), with u numbered among the other variables.
 
     P(S stands before node) times the share of the sum over S that is lost without u, added over S.
     """
-    n_others = column.size
-    present, absent = np.zeros(n_others), np.zeros(n_others)
+    present, absent = np.zeros(column.size), np.zeros(column.size)
     bit = 1 << node
-    for s in range(sums.size):
-        if sums[s] == 0.0:
-            continue
+    for s in range(log_sums.shape[1]):
         subset = (s & (bit - 1)) | (s >> node << (node + 1))
         p = np.exp(before[subset] + log_sums[node, s] + after[subset | bit] - before[-1])
-        if p == 0.0:
+        if p < 1e-30:  # 2^20 of them are nothing
             continue
-        rate = p / sums[s]
-        for u in range(n_others):
+        for u in range(column.size):
             if s >> u & 1:
                 present[u] += p
-                less = s ^ (1 << u)
-                if scale[less] == scale[s]:
-                    absent[u] += rate * sums[less]
-    for u in range(n_others):
-        column[u] = present[u] - absent[u]
+                absent[u] += p * np.exp(log_sums[node, s ^ (1 << u)] - log_sums[node, s])
+    column[:] = present - absent
 
 
 @njit(cache=True, nogil=True)
@@ -146,39 +148,31 @@ def last_node_shares(log_sums, totals, shares):
 
 
 @njit(cache=True, nogil=True)
-def predict_rows(shares, masks, offsets, weights, scales, sums, predictive, joint):
+def predict_rows(last_shares, masks, offsets, set_shares, predictive, joint):
     """joint[row] = P(row | data) averaged over all orders: the forward sum with S replaced by S p(x | z).
 
-    predictive : (n_families, n_rows) p(x_i | z) of every family     weights : (n_families, n_scales), scaled as `sums`
-    Both sums share their scale, so their ratio, the mean of p over the sets inside S, is an ordinary number. LANES rows are
-    walked together, so that the innermost loops run in vector registers.
+    predictive : (n_families, n_rows) p(x_i | z) of every family     set_shares : (n, n - 1, 2^(n-2)) from `log_zeta`
+    LANES rows are walked together, so that the innermost loops run in vector registers.
     """
-    n, size = shares.shape
+    n, size = last_shares.shape
     means = np.zeros((n, size, LANES))
-    work = np.zeros((size, LANES))
     prefix = np.ones((2 * size, LANES))
     values = np.zeros(LANES)
     for first in range(0, joint.size, LANES):
         n_rows = min(LANES, joint.size - first)
         for node in range(n):
-            for level in range(weights.shape[1]):
-                work[:] = 0.0
-                for k in range(offsets[node], offsets[node + 1]):
-                    if weights[k, level] > 0.0:
-                        for row in range(n_rows):
-                            work[masks[k], row] += weights[k, level] * predictive[k, first + row]
-                _zeta_lanes(work)
-                for s in range(size):
-                    if scales[node, s] == level and sums[node, s] > 0.0:
-                        for row in range(LANES):
-                            means[node, s, row] = work[s, row] / sums[node, s]
+            means[node] = 0.0
+            for k in range(offsets[node], offsets[node + 1]):
+                for row in range(n_rows):
+                    means[node, masks[k], row] = predictive[k, first + row]
+            mix_lanes(means[node], set_shares[node])
         for subset in range(1, 2 * size):
             values[:] = 0.0
             for node in range(n):
                 if subset >> node & 1:
                     before = subset ^ (1 << node)
                     s = without(before, node)
-                    share = shares[node, s]
+                    share = last_shares[node, s]
                     if share > 0.0:
                         for row in range(LANES):
                             values[row] += share * prefix[before, row] * means[node, s, row]
@@ -187,15 +181,19 @@ def predict_rows(shares, masks, offsets, weights, scales, sums, predictive, join
 
 
 @njit(cache=True, nogil=True)
-def _zeta_lanes(values):
-    """`zeta` of every column."""
-    step = 1
+def mix_lanes(values, shares):
+    """values[S] = mean of values[T] over the sets T inside S, in place, by the shares of `log_zeta`; (2^(n-1), LANES)."""
+    step, level = 1, 0
     while step < values.shape[0]:
+        pair = 0
         for block in range(0, values.shape[0], 2 * step):
             for k in range(block, block + step):
+                share = shares[level, pair]
                 for lane in range(LANES):
-                    values[k + step, lane] += values[k, lane]
+                    values[k + step, lane] += share * (values[k, lane] - values[k + step, lane])
+                pair += 1
         step *= 2
+        level += 1
 
 
 @njit(cache=True, nogil=True)

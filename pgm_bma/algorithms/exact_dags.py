@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.algorithms import _dag_kernels as kernels
-from pgm_bma.algorithms._exact_kernels import SHIFT, subset_sums
-from pgm_bma.algorithms.exact_orders import families_by_mask, level_weights
+from pgm_bma.algorithms._exact_kernels import log_subset_sums
+from pgm_bma.algorithms.exact_orders import families_by_mask, mixing_shares
 
 MAX_VARIABLES = 12
 MAX_PREDICTION = 9
@@ -23,20 +23,17 @@ def sum_over_dags(table):
     -------
     DagSums
     """
-    masks, log_scores, tops = families_by_mask(table)
-    n = len(tops)
-    sums = np.empty((n, 2 ** (n - 1)))
-    scales = np.zeros((n, 2 ** (n - 1)), dtype=np.uint8)
+    masks, log_scores = families_by_mask(table)
+    n = len(masks)
+    log_sums = np.empty((n, 2 ** (n - 1)))
     for node in range(n):
-        subset_sums(masks[node], log_scores[node], tops[node], sums[node], scales[node])
-    with np.errstate(divide="ignore"):
-        log_sums = np.log(sums) + tops[:, None] - SHIFT * scales
+        log_subset_sums(masks[node], log_scores[node], log_sums[node])
     codes = kernels.ternary_codes(n)
     totals = np.empty(3**n)
     log_evidence = kernels.forward_layers(log_sums, codes, totals)
     if not np.isfinite(log_evidence):
         raise ValueError("no DAG satisfies the required arcs: they form a cycle, or a parent set was forbidden")
-    return DagSums(table, sums, scales, log_sums, codes, totals, float(log_evidence))
+    return DagSums(table, log_sums, codes, totals, float(log_evidence))
 
 
 def edge_posterior(sums):
@@ -56,12 +53,19 @@ def edge_posterior(sums):
 
 def log_joint(sums, predictive):
     """(n_rows,) log P(row | data), every DAG once; `predictive` as in `exact_orders.log_joint`."""
-    masks, log_scores, tops = families_by_mask(sums.table)
+    masks, set_shares = mixing_shares(sums.table)
     joint = np.empty(predictive.shape[1])
     kernels.predict_rows(
-        sums.log_sums, sums.codes, sums.totals, sums.log_evidence, np.concatenate(masks), sums.table.offsets,
-        level_weights(log_scores, tops, sums.scales), sums.scales, sums.sums, predictive, joint,
-    )  # fmt: skip
+        sums.log_sums,
+        sums.codes,
+        sums.totals,
+        sums.log_evidence,
+        masks,
+        sums.table.offsets,
+        set_shares,
+        predictive,
+        joint,
+    )
     return np.log(joint)
 
 
@@ -107,9 +111,7 @@ class DagSums(NamedTuple):
     """Forward sums over layers."""
 
     table: object  # FamilyTable
-    sums: np.ndarray  # (n, 2^(n-1)) sums over the parent sets inside a subset, relative to the best set and the scale
-    scales: np.ndarray
-    log_sums: np.ndarray  # the same as logarithms
+    log_sums: np.ndarray  # (n, 2^(n-1)) log of the sum over the parent sets of a node inside a subset of the others
     codes: np.ndarray  # (2^n,) ternary code of a subset
     totals: np.ndarray  # (3^n,) log of the sum over the DAGs on U whose last layer is J
     log_evidence: float

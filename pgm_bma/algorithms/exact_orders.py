@@ -25,15 +25,11 @@ def sum_over_orders(table):
     -------
     OrderSums
     """
-    masks, log_scores, tops = families_by_mask(table)
-    n = len(tops)
+    masks, log_scores = families_by_mask(table)
+    n = len(masks)
     log_sums = np.empty((n, 2 ** (n - 1)))
-    scale = np.zeros(2 ** (n - 1), dtype=np.uint8)
     for node in range(n):
-        kernels.subset_sums(masks[node], log_scores[node], tops[node], log_sums[node], scale)
-        with np.errstate(divide="ignore"):
-            np.log(log_sums[node], out=log_sums[node])
-        log_sums[node] += tops[node] - kernels.SHIFT * scale
+        kernels.log_subset_sums(masks[node], log_scores[node], log_sums[node])
     prefixes = np.empty(2**n)
     kernels.forward(log_sums, prefixes)
     if np.isneginf(prefixes[-1]):
@@ -43,16 +39,13 @@ def sum_over_orders(table):
 
 def edge_posterior(sums):
     """(n, n) P(parent -> child | data), row parent, column child, over all orders."""
-    masks, log_scores, tops = families_by_mask(sums.table)
-    n = len(tops)
+    n = len(sums.log_sums)
     suffixes = np.empty_like(sums.prefixes)
     kernels.backward(sums.log_sums, suffixes)
-    inside, scale = np.empty(2 ** (n - 1)), np.zeros(2 ** (n - 1), dtype=np.uint8)
     edges = np.zeros((n, n))
     for node in range(n):
-        kernels.subset_sums(masks[node], log_scores[node], tops[node], inside, scale)
         column = np.zeros(n - 1)
-        kernels.node_edges(node, sums.log_sums, sums.prefixes, suffixes, inside, scale, column)
+        kernels.node_edges(node, sums.log_sums, sums.prefixes, suffixes, column)
         edges[np.arange(n) != node, node] = np.clip(column, 0.0, 1.0)
     return edges
 
@@ -62,16 +55,11 @@ def log_joint(sums, predictive):
 
     predictive : (n_families, n_rows) posterior mean of every row's value under every family, in the order of the table
     """
-    masks, log_scores, tops = families_by_mask(sums.table)
-    n = len(tops)
-    inside, scales = np.empty((n, 2 ** (n - 1))), np.zeros((n, 2 ** (n - 1)), dtype=np.uint8)
-    for node in range(n):
-        kernels.subset_sums(masks[node], log_scores[node], tops[node], inside[node], scales[node])
-    shares = np.zeros_like(inside)
-    kernels.last_node_shares(sums.log_sums, sums.prefixes, shares)
-    weights = level_weights(log_scores, tops, scales)
+    last_shares = np.zeros_like(sums.log_sums)
+    kernels.last_node_shares(sums.log_sums, sums.prefixes, last_shares)
+    masks, set_shares = mixing_shares(sums.table)
     joint = np.empty(predictive.shape[1])
-    kernels.predict_rows(shares, np.concatenate(masks), sums.table.offsets, weights, scales, inside, predictive, joint)
+    kernels.predict_rows(last_shares, masks, sums.table.offsets, set_shares, predictive, joint)
     return np.log(joint)
 
 
@@ -111,7 +99,7 @@ def best_dag(table):
     One pass finds every family that occurs in some best DAG. Where a node has several, it is fixed to the first and the pass is
     repeated, so that the choices fit together.
     """
-    masks, log_scores, _ = families_by_mask(table)
+    masks, log_scores = families_by_mask(table)
     n = len(masks)
     sets = [parent_sets(table, node) for node in range(n)]
     costed = [scores - ARC_COST * np.array([len(z) for z in node_sets]) for scores, node_sets in zip(log_scores, sets)]
@@ -136,12 +124,14 @@ def best_dag(table):
     return parents, float(sum(log_scores[node][k] for node, k in enumerate(chosen)))
 
 
-def level_weights(log_scores, tops, scales):
-    """(n_families, n_levels) weights of the sets on every scale that `subset_sums` used."""
-    relative = np.concatenate([scores - top for scores, top in zip(log_scores, tops)])
-    exponents = relative[:, None] + kernels.SHIFT * np.arange(int(scales.max()) + 1)
-    exponents[:, 1:][exponents[:, 1:] > 0.0] = -np.inf  # a set too good for a level lies in no subset of that level
-    return np.exp(exponents)
+def mixing_shares(table):
+    """(masks of all families, shares of every node for `mix_lanes`)."""
+    masks, log_scores = families_by_mask(table)
+    n = len(masks)
+    shares = np.zeros((n, n - 1, 2 ** (n - 1) // 2))
+    for node in range(n):
+        kernels.log_zeta(masks[node], log_scores[node], np.empty(2 ** (n - 1)), shares[node])
+    return np.concatenate(masks), shares
 
 
 def _prefix_term(sums, subset, node):
@@ -150,7 +140,7 @@ def _prefix_term(sums, subset, node):
 
 
 def families_by_mask(table):
-    """Masks (over the other variables) and log scores of every node's sets, and the best score of every node."""
+    """Masks (over the other variables) and log scores of every node's sets."""
     masks, log_scores = [], []
     all_scores = table.log_scores
     for node in range(len(table.cardinalities)):
@@ -159,12 +149,10 @@ def families_by_mask(table):
         bits = np.append(1 << (candidates - (candidates > node)), 0)  # position -1 of a padded set adds nothing
         masks.append(bits[local_sets(k, table.max_indegree)].sum(1).astype(np.int64))
         log_scores.append(all_scores[table.offsets[node] : table.offsets[node + 1]])
-    tops = np.array([scores.max() for scores in log_scores])
-    if np.isneginf(tops).any():
-        raise ValueError(
-            f"variable {int(np.argmax(np.isneginf(tops)))} has no parent set left; loosen the required arcs"
-        )
-    return masks, log_scores, tops
+    empty = [node for node, scores in enumerate(log_scores) if np.isneginf(scores).all()]
+    if empty:
+        raise ValueError(f"variable {empty[0]} has no parent set left; loosen the required arcs")
+    return masks, log_scores
 
 
 class OrderSums(NamedTuple):
