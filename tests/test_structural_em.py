@@ -420,3 +420,20 @@ def test_equivalent_sample_size_and_declared_states():
     assert clusterer.model_.check_model()
     with pytest.raises(ValueError, match="exclude each other"):
         StructuralEMClusterer(2, alpha=0.5, equivalent_sample_size=2.0).fit(X)
+
+
+def test_a_column_of_many_states_with_gaps_does_not_square_all_others():
+    """It took (columns x states of the widest)^2 cells: 46 GB here."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (60, 50)).astype(float)).rename(columns=str)
+    X["id"] = np.arange(60)
+    X = X.mask(rng.random(X.shape) < 0.01)
+    states = {"id": range(1500)}
+    clusterer = StructuralEMClusterer(1, n_init=1, init="naive_bayes", max_iter=2, state_names=states).fit(X)
+    assert np.isfinite(clusterer.log_likelihood_)
+
+
+def test_too_many_states_are_refused_before_the_memory_is_taken():
+    X = pd.DataFrame(np.zeros((2, 10_000), dtype=int)).rename(columns=str)
+    with pytest.raises(ValueError, match=r"10000 columns have 20000 states.*in 3 clusters.*select columns first"):
+        StructuralEMClusterer(range(1, 4), state_names={name: [0, 1] for name in X}).fit(X)

@@ -230,7 +230,7 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
     messages = np.empty((n_features, widest))
     marginal = np.empty((n_features, widest))
     conditional = np.empty((widest, widest))
-    joint = np.empty((n_features, n_features, widest, widest))
+    joint = np.empty(pairs.shape)
     needed = np.empty(n_features, dtype=np.bool_)
     for s in range(n):
         w = weights[s] * resp[s, c]
@@ -268,9 +268,9 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
                         else:
                             p = 0.0
                             for v in range(cards[parent]):
-                                p += joint[i, parent, a, v] * conditional[v, y]
-                        joint[i, j, a, y] = p
-                        joint[j, i, y, a] = p
+                                p += joint[starts[i] + a, starts[parent] + v] * conditional[v, y]
+                        joint[starts[i] + a, starts[j] + y] = p
+                        joint[starts[j] + y, starts[i] + a] = p
                         pairs[starts[i] + a, starts[j] + y] += w * p
                         pairs[starts[j] + y, starts[i] + a] += w * p
         for j in range(n_features):

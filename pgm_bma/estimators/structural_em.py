@@ -24,7 +24,9 @@ from pgm_bma.estimators._latent_class import check_n_clusters, check_n_jobs
 from pgm_bma.estimators.naive_bayes import check_prior
 
 INITS = ("both", "naive_bayes", "tree")
-MAX_STATES = 20_000  # of all columns together: a table of pairs holds their square
+MAX_PAIR_CELLS = (
+    2**28
+)  # pairs of states in every cluster: 2 GB, and some six times that while they are counted and scored
 
 # what the paper did, beside the choice between EM and BC+EM, which it compares
 PAPER = {
@@ -464,10 +466,12 @@ class StructuralEMClusterer(ClustererBase):
             )
         if not given:
             check_choice("init", values["init"], INITS)
-        if schema.cardinalities.sum() > MAX_STATES:
+        n_states = int(schema.cardinalities.sum())
+        if max(numbers) * n_states**2 > MAX_PAIR_CELLS:
             raise ValueError(
-                f"the {len(schema.names)} columns have {schema.cardinalities.sum()} states together; the search for structure "
-                f"wants the square of that in memory and at most {MAX_STATES}: select columns first"
+                f"the {len(schema.names)} columns have {n_states} states together; the search for structure counts all pairs of "
+                f"them in {max(numbers)} clusters, {max(numbers) * n_states**2:,} cells, and the limit is {MAX_PAIR_CELLS:,}: "
+                "select columns first"
             )
         return values
 
