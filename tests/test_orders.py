@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
@@ -309,7 +310,24 @@ def test_constraints_and_candidates_by_name():
         ({"required_arcs": [("a", "zz")]}, r"required_arcs names 'zz'"),
         ({"required_arcs": [("a", "b")], "forbidden_arcs": [("a", "b")]}, r"'a' -> 'b' is required, and forbidden"),
         ({"required_arcs": [("a", "b"), ("c", "b")], "max_indegree": 1}, r"gives 'b' 2 parents"),
-        ({"required_arcs": [("a", "b"), ("b", "a")]}, r"cycle"),
+        (
+            {"required_arcs": [("a", "b"), ("b", "c"), ("c", "b")]},
+            r"hold a cycle among 'b' -> 'c', 'c' -> 'b'; drop one",
+        ),
+        ({"required_arcs": 5}, r"required_arcs wants pairs \(parent, child\), got 5"),
+        ({"required_arcs": ["ab"]}, r"required_arcs wants pairs \(parent, child\), got 'ab'"),
+        ({"forbidden_arcs": [(["a"], "b")]}, r"forbidden_arcs names \['a'\], which is no variable"),
+        ({"init": "abcd", "method": "mcmc"}, r"init: an order is a list of all variables, earliest first, got 'abcd'"),
+        ({"init": 3, "method": "mcmc"}, r"init: an order is a list of all variables, earliest first, got 3"),
+        (
+            {"init": list("bacd"), "required_arcs": [("a", "b")], "method": "mcmc"},
+            r"init puts 'a', a required parent of 'b'",
+        ),
+        ({"checkpoint": 3}, r"checkpoint=3 must be the name of a file"),
+        (
+            {"checkpoint": "no/such/folder/file"},
+            r"checkpoint='no/such/folder/file' cannot be written: there is no folder",
+        ),
         ({"method": "guess"}, r"method='guess' is not one of"),
         ({"structure_prior": "x"}, r"structure_prior='x' is not one of"),
         ({"n_orders": 0}, r"n_orders=0 must be an integer at least 1"),
@@ -321,11 +339,43 @@ def test_constraints_and_candidates_by_name():
             OrderPosterior(**settings).fit(X)
     with pytest.raises(ValueError, match="names 'q', which is no variable"):
         FixedOrderClassifier(["a", "b", "c", "d", "q"]).fit(X, y)
-    with pytest.raises(ValueError, match="required parent behind its child"):
+    for orders in ([], 3):
+        with pytest.raises(ValueError, match="must be a list of at least one order"):
+            OrderAveragedClassifier(orders=orders).fit(X, y)
+    with pytest.raises(ValueError, match="orders puts 'out', a required parent of 'a', behind it"):
+        OrderAveragedClassifier(orders=[["a", "b", "c", "d", "out"]], required_arcs=[("out", "a")]).fit(X, y)
+    with pytest.raises(ValueError, match="order puts 'out', a required parent of 'a', behind it"):
         FixedOrderClassifier(["a", "b", "c", "d", "out"], required_arcs=[("out", "a")]).fit(X, y)
     with pytest.raises(ValueError, match=r"reaches 9 variables for predictions, here are 11; pass method='mcmc'"):
         wide = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (20, 10)))
         OrderAveragedClassifier(method="exact", structure_weighting="dag").fit(wide, [0, 1] * 10)
+
+
+def test_arcs_and_orders_as_arrays_and_sets():
+    X, y = frame()
+    arcs = [("out", "a"), ("b", "c")]
+    orders = [["out", "a", "b", "c", "d"], ["b", "out", "c", "d", "a"]]
+    run = {**QUICK, "method": "mcmc", "n_chains": 2}
+    plain = OrderAveragedClassifier(**run, required_arcs=arcs, init=orders).fit(X, y)
+    for same in (np.array(arcs), set(arcs), nx.DiGraph(arcs).edges):
+        again = OrderAveragedClassifier(**run, required_arcs=same, init=np.array(orders)).fit(X, y)
+        assert again.orders_ == plain.orders_
+
+
+def test_methods_before_fit_and_bad_arguments():
+    X, _ = frame()
+    for call in ("consensus", "sample_dags", "to_arviz"):
+        with pytest.raises(NotFittedError):
+            getattr(OrderPosterior(), call)()
+    with pytest.raises(NotFittedError):
+        FixedOrderClassifier().to_network()
+    posterior = OrderPosterior(random_state=0).fit(X)
+    with pytest.raises(ValueError, match="n_dags=-1 must be an integer at least 0"):
+        posterior.sample_dags(-1)
+    with pytest.raises(ValueError, match="false_arc=-1 must be a number at least 0"):
+        posterior.consensus(false_arc=-1)
+    with pytest.raises(ValueError, match="threshold='x' must be a number greater than 0 and at most 1"):
+        posterior.consensus("x")
 
 
 # ------------------------------------------------------------------------------------------------ results
@@ -496,6 +546,9 @@ def test_checkpoint_through_the_face(tmp_path):
     np.testing.assert_array_equal(plain.predict_proba(X), again.predict_proba(X))
     with pytest.raises(ValueError, match="another run: thin was 50, now it is 60"):
         OrderAveragedClassifier(**{**run, "thin": 60}, checkpoint=file).fit(X, y)
+    arcs = OrderAveragedClassifier(**run, checkpoint=file + "2", forbidden_arcs=[("a", "b"), ("c", "d")]).fit(X, y)
+    swapped = OrderAveragedClassifier(**run, checkpoint=file + "2", forbidden_arcs=[("c", "d"), ("a", "b")]).fit(X, y)
+    assert arcs.orders_ == swapped.orders_  # the same arcs: a set of them is in another order in every process
     with pytest.raises(ValueError, match="another run: data was"):
         OrderAveragedClassifier(**run, checkpoint=file).fit(X.iloc[1:], y.iloc[1:])
     with pytest.raises(ValueError, match="another run: random_state was"):

@@ -124,12 +124,15 @@ def average(training, names, values, random_state, root, predicts):
     """
     _check_run(values)
     scores = score(training, names, values)
+    required = arc_positions("required_arcs", values["required_arcs"], names)
     orders = values.get("orders")
     method = "given" if orders is not None else choose_method(values, len(names), predicts)
     if orders is not None:
         if values["structure_weighting"] == "dag":
             raise ValueError("orders= averages over orders; structure_weighting='dag' cannot be had from given orders")
-        orders = [order_positions("orders", order, names) for order in orders]
+        if isinstance(orders, str) or not hasattr(orders, "__len__") or len(orders) == 0:
+            raise ValueError(f"orders={orders!r} must be a list of at least one order, each a list of all variables")
+        orders = [order_positions("orders", order, names, required) for order in orders]
     rngs = [np.random.default_rng(child) for child in root.spawn(values["n_chains"])]
     run = {}
     bar = None
@@ -144,7 +147,7 @@ def average(training, names, values, random_state, root, predicts):
             "fingerprint": fingerprint(training, names, values, random_state, root) if values["checkpoint"] else None,
             "n_jobs": _workers(values["n_jobs"]),
             "progress": bar.update if bar is not None else None,
-            "starts": _starts(values["init"], names, values["n_chains"]),
+            "starts": _starts(values["init"], names, values["n_chains"], required),
         }
     try:
         result = average_structures(
@@ -155,7 +158,7 @@ def average(training, names, values, random_state, root, predicts):
             n_kept=values["n_orders"],
             rngs=rngs,
             orders=orders,
-            required=arc_positions("required_arcs", values["required_arcs"], names),
+            required=required,
             **run,
         )
     finally:
@@ -190,31 +193,40 @@ def choose_method(values, n, predicts):
     return values["method"]
 
 
-def order_positions(parameter, order, names):
-    """An order of names as positions; every variable must occur once."""
+def order_positions(parameter, order, names, required=()):
+    """An order of names as positions; every variable must occur once, behind its parents in `required` (positions)."""
     if isinstance(order, str) or not hasattr(order, "__iter__"):
         raise ValueError(f"{parameter}: an order is a list of all variables, earliest first, got {order!r}")
     order = list(order)
-    position = {name: k for k, name in enumerate(names)}
-    unknown = [name for name in order if name not in position]
+    unknown = [name for name in order if name not in names]
     if unknown:
         raise ValueError(f"{parameter} names {unknown[0]!r}, which is no variable; the variables are {names}")
     absent = [name for name in names if name not in order]
     if absent or len(order) != len(names):
         wrong = f"lacks {absent[0]!r}" if absent else "names a variable twice"
         raise ValueError(f"{parameter}: an order names every variable once, this one {wrong}")
-    return [position[name] for name in order]
+    position = {name: k for k, name in enumerate(names)}
+    order = [position[name] for name in order]
+    for parent, child in required:
+        if order.index(parent) > order.index(child):
+            raise ValueError(
+                f"{parameter} puts {names[parent]!r}, a required parent of {names[child]!r}, behind it; change the order or "
+                "required_arcs"
+            )
+    return order
 
 
 def arc_positions(parameter, arcs, names):
     """Pairs (parent, child) of names as pairs of positions."""
     position = {name: k for k, name in enumerate(names)}
     pairs = []
-    for arc in arcs or ():
-        if isinstance(arc, str) or len(arc) != 2:
+    if not hasattr(arcs, "__iter__") and arcs is not None:
+        raise ValueError(f"{parameter} wants pairs (parent, child), got {arcs!r}")
+    for arc in () if arcs is None else arcs:
+        if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
             raise ValueError(f"{parameter} wants pairs (parent, child), got {arc!r}")
         for name in arc:
-            if name not in position:
+            if name not in names:
                 raise ValueError(f"{parameter} names {name!r}, which is no variable; the variables are {names}")
         pairs.append((position[arc[0]], position[arc[1]]))
     return pairs
@@ -230,6 +242,9 @@ def fingerprint(training, names, values, random_state, root):
     digest.update(repr(names).encode())
     fields = {"version": pgm_bma.__version__, "data": digest.hexdigest()}
     fields.update({name: repr(values.get(name)) for name in _FINGERPRINT})
+    for parameter in ("required_arcs", "forbidden_arcs"):  # a set is written in another order every time
+        arcs = sorted(set(arc_positions(parameter, values[parameter], names)))
+        fields[parameter] = repr([(names[p], names[c]) for p, c in arcs])
     # a fresh seed is new at every start: then the generators in the file carry on
     fields["random_state"] = "None" if random_state is None else repr((root.entropy, root.spawn_key))
     return fields
@@ -243,6 +258,14 @@ def _check_run(values):
     check_number("thin", values["thin"], 1, integer=True)
     check_number("n_chains", values["n_chains"], 1, integer=True)
     check_number("checkpoint_every", values["checkpoint_every"], 1, integer=True)
+    checkpoint = values["checkpoint"]
+    if checkpoint is not None:
+        if not isinstance(checkpoint, (str, os.PathLike)):
+            raise ValueError(f"checkpoint={checkpoint!r} must be the name of a file")
+        folder = os.path.dirname(os.path.abspath(checkpoint))
+        if os.path.isdir(checkpoint) or not os.path.isdir(folder):
+            wrong = "it is a folder" if os.path.isdir(checkpoint) else f"there is no folder {folder!r}"
+            raise ValueError(f"checkpoint={str(checkpoint)!r} cannot be written: {wrong}")
 
 
 def _check_arcs(required, forbidden, names, max_indegree):
@@ -258,18 +281,29 @@ def _check_arcs(required, forbidden, names, max_indegree):
             raise ValueError(
                 f"required_arcs gives {names[child]!r} {len(parents)} parents, but max_indegree={max_indegree}; raise it"
             )
+    cycle = set(required)
+    while ends := {arc for arc in cycle if arc[0] not in {c for _, c in cycle} or arc[1] not in {p for p, _ in cycle}}:
+        cycle -= ends
+    if cycle:
+        among = ", ".join(f"{names[p]!r} -> {names[c]!r}" for p, c in sorted(cycle))
+        raise ValueError(f"required_arcs hold a cycle among {among}; drop one of them")
 
 
-def _starts(init, names, n_chains):
+def _starts(init, names, n_chains, required):
     """Starting orders: one for all chains, or one each."""
     if init is None:
         return None
-    init = list(init)
-    if init and not isinstance(init[0], str) and hasattr(init[0], "__iter__") and init[0] not in names:
+    first = next(iter(init), "") if hasattr(init, "__iter__") else ""
+    if (
+        not isinstance(init, str)
+        and not isinstance(first, str)
+        and hasattr(first, "__iter__")
+        and tuple(first) not in names
+    ):
         if len(init) != n_chains:
             raise ValueError(f"init holds {len(init)} orders for n_chains={n_chains}; give one order, or one per chain")
-        return [order_positions("init", order, names) for order in init]
-    return [order_positions("init", init, names)] * n_chains
+        return [order_positions("init", order, names, required) for order in init]
+    return [order_positions("init", init, names, required)] * n_chains
 
 
 def _workers(n_jobs):

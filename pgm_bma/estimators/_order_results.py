@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.algorithms import consensus, fixed_order, unobserved
 from pgm_bma.algorithms.family_table import parent_sets
@@ -14,7 +15,7 @@ from pgm_bma.algorithms.structure_average import (
     mixed_log_joint,
     state_mixture,
 )
-from pgm_bma.estimators._base import random_generator
+from pgm_bma.estimators._base import check_number, random_generator
 from pgm_bma.estimators._order_fit import MISSING
 
 N_ANCESTOR_DAGS = 1000
@@ -128,18 +129,19 @@ class OrderResults:
         """
         from pgm_bma.results.graphs import posterior_graph
 
+        check_is_fitted(self)
         if threshold is not None and (false_arc is not None or missed_arc is not None):
             raise ValueError("consensus takes a threshold or the costs false_arc and missed_arc, not both")
         edges = self._average.edges
         if false_arc is None and missed_arc is None:
             threshold = 0.5 if threshold is None else threshold
-            if not 0 < threshold <= 1:
-                raise ValueError(f"threshold={threshold!r} must be greater than 0 and at most 1")
+            check_number("threshold", threshold, 0, 1, open_low=True)
             arcs = consensus.above_threshold(edges, threshold)
         else:
-            arcs = consensus.least_expected_loss(
-                edges, 1.0 if false_arc is None else false_arc, 1.0 if missed_arc is None else missed_arc
-            )
+            costs = [1.0 if cost is None else cost for cost in (false_arc, missed_arc)]
+            for name, cost in zip(("false_arc", "missed_arc"), costs):
+                check_number(name, cost, 0)
+            arcs = consensus.least_expected_loss(edges, *costs)
         chosen = np.zeros_like(edges)
         for arc in arcs:
             chosen[arc] = edges[arc]
@@ -165,6 +167,8 @@ class OrderResults:
         The kept orders take turns; within an order, parents are drawn exactly. Without `random_state`, equal calls give
         equal networks.
         """
+        check_is_fitted(self)
+        check_number("n_dags", n_dags, 0, integer=True)
         mix = self._mixture()
         rng = np.random.default_rng([self._seed, 2]) if random_state is None else random_generator(random_state)
         n_states = len(mix.weights[0])
@@ -311,6 +315,7 @@ class OrderResults:
 
     def to_arviz(self):
         """The chains as arviz inference data: `order_log_score` and `arc` (parent x child) per chain and draw."""
+        check_is_fitted(self)
         try:
             import arviz
         except ImportError:

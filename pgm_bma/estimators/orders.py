@@ -1,8 +1,11 @@
 """Classifiers averaged over networks: given one order (Dash and Cooper), or over many orders (Hwang and Zhang)."""
 
+from collections.abc import Hashable
+
 import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma import table
 from pgm_bma.algorithms import exact_orders, fixed_order, order_mcmc
@@ -48,7 +51,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         codes = self._encode(X)
         index = {label: k for k, label in enumerate(self.target_states_)}
         values = [y] * len(codes) if isinstance(y, str) or np.ndim(y) == 0 else list(y)
-        unknown = [value for value in values if value not in index]
+        unknown = [value for value in values if not isinstance(value, Hashable) or value not in index]
         if unknown:
             raise ValueError(f"y holds {unknown[0]!r}, which is no class; the classes are {list(self.target_states_)}")
         if len(values) != len(codes):
@@ -188,10 +191,7 @@ class FixedOrderClassifier(_OrderClassifier):
 
     def _choose_order(self, scores, names, required, rng):
         if not isinstance(self.order, str):
-            order = _order_fit.order_positions("order", self.order, names)
-            if np.isneginf(order_mcmc.order_log_score(order_mcmc.prepare(scores), order)):
-                raise ValueError("the order puts a required parent behind its child; change the order or required_arcs")
-            return order
+            return _order_fit.order_positions("order", self.order, names, required)
         check_choice("order", self.order, ("random", "greedy", "best"))
         if self.order == "random":
             return order_mcmc.random_order(len(names), rng, required)
@@ -218,6 +218,7 @@ class FixedOrderClassifier(_OrderClassifier):
         """
         from pgm_bma.results.networks import bayesian_network
 
+        check_is_fitted(self)
         mix = self._mixture()
         cells = fixed_order.averaged_cells(mix)
         if cells > max_cells:
