@@ -82,6 +82,13 @@ def test_bitsets_and_row_lists_agree_with_the_plain_twin(n_rows, ess, monkeypatc
             assert max(abs(ours[family] - truth[family]) for family in truth) < ROUNDING
 
 
+def test_a_few_wide_columns_are_not_counted_by_bitsets():
+    """The cells of three 40-state columns hold 64,000 bitsets of 50,000 rows: gigabytes, where row lists take 0.4 MB."""
+    assert room._bits_pay(np.array([2] * 20), 50_000, 50_000, 3)
+    assert not room._bits_pay(np.array([2] * 17 + [40] * 3), 50_000, 50_000, 3)
+    assert not room._bits_pay(np.array([2] * 197 + [40] * 3), 50_000, 50_000, 3)
+
+
 def test_repeated_rows_and_weights_are_bit_equal():
     cards = np.array([2, 3, 2])
     codes = draw(cards, 20)

@@ -18,6 +18,7 @@ from pgm_bma.algorithms._family_kernels import score_families
 STRUCTURE_PRIORS = ("mdl", "friedman_koller", "uniform")
 MAX_FAMILIES = 4_000_000  # a table of this size takes 64 MB; beyond it candidates are chosen
 MAX_BIT_ROWS = 2_000_000  # rows written out from integer weights, 0.25 MB per state
+MAX_CELL_BYTES = 50_000_000  # of the bitsets of the cells of one set of variables
 MAX_LGAMMA = 5_000_000  # entries of the lgamma tables
 
 
@@ -62,7 +63,7 @@ def family_table(
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
     n = len(cardinalities)
     max_indegree = min(max_indegree, n - 1)
-    prepared = _prepare(codes, cardinalities, weights)
+    prepared = _prepare(codes, cardinalities, weights, max_indegree)
     scoring = alpha, equivalent_sample_size
     allowed = _allowed(n, required, forbidden, max_indegree)
     if n_candidates is not None and n_candidates < n - 1:
@@ -219,7 +220,7 @@ def _score(prepared, scoring, table):
     return scores
 
 
-def _prepare(codes, cardinalities, weights):
+def _prepare(codes, cardinalities, weights, max_indegree):
     """Rows as the kernel wants them: bitsets when rows can be counted as bits, else codes with weights."""
     codes = np.asarray(codes)
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
@@ -227,7 +228,7 @@ def _prepare(codes, cardinalities, weights):
     first_value = np.concatenate([[0], np.cumsum(cardinalities)[:-1]]).astype(np.int64)
     n_values = int(cardinalities.sum())
     bits = np.zeros((n_values, 0), dtype=np.uint64)
-    if integral and weights.sum() <= MAX_BIT_ROWS and _bits_pay(cardinalities, len(codes), weights.sum()):
+    if integral and _bits_pay(cardinalities, len(codes), weights.sum(), max_indegree):
         codes = np.repeat(codes, weights.astype(np.int64), axis=0)
         weights = np.ones(len(codes))
         bits = _bitsets(codes, cardinalities, first_value, n_values)
@@ -236,9 +237,12 @@ def _prepare(codes, cardinalities, weights):
     return _Prepared(bits, first_value, codes, weights, cardinalities, integral)
 
 
-def _bits_pay(cardinalities, n_distinct, total):
+def _bits_pay(cardinalities, n_distinct, total, max_indegree):
     """A bitset touches every 64-row word of about r^3 cells, row lists touch every distinct row."""
-    typical = float(np.exp(np.log(cardinalities).mean()))
+    typical = float(cardinalities.mean())
+    widest = min(np.prod(np.sort(cardinalities)[::-1][:max_indegree], dtype=float), total)
+    if total > MAX_BIT_ROWS or widest * total / 8 > MAX_CELL_BYTES:
+        return False
     return min(typical**3, total) * typical * total / 64 <= 3.0 * n_distinct or total <= 1000
 
 
