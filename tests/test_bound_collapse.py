@@ -264,3 +264,19 @@ def test_public_names():
     model = DiscreteBayesianNetwork([("h", "a"), ("h", "b"), ("h", "c")], latents={"h"})
     fitted = model.fit(cases_with_gaps(), estimator=BoundCollapseEMEstimator(seed=0, n_init=2, atol=1e-4))
     assert fitted.check_model() and fitted.latents == {"h"}
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"data": np.zeros((3, 2))}, "data is a ndarray; pass a DataFrame"),
+        ({"data": pd.DataFrame({"a": [0, 1]})}, "node 'b' is no column of data; add it"),
+        ({"missing_pattern": [1, 2]}, "missing_pattern must be a dict"),
+        ({"missing_pattern": {"a": "often"}}, r"missing_pattern\['a'\]='often' must hold numbers"),
+        ({"model": "a -> b"}, "wanted a pgmpy DAG"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    given = {"model": DAG([("a", "b")]), "data": pd.DataFrame({"a": [0, 1, None], "b": [0, 1, 1]}), **arguments}
+    with pytest.raises((ValueError, TypeError), match=message):
+        bound_and_collapse(**given)

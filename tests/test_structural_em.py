@@ -383,6 +383,8 @@ def test_family_scores_and_missing_cells():
     assert scores[6, 6] > scores[6, 0]  # column g below the cluster and f
     with pytest.raises(ValueError, match=r"shape \(3, 2\)"):
         clusterer.family_scores(X, np.ones((3, 2)))
+    with pytest.raises(ValueError, match="negative, infinite or NaN"):
+        clusterer.family_scores(X, np.full((120, 2), np.nan))
     general = StructuralEMClusterer(2, n_init=1, random_state=0, structures="general").fit(X)
     with pytest.raises(ValueError, match="'a' has missing cells"):
         general.family_scores(X)

@@ -34,6 +34,12 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     hidden = set(model.latents)
     latents = tuple(node for node in nodes if node in hidden)
     columns = [column for column in data.columns if column in nodes and column not in hidden]
+    lacking = nodes.keys() - hidden - set(columns)
+    if lacking:
+        node = next(node for node in nodes if node in lacking)
+        raise ValueError(
+            f"node {node!r} is no column of data; add it (NaN where unknown), or make it a latent variable"
+        )
     declared = _declared_states(nodes, state_names, given)
     if latent_card is not None and not isinstance(latent_card, dict):
         raise ValueError(f"latent_card={latent_card!r} must be a dict latent variable -> number of states")

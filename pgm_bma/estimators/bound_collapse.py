@@ -3,7 +3,7 @@
 import numpy as np
 
 from pgm_bma.algorithms.bound_collapse import bound_and_collapse_families
-from pgm_bma.estimators._network import alpha_per_node, read_network
+from pgm_bma.estimators._network import alpha_per_node, check_frame, read_network
 from pgm_bma.results.bounds import NodeBounds
 
 
@@ -60,6 +60,9 @@ def bound_and_collapse(
     0  x  0.500        0.6  0.667
     1  y  0.333        0.4  0.500
     """
+    if not hasattr(model, "predecessors"):
+        raise TypeError(f"wanted a pgmpy DAG or DiscreteBayesianNetwork, got {type(model).__name__}")
+    check_frame(data)
     tables = {cpd.variable: cpd for cpd in getattr(model, "cpds", None) or []}
     network = read_network(model, data, _all_states(tables, state_names), latent_card, sample_weight=sample_weight)
     alphas = alpha_per_node(alpha, network, equivalent_sample_size)
@@ -91,6 +94,8 @@ def _all_states(tables, state_names):
 def _patterns(missing_pattern, network):
     if missing_pattern is None:
         return None
+    if not isinstance(missing_pattern, dict):
+        raise ValueError(f"missing_pattern must be a dict node -> array, got {type(missing_pattern).__name__}")
     for node in missing_pattern:
         if node not in network.names:
             raise ValueError(f"missing_pattern names {node!r}, which is no node of the network")
@@ -100,7 +105,10 @@ def _patterns(missing_pattern, network):
             found.append(None)
             continue
         shape = int(np.prod(network.cardinalities[list(network.parents[i])], dtype=np.int64)), len(network.states[i])
-        values = np.asarray(missing_pattern[node], dtype=float)
+        try:
+            values = np.asarray(missing_pattern[node], dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"missing_pattern[{node!r}]={missing_pattern[node]!r} must hold numbers") from None
         if values.shape not in (shape, shape[1:]):
             raise ValueError(
                 f"missing_pattern[{node!r}] has shape {values.shape}, want (n_states,) = {shape[1:]} or "

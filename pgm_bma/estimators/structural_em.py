@@ -329,6 +329,10 @@ class StructuralEMClusterer(ClustererBase):
         responsibilities = np.asarray(responsibilities, dtype=float)
         if responsibilities.ndim != 2 or len(responsibilities) != len(codes):
             raise ValueError(f"responsibilities has shape {responsibilities.shape}, want ({len(codes)}, n_clusters)")
+        if not (responsibilities >= 0).all() or not np.isfinite(responsibilities).all():
+            raise ValueError(
+                "responsibilities holds a negative, infinite or NaN value; pass the probabilities of the clusters"
+            )
         model, order = self._model_of(codes, weights)
         if isinstance(model, AugmentedModel):
             if (codes < 0).any() and responsibilities.shape[1] != self.n_clusters_:
