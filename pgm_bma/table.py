@@ -232,10 +232,10 @@ def label_array(states):
     """States as a 1-D array: a plain dtype when they share one type, else objects."""
     kinds = {type(state) for state in states}
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
-        try:
-            return np.array(list(states))
-        except OverflowError:
-            pass
+        labels = np.array(list(states))
+        # numpy drops a NUL at the end of a text, and makes floats of -1 beside 2**63
+        if labels.tolist() == list(states) and type(labels.tolist()[0]) in kinds:
+            return labels
     labels = np.empty(len(states), dtype=object)
     labels[:] = list(states)
     return labels

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgm_bma.table import WIDE, decode, encode, encode_like, encode_target, fold
+from pgm_bma.table import WIDE, Schema, decode, encode, encode_like, encode_target, fold, label_array
 
 labels = st.one_of(st.text(max_size=4), st.integers(-3, 3), st.booleans(), st.none(), st.dates())
 
@@ -242,6 +242,12 @@ def test_lists_in_cells_are_refused():
     polars = pytest.importorskip("polars")
     with pytest.raises(ValueError, match="column 'a' holds \\[1\\]"):
         encode(polars.DataFrame({"a": [[1], [2]]}))
+
+
+def test_labels_that_numpy_would_change_stay_themselves():
+    assert label_array(("u", "u\0")).tolist() == ["u", "u\0"] and label_array(("u", "v")).dtype.kind == "U"
+    assert [type(label) for label in label_array((-1, 2**63)).tolist()] == [int, int]
+    assert decode(np.array([[0], [1]]), Schema(("a",), (("", "\0"),)))["a"].tolist() == ["", "\0"]
 
 
 def test_targets():
