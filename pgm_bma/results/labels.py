@@ -114,8 +114,9 @@ def _zone_code(zone):
         return None
     if type(zone) is datetime.timezone:
         return zone.utcoffset(None) // datetime.timedelta(microseconds=1)
-    if getattr(zone, "key", None):
-        return zone.key
+    key = getattr(zone, "key", None) or getattr(zone, "zone", None)  # zoneinfo; pytz, which pandas 2 uses
+    if key:
+        return key
     raise TypeError(f"the time zone {zone!r} cannot be stored; use zoneinfo.ZoneInfo or datetime.timezone")
 
 
