@@ -291,7 +291,8 @@ def test_em_never_decreases_its_objective(seed, n_rows, n_clusters, alpha):
         collapse="ignore",
     )
     gains = np.diff(fit.score_path)
-    assert (gains >= -1e-9 * np.abs(fit.score_path[:-1])).all()  # rounding of a sum
+    # rounding of a sum, which is near zero where the tables know every row
+    assert (gains >= -1e-9 * np.abs(fit.score_path[:-1]) - 1e-12).all()
     if alpha == 1.0 and (fit.theta > 0).all():
         rows = np.repeat(codes, weights.astype(int), axis=0).tolist()
         want = oracle.em_objective(rows, fit.theta_c.tolist(), [t.tolist() for t in fit.tables])
@@ -319,7 +320,7 @@ def test_the_evidence_bound_never_falls(seed, n_rows, n_clusters, alpha):
         collapse="ignore",
     )
     gains = np.diff(fit.score_path)
-    assert (gains >= -1e-9 * np.abs(fit.score_path[:-1])).all()  # rounding of a sum
+    assert (gains >= -1e-9 * np.abs(fit.score_path[:-1]) - 1e-12).all()  # rounding of a sum
     assert fit.evidence_bound == fit.score_path[-1]
 
 
