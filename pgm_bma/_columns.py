@@ -142,8 +142,11 @@ def _narwhals_array(series):
     if series.dtype in (nw.Categorical, nw.Enum):
         if series.implementation.is_pyarrow():
             return series.to_native().unify_dictionaries().to_pandas().array
-        categories = series.dtype.categories if series.dtype == nw.Enum else series.cat.get_categories().to_list()
-        return pd.Categorical(series.to_list(), categories=list(categories))
+        if not series.implementation.is_polars():
+            return series.to_pandas().array
+        if series.dtype == nw.Enum:
+            return pd.Categorical(series.to_list(), categories=list(series.dtype.categories))
+        # a polars Categorical declares nothing and is ordered as text; by first appearance, rows would order the states
     if series.dtype.is_numeric() and not series.is_null().any():
         return series.to_numpy()
     values = series.to_list()

@@ -1,6 +1,7 @@
 """Reading tables: types, order, folding, errors."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -213,6 +214,18 @@ def test_polars_categories_and_arrow():
     arrow = encode(frame.drop("enum").to_arrow())
     assert arrow.schema.states == table.schema.states[1:]
     np.testing.assert_array_equal(arrow.codes, table.codes[:, 1:])
+
+
+def test_a_polars_categorical_is_text():
+    polars = pytest.importorskip("polars")
+    column = polars.Series("a", ["u", None, "b", "u"], dtype=polars.Categorical)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for values in (column, column.reverse()):  # the order of rows is not one of states
+            table = encode(values.to_frame())
+            assert table.schema.states == (("b", "u"),)
+            assert encode_target(values.drop_nulls(), "y")[1] == ("b", "u")
+    assert table.codes.ravel().tolist() == [1, 0, -1, 1]
 
 
 def test_arrow_dictionaries_keep_their_order_and_types():
