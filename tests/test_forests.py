@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgm_bma.algorithms._forest_kernels import draw_forest
 from pgm_bma.algorithms.forests import best_forest, forest_sum, log_forest_sums, sample_forests
 from tests.oracles.forests import forests, log_forest_sum
 
@@ -57,6 +58,8 @@ def test_no_forest_is_an_error():
     arcs = np.zeros((2, 2))
     with pytest.raises(ValueError, match="every forest has weight 0"):
         forest_sum(arcs, np.full(2, -np.inf))
+    with pytest.raises(ValueError, match="every forest has weight 0"):
+        sample_forests(arcs, np.full(2, -np.inf), 1, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("spread", [1.0, 9.0])
@@ -79,3 +82,18 @@ def test_best_forest_by_enumeration(seed):
     arcs, roots = weights(4, 3.0, seed, 0.3)
     value = {f: sum(roots[i] if p < 0 else arcs[i, p] for i, p in enumerate(f)) for f in forests(4)}
     assert value[tuple(best_forest(arcs, roots).tolist())] == pytest.approx(max(value.values()), abs=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 4, 12])
+@pytest.mark.parametrize("spread", [3.0, 300.0])
+def test_sampled_forests_follow_the_arc_posteriors_for_any_block(block, spread):
+    arcs, roots = weights(12, spread, 7, 0.2)
+    arcs[3, 8] = arcs[8, 3] = 2 * spread  # a cycle between two blocks
+    expected = forest_sum(arcs, roots)
+    posterior = np.column_stack([expected.arc_posterior, expected.root_posterior])
+    table = np.column_stack([np.where(np.eye(12, dtype=bool), -np.inf, arcs), roots])
+    uniforms = np.random.default_rng(0).random((3000, 12))
+    drawn = np.array([draw_forest(table, u, block) for u in uniforms])
+    shares = np.stack([np.bincount(drawn[:, i] % 13, minlength=13) for i in range(12)]) / 3000
+    # five standard errors of 156 shares, and one draw more or less for the faint ones
+    assert (np.abs(shares - posterior) <= 5 * np.sqrt(posterior * (1 - posterior) / 3000) + 1e-3).all()

@@ -169,36 +169,108 @@ def _reverse(mantissa, exponent, k, shares, posterior):
 
 
 @njit(cache=True)
-def draw_forest(log_weights, uniforms):
+def draw_forest(log_weights, uniforms, block):
     """One forest with probability proportional to its weight: (n,) parents, -1 = root.
 
-    Nodes decide one after another. A node that has decided is merged into its parent's tree: what pointed to it now points to
-    that tree's undecided top, so every decision is drawn from the exact posterior in a smaller graph. `uniforms` is (n, 2).
+    Nodes decide one after another. Node i takes j with probability proportional to its weight times the escape of j: the
+    chance that a random walk from j reaches the root before i. A node that has decided keeps one arc only, so that the next
+    decision is exact too. For `block` nodes at a time all others are eliminated once; substitution gives their escapes.
+    uniforms : (n,)
     """
     n = log_weights.shape[0]
-    top = np.arange(n + 1)  # the undecided node (or n, the root) that a node's tree hangs from
-    merged = log_weights.copy()  # weight of node i choosing any member of the tree below column j
-    parents = np.empty(n, dtype=np.int64)
-    for node in range(n):
-        size = n - node
-        small = np.empty((size, size + 1))
-        small[:, :size] = merged[node:, node:n]
-        small[:, size] = merged[node:, n]
-        _, posterior = log_sum_and_posteriors(small, min(size, 64))
-        choice = node + _pick(posterior[0], uniforms[node, 0])
-        members = np.empty(n + 1)
-        for m in range(n + 1):
-            members[m] = log_weights[node, m] if (top[m] == choice and m != node) else -np.inf
-        members = np.exp(members - members.max())
-        parent = _pick(members, uniforms[node, 1])
-        parents[node] = -1 if parent == n else parent
-        for m in range(n + 1):
-            if top[m] == node:
-                top[m] = choice
-        for i in range(node + 1, n):
-            if i != choice:
-                merged[i, choice] = np.logaddexp(merged[i, choice], merged[i, node])
+    mantissa, placed = np.empty((n, n + 1)), np.empty((n, n + 1))
+    exponent = np.empty((n, n + 1), dtype=np.int64)
+    order = np.arange(n + 1)  # the nodes of the block first
+    parents = np.full(n, -2)
+    choice_weights = np.empty(n + 1)
+    for first in range(0, n, block):
+        size = min(block, n - first)
+        order[:size] = np.arange(first, first + size)
+        order[size : size + first] = np.arange(first)
+        for a in range(n):
+            for b in range(n + 1):
+                decided = parents[order[a]]
+                if decided == -2:
+                    placed[a, b] = log_weights[order[a], order[b]] if a != b else -np.inf
+                else:
+                    placed[a, b] = 0.0 if order[b] == decided % (n + 1) else -np.inf
+        _load(placed, mantissa, exponent)
+        for k in range(n - 1, size - 1, -1):
+            _eliminate(mantissa, exponent, k, np.empty((0, 0)))
+        for own in range(size):
+            log_escape = _log_escapes(mantissa, exponent, size, own)
+            for b in range(n + 1):
+                choice_weights[b] = log_weights[first + own, order[b]] + log_escape[b] if b != own else -np.inf
+            chosen = _pick(np.exp(choice_weights - choice_weights.max()), uniforms[first + own])
+            parents[first + own] = order[chosen] if chosen < n else -1
+            _point(mantissa, exponent, size, own, chosen)
     return parents
+
+
+@njit(cache=True)
+def _log_escapes(mantissa, exponent, size, own):
+    """Log chance that a walk from each node reaches the root (the last column) before node `own`; nodes from `size` on are
+    eliminated already."""
+    n = mantissa.shape[0]
+    order = np.arange(size + 1)  # `own` goes last, that is first
+    order[0], order[own] = own, 0
+    order[size] = n
+    small, small_exponent = np.empty((size, size + 1)), np.empty((size, size + 1), dtype=np.int64)
+    for a in range(size):
+        for b in range(size + 1):
+            small[a, b] = mantissa[order[a], order[b]] if a != b else 0.0
+            small_exponent[a, b] = exponent[order[a], order[b]]
+    for k in range(size - 1, 0, -1):
+        _eliminate(small, small_exponent, k, np.empty((0, 0)))
+    h, eh = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
+    h[n] = 1.0
+    found, found_exponent = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
+    found[size] = 1.0
+    for k in range(1, size):
+        found[k], found_exponent[k] = _mean(small[k], small_exponent[k], found, found_exponent, k)
+        h[order[k]], eh[order[k]] = found[k], found_exponent[k]
+    for k in range(size, n):
+        h[k], eh[k] = _mean(mantissa[k], exponent[k], h, eh, k)
+    result = np.full(n + 1, -np.inf)
+    for k in range(n + 1):
+        if h[k] > 0.0:
+            result[k] = np.log(h[k]) + eh[k] * _STEP_LOG
+    return result
+
+
+@njit(cache=True)
+def _mean(weights, exponents, values, value_exponents, k):
+    """Mean of `values` over columns 0..k-1 and the last, with these weights."""
+    last = len(weights) - 1
+    top, etop, total, etotal = 0.0, 0, 0.0, 0
+    for column in range(k + 1):
+        j = last if column == k else column
+        if weights[j] > 0.0:
+            total, etotal = _add(total, etotal, weights[j], exponents[j])
+            part, epart = _normal(weights[j] * values[j], exponents[j] + value_exponents[j])
+            top, etop = _add(top, etop, part, epart)
+    return _normal(top / total, etop - etotal) if total > 0.0 else (0.0, 0)
+
+
+@njit(cache=True)
+def _point(mantissa, exponent, size, own, target):
+    """Node `own` of the block keeps one arc, to `target`; an arc to an eliminated node is led on to the nodes that remain."""
+    last = mantissa.shape[1] - 1
+    row, erow = mantissa[own], exponent[own]
+    row[:], erow[:] = 0.0, 0
+    row[target] = 1.0
+    for k in range(target if target < last else -1, size - 1, -1):
+        if row[k] == 0.0:
+            continue
+        s, es = mantissa[k, last], exponent[k, last]
+        for j in range(k):
+            s, es = _add(s, es, mantissa[k, j], exponent[k, j])
+        m, e = _normal(row[k] / s, erow[k] - es)
+        for column in range(k + 1):
+            j = last if column == k else column
+            if j != own and mantissa[k, j] > 0.0:
+                b, eb = _normal(m * mantissa[k, j], e + exponent[k, j])
+                row[j], erow[j] = _add(row[j], erow[j], b, eb)
 
 
 @njit(cache=True)

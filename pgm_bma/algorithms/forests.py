@@ -16,6 +16,8 @@ import numpy as np
 from pgm_bma.algorithms._branching_kernels import maximum_arborescence
 from pgm_bma.algorithms._forest_kernels import draw_forest, log_sum_and_posteriors, log_sums
 
+NO_FOREST = "every forest has weight 0; allow a root or break the cycles of required arcs"
+
 
 class ForestSum(NamedTuple):
     """log_sum: log of the sum over all forests; arc_posterior (n, n), [child, parent]; root_posterior (n,)."""
@@ -52,7 +54,7 @@ def forest_sum(log_arc_weights, log_root_weights):
     block = n if n <= 200 else int(np.ceil(np.sqrt(n)))
     log_sum, posterior = log_sum_and_posteriors(weights, block)
     if log_sum == -np.inf:
-        raise ValueError("every forest has weight 0; allow a root or break the cycles of required arcs")
+        raise ValueError(NO_FOREST)
     return ForestSum(float(log_sum + shift), posterior[:, :n], posterior[:, n])
 
 
@@ -66,11 +68,15 @@ def sample_forests(log_arc_weights, log_root_weights, n_samples, rng):
     """Independent forests with probability proportional to their weight: (n_samples, n) parents, -1 = root.
 
     Nodes draw their parents one after another from the exact conditional posterior. (Wilson's random walk would be shorter, but
-    two columns that depend on each other are a cycle it leaves once in exp(Bayes factor) steps.)
+    two columns that depend on each other are a cycle it leaves once in exp(Bayes factor) steps; here its chances are solved for.)
     """
     weights, _ = _with_roots(log_arc_weights, log_root_weights)
-    uniforms = rng.random((n_samples, len(weights), 2))
-    return np.array([draw_forest(weights, u) for u in uniforms], dtype=np.int64).reshape(n_samples, len(weights))
+    n = len(weights)
+    if n and log_sums(weights[None])[0] == -np.inf:
+        raise ValueError(NO_FOREST)
+    block = int(np.ceil((n**3 / 3) ** 0.25)) or 1  # eliminations for n / block blocks against block ** 3 for every node
+    uniforms = rng.random((n_samples, n))
+    return np.array([draw_forest(weights, u, block) for u in uniforms], dtype=np.int64).reshape(n_samples, n)
 
 
 def best_forest(log_arc_weights, log_root_weights):
