@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from pgm_bma import AveragedNaiveBayesClassifier, ForestAveragedClassifier
+from pgm_bma.algorithms import forest_average
 from tests.oracles.forests import class_joint
 
 CARDS = [2, 3, 2, 2]
@@ -110,3 +112,52 @@ def test_best_and_sampled_models():
     assert abs(share - expected) <= 4 * np.sqrt(expected * (1 - expected) / 300) + 1e-9
     graph = classifier.edge_graph_
     assert graph.edges["c0", "c3"]["posterior"] == expected
+
+
+@pytest.mark.parametrize("position", [0, 2, 4])
+def test_a_missing_cell_of_a_constant_column_is_its_only_value(position):
+    X, y, _ = small_case(2)
+    X.insert(position, "constant", "x")
+    classifier = ForestAveragedClassifier().fit(X, y)
+    np.testing.assert_array_equal(classifier.predict_proba(X.assign(constant=None)), classifier.predict_proba(X))
+    holes = X.astype(object).assign(constant=None, c1=None)
+    np.testing.assert_allclose(
+        classifier.predict_proba(holes), classifier.predict_proba(holes.assign(constant="x")), atol=1e-12
+    )
+
+
+def test_rows_are_predicted_in_blocks_of_bounded_memory(monkeypatch):
+    X, y, _ = small_case(2)
+    classifier = ForestAveragedClassifier().fit(X, y)
+    expected = classifier.predict_proba(X)
+    monkeypatch.setattr(forest_average, "WEIGHTS_AT_ONCE", 100)  # three rows
+    np.testing.assert_array_equal(classifier.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize(
+    "bad, message",
+    [
+        ({"forbidden_arcs": 5}, "list of pairs"),
+        ({"forbidden_arcs": [("c0",)]}, r"\('c0',\), which is no pair"),
+        ({"forbidden_arcs": ["c0"]}, "'c0', which is no pair"),
+        ({"arc_prior": 2}, "arc_prior=2"),
+    ],
+)
+def test_errors_name_the_parameter(bad, message):
+    X, y, _ = small_case(1)
+    with pytest.raises(ValueError, match=message):
+        ForestAveragedClassifier(**bad).fit(X, y)
+
+
+def test_too_many_states_are_refused_by_name():
+    rows = pd.DataFrame({"few": [0, 1] * 4000, "id": range(8000)})
+    with pytest.raises(ValueError, match="'id' alone 8000"):
+        ForestAveragedClassifier().fit(rows, [0, 1] * 4000)
+
+
+def test_sample_models_checks_its_number_and_the_fit():
+    X, y, _ = small_case(1)
+    with pytest.raises(NotFittedError):
+        ForestAveragedClassifier().sample_models()
+    with pytest.raises(ValueError, match="n_models=-1"):
+        ForestAveragedClassifier().fit(X, y).sample_models(-1)

@@ -11,9 +11,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import pgm_bma
 from pgm_bma import ForestAveragedClusterer
+from pgm_bma.algorithms import pair_groups
 from pgm_bma.algorithms.augmented_naive_bayes import log_joint
 from pgm_bma.algorithms.augmented_sample import sample_codes
 from pgm_bma.algorithms.forest_clustering import Settings, make_rows, run_start
+from pgm_bma.algorithms.pair_groups import grouped_pair_counts
+from pgm_bma.stats.pairs import indicators, pair_counts
 from tests.oracles.forests import forests
 from tests.oracles.naive_bayes import prequential_log_probability
 
@@ -111,7 +114,8 @@ def test_missing_cells_in_fit_and_predict():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"init": "kmeans"}, {"n_clusters": 0}, {"n_clusters": []}, {"combine_starts": "uniform"}]
+    "bad",
+    [{"init": "kmeans"}, {"n_clusters": 0}, {"n_clusters": []}, {"n_clusters": None}, {"combine_starts": "uniform"}],
 )
 def test_bad_parameters(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
@@ -132,3 +136,26 @@ def test_sampled_rows_follow_the_tables():
         for k in range(2):
             share = np.mean((codes == row).all(1) & (classes == k))
             assert abs(share - p[k]) <= 5 * np.sqrt(p[k] / 40_000)  # five standard errors
+
+
+def test_columns_of_many_states_stand_alone_in_their_super_column():
+    rng = np.random.default_rng(0)
+    cards = np.array([40, 2, 2, 3, 50, 2, 2])
+    codes = np.column_stack([rng.integers(0, r, 80) for r in cards])
+    rows = make_rows(codes, cards, np.ones(80))
+    assert len(rows.groups.flags) == 4
+    q = rng.dirichlet(np.ones(3), 80)
+    expected = pair_counts(indicators(codes, cards), q)
+    np.testing.assert_allclose(grouped_pair_counts(rows.groups, q), expected, atol=1e-12)
+    # all in one super-column or each alone: the same bounds
+    few = np.array([2, 2, 3])
+    whole = make_rows(codes[:, 1:4], few, np.ones(80))
+    split = whole._replace(groups=split_groups(codes[:, 1:4], few))
+    for a, b in zip(run_start(whole, q, Settings(max_iter=9)), run_start(split, q, Settings(max_iter=9))):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def split_groups(codes, cards):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair_groups, "_GROUP_STATES", 1)
+        return pair_groups.make_pair_groups(codes, cards)

@@ -22,7 +22,7 @@ from pgm_bma.stats.dirichlet import cell_alpha, log_marginal_likelihood, posteri
 from pgm_bma.stats.pairs import indicators, pair_counts, pair_means, pair_scores
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
-ROWS_AT_ONCE = 256
+WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs; 256 rows of 2 classes and 88 columns
 
 
 class ForestAverage(NamedTuple):
@@ -124,7 +124,7 @@ def average_from_counts(
         log_free_singles=np.log(free_singles[0]),
         log_sum=result.log_sum,
         arc_posterior=result.arc_posterior,
-        class_arc_posterior=np.minimum(class_arc, 1.0),
+        class_arc_posterior=np.ones(n) if class_arc_prior is None else np.minimum(class_arc, 1.0),
         log_evidence=log_class + result.log_sum - forest_sum(log_cost, np.zeros(n)).log_sum,
     )
 
@@ -155,12 +155,13 @@ def complete_log_joint(average, codes):
     """log p(class, row | data) of complete rows: (n_samples, n_classes)."""
     n_classes, n = len(average.class_probability), codes.shape[1]
     result = np.empty((len(codes), n_classes))
-    for start in range(0, len(codes), ROWS_AT_ONCE):
-        arcs, roots = row_weights(average, codes[start : start + ROWS_AT_ONCE])
+    step = min(max(WEIGHTS_AT_ONCE // (n_classes * n * n), 1), 256)
+    for start in range(0, len(codes), step):
+        arcs, roots = row_weights(average, codes[start : start + step])
         arcs = np.logaddexp(arcs[..., 0], arcs[..., 1]).reshape(-1, n, n)
         roots = np.logaddexp(roots[..., 0], roots[..., 1]).reshape(-1, n)
         sums = log_forest_sums(arcs, roots).reshape(-1, n_classes)
-        result[start : start + ROWS_AT_ONCE] = sums - average.log_sum + np.log(average.class_probability)
+        result[start : start + step] = sums - average.log_sum + np.log(average.class_probability)
     return result
 
 
@@ -169,6 +170,7 @@ def log_joint_with_error(average, codes, max_completions, n_forests, rng):
     (0 where exact). Rows with more than `max_completions` completions are averaged over `n_forests` sampled forests."""
     result = np.empty((len(codes), len(average.class_probability)))
     error = np.zeros_like(result)
+    codes = np.where(average.cardinalities == 1, 0, codes)  # a cell with one possible value is never missing
     missing = codes < 0
     n_completions = np.exp((missing * np.log(average.cardinalities)).sum(1)).round()
     whole = n_completions == 1

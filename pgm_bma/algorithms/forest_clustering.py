@@ -176,8 +176,10 @@ def _group_tables(groups, single, both):
     """
     owns, pairs, tables = [], [], []
     for g, (flags, here) in enumerate(zip(groups.flags, groups.places)):
-        inside = 0.5 * ((flags @ both[:, here, here]) * flags).sum(axis=2)
-        owns.append(single[:, here] @ flags.T + inside)
+        own = single[:, here] @ flags.T
+        if flags[0].sum() > 1:  # several columns in one
+            own += 0.5 * ((flags @ both[:, here, here]) * flags).sum(axis=2)
+        owns.append(own)
         for h in range(g + 1, len(groups.flags)):
             block = both[:, here, groups.places[h]]
             if block.any():

@@ -58,7 +58,10 @@ def grouped_pair_counts(groups, weights):
     for g, (flags, here) in enumerate(zip(groups.flags, groups.places)):
         size = len(flags)
         own = counts[groups.offsets[g, g] : groups.offsets[g, g] + size].T
-        pairs[:, here, here] = (flags.T * own[:, None, :]) @ flags
+        if flags[0].sum() == 1:  # one column, perhaps of many states: a product would cost their cube
+            pairs[:, here, here] = own[:, None, :] * flags
+        else:
+            pairs[:, here, here] = (flags.T * own[:, None, :]) @ flags
         for h in range(g + 1, len(groups.flags)):
             other, there = groups.flags[h], groups.places[h]
             first = groups.offsets[g, h]

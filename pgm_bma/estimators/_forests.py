@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.algorithms.forest_average import (
     best_tree,
@@ -13,7 +14,7 @@ from pgm_bma.algorithms.forest_average import (
 from pgm_bma.estimators._base import check_number, random_generator
 from pgm_bma.estimators._classifier import single_row
 
-MAX_STATES = 20_000  # of all columns together: the pair tables hold their square
+MAX_CELLS = 100_000_000  # of the pair tables: classes x the square of all states; each copy of them is 0.8 GB then
 
 
 class ForestResults:
@@ -24,13 +25,16 @@ class ForestResults:
 
     model_is_exact_ = False
 
-    def _check_sampling(self, cardinalities):
+    def _check_sampling(self, schema, n_classes):
         check_number("max_completions", self.max_completions, 1, integer=True)
         check_number("n_forests", self.n_forests, 2, integer=True)
-        if cardinalities.sum() > MAX_STATES:
+        cards, n_states = schema.cardinalities, int(schema.cardinalities.sum())
+        if n_classes * n_states**2 > MAX_CELLS:
+            worst = int(np.argmax(cards))
             raise ValueError(
-                f"the {len(cardinalities)} columns have {cardinalities.sum()} states together; a sum over all forests wants "
-                f"the square of that in memory and at most {MAX_STATES}: select columns first"
+                f"the {len(cards)} columns have {n_states} states together, {schema.names[worst]!r} alone {cards[worst]}; a sum "
+                f"over all forests needs tables of {n_classes} x {n_states} x {n_states} cells, more than {MAX_CELLS:.3g}: drop "
+                "columns or merge rare states"
             )
 
     def _read_result(self, rng):
@@ -84,6 +88,8 @@ class ForestResults:
 
     def sample_models(self, n_models=1, random_state=None):
         """Structures drawn from their posterior, as pgmpy networks with posterior-mean tables."""
+        check_is_fitted(self)
+        check_number("n_models", n_models, 0, integer=True)
         rng = random_generator(self.random_state if random_state is None else random_state)
         return [self._network(parents, flags) for parents, flags, _ in sample_trees(self._result, n_models, rng)]
 

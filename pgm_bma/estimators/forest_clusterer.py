@@ -100,7 +100,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
 
     def _fit(self, folded):
         candidates = self._check_parameters()
-        self._check_sampling(folded.schema.cardinalities)
+        self._check_sampling(folded.schema, max(candidates))
         settings = Settings(self.alpha, self.equivalent_sample_size, self.structure_prior, self.max_iter, self.tol)
         rng = random_generator(self.random_state)
         sequence = rng.spawn(len(candidates))
@@ -167,7 +167,8 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         check_number("max_iter", self.max_iter, 1, integer=True)
         check_number("tol", self.tol, 0.0)
         check_n_jobs(self.n_jobs)
-        candidates = [self.n_clusters] if np.isscalar(self.n_clusters) else list(self.n_clusters)
+        several = hasattr(self.n_clusters, "__iter__") and not isinstance(self.n_clusters, str)
+        candidates = list(self.n_clusters) if several else [self.n_clusters]
         if not candidates:
             raise ValueError(f"n_clusters={self.n_clusters!r} names no number; pass an integer or a range")
         for value in candidates:

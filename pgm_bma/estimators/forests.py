@@ -78,7 +78,8 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         check_prior(self.alpha, self.equivalent_sample_size)
         check_choice("class_arcs", self.class_arcs, ("all", "selective"))
         names, cardinalities = list(training.schema.names), training.schema.cardinalities
-        self._check_sampling(cardinalities)
+        class_arc_prior = arc_prior_array(self.arc_prior, names)
+        self._check_sampling(training.schema, len(training.classes))
         self._result = fit_forest_average(
             training.codes,
             cardinalities,
@@ -87,7 +88,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
             training.weights,
             alpha=self.alpha,
             equivalent_sample_size=self.equivalent_sample_size,
-            class_arc_prior=arc_prior_array(self.arc_prior, names) if self.class_arcs == "selective" else None,
+            class_arc_prior=class_arc_prior if self.class_arcs == "selective" else None,
             structure_prior=self.structure_prior,
             forbidden=forbidden_matrix(self.forbidden_arcs, names),
         )
@@ -107,7 +108,12 @@ def forbidden_matrix(forbidden_arcs, names):
         check_choice("forbidden_arcs", forbidden_arcs, ("all",))
         forbidden[:] = True
         return forbidden
-    for parent, child in forbidden_arcs:
+    if not hasattr(forbidden_arcs, "__iter__"):
+        raise ValueError(f"forbidden_arcs={forbidden_arcs!r} must be a list of pairs (parent, child), or 'all'")
+    for arc in forbidden_arcs:
+        if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
+            raise ValueError(f"forbidden_arcs holds {arc!r}, which is no pair (parent, child) of columns")
+        parent, child = arc
         for name in (parent, child):
             if name not in names:
                 raise ValueError(f"forbidden_arcs names {name!r}, which is no column of X")
