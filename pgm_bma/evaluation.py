@@ -8,6 +8,8 @@ training set itself, where the marginals are exactly those of the model.
 import numpy as np
 import pandas as pd
 
+from pgm_bma import table
+
 LOG_LOSS_FLOOR = 1e-5
 
 
@@ -35,6 +37,8 @@ def capped_log_loss(y, proba, classes, floor=LOG_LOSS_FLOOR, sample_weight=None)
     5.7565
     """
     proba = np.asarray(proba, dtype=float)
+    if proba.shape != (len(y), len(classes)):
+        raise ValueError(f"proba has shape {proba.shape}, but there are {len(y)} rows in y and {len(classes)} classes")
     column = {label: k for k, label in enumerate(classes)}
     own = np.array([proba[row, column[label]] if label in column else 0.0 for row, label in enumerate(y)])
     return float(np.average(-np.log(np.maximum(own, floor)), weights=sample_weight))
@@ -92,22 +96,25 @@ def marginal_losses(classifier, X, y):
     >>> float(marginal_losses(model, X, y).round(6).iloc[0])
     0.0
     """
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X), columns=list(classifier.schema_.names))
+    codes = pd.DataFrame(classifier._encode(X))
+    codes = codes.where(codes >= 0)
     proba = classifier.predict_proba(X)
-    labels = np.asarray(y)
-    own = (labels[:, None] == np.asarray(classifier.classes_)[None, :]).astype(float)
+    target, _ = table.encode_target(y, classifier.target_name_, list(classifier.target_states_))
+    if len(target) != len(proba):
+        raise ValueError(f"X and y have inconsistent lengths: {len(proba)} rows and {len(target)} targets")
+    own = np.eye(len(classifier.classes_))[target]
     regions = [region for region in classifier.initial_regions_ if classifier.target_name_ in region]
     losses = []
     for region in regions:
-        columns = [name for name in classifier.schema_.names if name in region]
+        columns = [k for k, name in enumerate(classifier.schema_.names) if name in region]
         group = np.zeros(len(own), dtype=np.int64)
         if columns:
-            group = frame.groupby(columns, observed=True, dropna=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
+            group = codes.groupby(columns, dropna=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
         seen = group >= 0
         size = np.bincount(group[seen]).astype(float)
         empirical, model = (
-            np.stack([np.bincount(group[seen], table[seen, c]) for c in range(own.shape[1])], axis=1)
-            for table in (own, proba)
+            np.stack([np.bincount(group[seen], values[seen, c]) for c in range(own.shape[1])], axis=1)
+            for values in (own, proba)
         )
         filled = empirical > 0
         ratio = empirical[filled] / np.maximum(model[filled], 1e-300)

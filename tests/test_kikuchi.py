@@ -8,8 +8,10 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.special import softmax
+from sklearn.base import clone
 
 import pgm_bma
 from pgm_bma import KikuchiBayesClassifier, NaiveBayesClassifier
@@ -395,3 +397,57 @@ def test_errors_name_the_parameter(parameters, message):
     X, y = small(30)
     with pytest.raises(ValueError, match=message):
         KikuchiBayesClassifier(**parameters).fit(X, y)
+
+
+def test_small_weights_do_not_turn_the_weights_around():
+    """A row that weighs a twentieth is left out as a twentieth, not as a whole row."""
+    X, y = small(400)
+    whole = KikuchiBayesClassifier(ridge="loo", random_state=0, regions=[["a", "c"]]).fit(X, y)
+    part = clone(whole).fit(X, y, sample_weight=np.full(400, 0.05))
+    assert (part.term_weights_ > 0.5).all()
+    assert (part.predict(X) == whole.predict(X)).mean() > 0.95
+
+
+def test_a_column_of_identifiers_is_counted_by_its_rows():
+    """20,000 states: all pairs of states would be 3 GB a class."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 2, 20_000), "b": rng.integers(0, 2, 20_000), "id": np.arange(20_000)})
+    y = pd.Series(X.a ^ X.b, name="c")
+    model = KikuchiBayesClassifier(regions=[["a", "b", "c"]], weights="counting").fit(X, y)
+    strength = model.interaction_strength_
+    assert np.isfinite(strength).all(axis=None)
+    assert math.isclose(strength.loc["id", "id"], math.log(2), abs_tol=1e-3)
+    assert math.isclose(strength.loc["a", "b"], math.log(2), abs_tol=1e-3)
+
+
+def test_tuples_as_column_names():
+    X, y = small()
+    wide = X.set_axis(pd.MultiIndex.from_product([["m", "n"], [1, 2]]), axis=1)
+    graph = KikuchiBayesClassifier(significance_level=1, random_state=0).fit(wide, y).to_networkx()
+    plain = KikuchiBayesClassifier(significance_level=1, random_state=0).fit(X, y).to_networkx()
+    new = dict(zip(X.columns, wide.columns)) | {"c": "c"}
+    for a, b, value in plain.edges(data="interaction"):
+        assert graph.edges[new[a], new[b]]["interaction"] == value
+
+
+def test_evaluation_matches_columns_by_name_and_refuses_other_lengths():
+    X, y = small()
+    model = KikuchiBayesClassifier(regions=[["a", "b", "c"], ["noise", "c"]], weights="counting").fit(X, y)
+    expected = marginal_losses(model, X, y)
+    pd.testing.assert_series_equal(
+        marginal_losses(model, pl.DataFrame(X[X.columns[::-1]].to_dict("list")), y), expected
+    )
+    unnamed = KikuchiBayesClassifier(preset="K2all").fit(X.to_numpy(), y)
+    assert len(marginal_losses(unnamed, X.to_numpy(), y)) == 6
+    with pytest.raises(ValueError, match="inconsistent lengths"):
+        marginal_losses(model, X, y[:10])
+    with pytest.raises(ValueError, match="10 rows in y"):
+        capped_log_loss(y[:10], model.predict_proba(X), model.classes_)
+
+
+def test_region_loss_without_resamples_and_bad_names():
+    X, y = small()
+    loss = KikuchiBayesClassifier().region_loss(X, y, [["a", "c"]], ["a", "b"], n_resamples=0)
+    assert loss > 0 and np.isnan([loss.p, loss.z, loss.mean_self_loss]).all()
+    with pytest.raises(ValueError, match="names of columns"):
+        KikuchiBayesClassifier(regions=[["a", ["b"]]]).fit(X, y)

@@ -18,6 +18,7 @@ from pgm_bma.algorithms.kikuchi import (
     interaction_information,
     tan_regions,
 )
+from pgm_bma.stats.pairs import conditional_mutual_information, indicators, pair_counts
 from tests.oracles import kikuchi as oracle
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "kikuchi.json").read_text())
@@ -464,3 +465,46 @@ def test_tuning_shrinks_noise_and_keeps_parity():
     kept = kikuchi_tuning.tune_weights(clean, pairs, "consistent", 2.0, np.random.default_rng(0))
     assert kept.ridge[2] <= 5 and kept.strength == 2.0
     assert min(point["log_loss"] for point in kept.path) < 0.1  # a coin has 0.69
+
+
+def test_fractional_weights_are_dealt_round_the_folds():
+    target = np.repeat([0, 1], 30)
+    for weight in (0.5, 1.5):
+        parts = kikuchi_tuning.deal(target, np.full(60, weight), 3, np.random.default_rng(0))
+        for c in (0, 1):
+            np.testing.assert_allclose(parts[:, target == c].sum(axis=1), 10 * weight)
+
+
+@pytest.mark.parametrize("total", [0.2, 3e9, 1e30])
+def test_self_losses_of_any_weight(total):
+    counts = total * np.array([[0.5, 0.2], [0.2, 0.1]])
+    draws = kikuchi_selection.self_losses(counts, np.log(counts / total), 50, np.random.default_rng(0))
+    # chi-square with two degrees of freedom: mean 1 / total; one row alone is far off
+    assert np.isfinite(draws).all() and (draws.mean() > 0.3 if total < 1 else draws.max() < 1e-8)
+
+
+def test_a_focus_larger_than_all_regions():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (50, 4))
+    data = room.class_data(codes, rng.integers(0, 2, 50), [2] * 4, 2)
+    options = kikuchi_selection.SelectionOptions("laplace", n_resamples=1)
+    rows = [[*map(int, x), int(c)] for x, c in zip(data.codes, data.target)]
+    regions = [(0, 1), (2,)]
+    loss, _ = kikuchi_selection.region_loss(data, regions, (0, 1, 2, 3), options, rng)
+    literal_regions = [frozenset([4, *r]) for r in regions]
+    expected = oracle.loss(rows, [2] * 5, literal_regions, frozenset(range(5)), 4, prior="laplace")
+    assert math.isclose(loss, expected, abs_tol=1e-12)
+
+
+def test_interactions_equal_those_of_all_pair_tables():
+    """Plain twin: matrix products of indicator columns."""
+    rng = np.random.default_rng(0)
+    cards = [3, 40, 2, 1, 5]
+    codes = np.column_stack([rng.integers(0, r, 200) for r in cards])
+    codes[rng.random(codes.shape) < 0.1] = -1
+    data = room.class_data(codes, rng.integers(0, 3, 200), cards, 3, rng.random(200))
+    pairs = pair_counts(indicators(codes, cards), np.eye(3)[data.target] * data.weights[:, None])
+    expected = conditional_mutual_information(pairs, cards)
+    expected -= conditional_mutual_information(pairs.sum(axis=0, keepdims=True), cards)
+    np.fill_diagonal(expected, information_gains(data))
+    np.testing.assert_allclose(interaction_information(data), expected, atol=1e-12)

@@ -117,6 +117,8 @@ def test_any_hashable_names_and_large_regions():
     assert len(region_graph([])) == 0 and len(region_graph([[]])) == 0
     with pytest.raises(ValueError, match="pass a list"):
         region_graph("AB")
+    with pytest.raises(ValueError, match=r"write \[7\]"):
+        region_graph([["A"], 7])
 
 
 def test_thousands_of_regions():

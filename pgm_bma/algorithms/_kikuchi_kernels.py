@@ -159,3 +159,41 @@ def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, 
                 if c != target[r]:
                     contrasts[r, k, t] = values[start + c] - own
                     k += 1
+
+
+@njit(cache=True)
+def pair_interactions(codes, target, weights, cards, n_classes, max_cells):
+    """I(X_i; X_j | C) - I(X_i; X_j) of all pairs, each over the rows that have both: (n, n) symmetric, zero diagonal.
+
+    One table at a time, so that a column of many states costs its rows and cells only; NaN where it would exceed max_cells.
+    """
+    n_rows, n = codes.shape
+    result = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i):
+            if float(cards[i]) * cards[j] * n_classes > max_cells:
+                result[i, j] = result[j, i] = np.nan
+                continue
+            table = np.zeros((cards[i], cards[j], n_classes))
+            total = 0.0
+            for r in range(n_rows):
+                if codes[r, i] >= 0 and codes[r, j] >= 0:
+                    table[codes[r, i], codes[r, j], target[r]] += weights[r]
+                    total += weights[r]
+            if total > 0.0:
+                table /= total
+                first, second = table.sum(axis=1), table.sum(axis=0)
+                value = _sum_x_log_x(table) - _sum_x_log_x(table.sum(axis=2))
+                value += _sum_x_log_x(first.sum(axis=1)) - _sum_x_log_x(first)
+                value += _sum_x_log_x(second.sum(axis=1)) - _sum_x_log_x(second)
+                result[i, j] = result[j, i] = value + _sum_x_log_x(first.sum(axis=0))
+    return result
+
+
+@njit(cache=True)
+def _sum_x_log_x(values):
+    total = 0.0
+    for x in values.flat:
+        if x > 0.0:
+            total += x * np.log(x)
+    return total

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.algorithms import _kikuchi_kernels as kernels
 from pgm_bma.algorithms.kikuchi_criteria import cross_validated_tests
 from pgm_bma.algorithms.kikuchi_selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
-from pgm_bma.algorithms.kikuchi_terms import Terms, downward_closure, interaction_terms
+from pgm_bma.algorithms.kikuchi_terms import MAX_CELLS, Terms, downward_closure, interaction_terms
 from pgm_bma.algorithms.kikuchi_tuning import DEFAULT_STRENGTH, tune_weights
 from pgm_bma.algorithms.kikuchi_weights import LearnedWeights, find_copies, learned_weights, tree_weights
 from pgm_bma.algorithms.tan import maximum_tree
@@ -79,7 +80,10 @@ def choose_regions(data, options, rng):
 
 def tan_regions(data):
     """The pairs of the tree of highest I(X_i; X_j | C), as regions; all single attributes lie in them."""
-    information = conditional_mutual_information(_class_pairs(data), data.cardinalities)
+    class_weights = np.zeros((len(data.codes), data.n_classes))
+    class_weights[np.arange(len(data.codes)), data.target] = data.weights
+    pairs = pair_counts(indicators(data.codes, data.cardinalities), class_weights)
+    information = conditional_mutual_information(pairs, data.cardinalities)
     parents = maximum_tree(information)
     pairs = [tuple(sorted((child, int(parent)))) for child, parent in enumerate(parents) if parent >= 0]
     return maximal_sets([(), *((a,) for a in range(len(parents))), *pairs])
@@ -89,11 +93,11 @@ def interaction_information(data):
     """Information on the class in nats: I(X_i; C) on the diagonal, I(X_i; X_j; C) = I(X_i; X_j | C) - I(X_i; X_j) beside it.
 
     Positive: the pair says more than its two attributes (synergy); negative: they repeat each other.
-    Returns (n_features, n_features), symmetric.
+    Returns (n_features, n_features), symmetric; NaN for a pair whose table is too large.
     """
-    pairs = _class_pairs(data)
-    result = conditional_mutual_information(pairs, data.cardinalities)
-    result -= conditional_mutual_information(pairs.sum(axis=0, keepdims=True), data.cardinalities)
+    result = kernels.pair_interactions(
+        data.codes, data.target, data.weights, data.cardinalities, data.n_classes, MAX_CELLS
+    )
     np.fill_diagonal(result, information_gains(data))
     return result
 
@@ -112,12 +116,6 @@ def information_gains(data):
             filled = table > 0
             gains[a] = max(float(table[filled] @ np.log(table[filled] / independent[filled])), 0.0)
     return gains
-
-
-def _class_pairs(data):
-    class_weights = np.zeros((len(data.codes), data.n_classes))
-    class_weights[np.arange(len(data.codes)), data.target] = data.weights
-    return pair_counts(indicators(data.codes, data.cardinalities), class_weights)
 
 
 class KikuchiOptions(NamedTuple):

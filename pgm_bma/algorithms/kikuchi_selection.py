@@ -15,7 +15,7 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, xlogy
 
 from pgm_bma.algorithms import _kikuchi_kernels as kernels
 from pgm_bma.algorithms.kikuchi_terms import (
@@ -175,7 +175,7 @@ def focus_tables(data, chosen, candidates, options, leave_one_out=False):
         counts, totals = count_tables(data, layout)
         own_prior = "laplace" if marginal else options.prior  # a focus on its own is a maximal region
         tables = []
-        for taken in (0.0, 1.0) if leave_one_out else (0.0,):
+        for taken in (0.0, data.unit) if leave_one_out else (0.0,):
             smoothed = log_tables(counts, totals, layout, own_prior, options.strength, taken)
             local = np.zeros_like(counts)
             if marginal:
@@ -249,16 +249,17 @@ def self_losses(counts, smoothed, n_resamples, rng):
     counts, smoothed = counts.reshape(-1, n_classes), smoothed.reshape(-1, n_classes)
     seen = counts.sum(axis=1) > 0
     counts, smoothed = counts[seen], smoothed[seen]
-    n = round(counts.sum())
-    if n == 0 or n_resamples == 0:
+    if not len(counts) or n_resamples == 0:
         return np.zeros(n_resamples)
+    # rows in a resample: at least one of fractional weights, and what fits an integer where weights are huge
+    n = min(max(round(counts.sum()), 1), 2**62)
     conditional = smoothed - np.logaddexp.reduce(smoothed, axis=1, keepdims=True)
     filled = np.flatnonzero(counts)
     draws = rng.multinomial(n, counts.ravel()[filled] / counts.sum(), size=n_resamples)
     rows = filled // n_classes
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    log_k = np.log(np.arange(1, n + 1))
-    inner = _k_log_k(draws, log_k).sum(axis=1) - _k_log_k(np.add.reduceat(draws, starts, axis=1), log_k).sum(axis=1)
+    per_row = np.add.reduceat(draws, starts, axis=1)
+    inner = xlogy(draws, draws).sum(axis=1) - xlogy(per_row, per_row).sum(axis=1)
     return (inner - draws @ conditional.ravel()[filled]) / n
 
 
@@ -267,15 +268,11 @@ def tail_share(draws, loss):
     return float(np.mean(draws >= loss - 1e-12)) if len(draws) else np.nan
 
 
-def _k_log_k(k, log_k):
-    return k * log_k[np.maximum(k, 1) - 1]
-
-
 def z_scores(loss, mean, sd):
     """(loss - mean self-loss) / sd; a self-loss that does not vary gives +-inf, or 0 when the loss equals it."""
     difference = loss - mean
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(sd > 0, difference / sd, np.where(difference == 0, 0.0, np.copysign(np.inf, difference)))
+        return np.where(sd > 0, difference / sd, np.where(difference == 0, 0.0, np.inf * difference))
 
 
 class FocusTests(NamedTuple):

@@ -39,19 +39,23 @@ def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_ou
     Terms, with `reduced` None unless `leave_one_out`
     """
     layout = make_layout(sets, data.cardinalities, data.n_classes)
+    taken = data.unit if leave_one_out else None
     return terms_of_tables(
-        layout, strict_parts(layout.sets, layout), *count_tables(data, layout), prior, strength, leave_one_out
+        layout, strict_parts(layout.sets, layout), *count_tables(data, layout), prior, strength, taken
     )
 
 
-def terms_of_tables(layout, parts, counts, totals, prior, strength, leave_one_out):
-    """`interaction_terms` from counts; parts : strict subsets of the sets of the layout in the layout itself."""
+def terms_of_tables(layout, parts, counts, totals, prior, strength, left_out=None):
+    """`interaction_terms` from counts; parts : strict subsets of the sets of the layout in the layout itself.
+
+    left_out : weight of the row that `reduced` lacks, None for no such terms
+    """
     tables = []
-    for taken in (0.0, 1.0) if leave_one_out else (0.0,):
+    for taken in (0.0,) if left_out is None else (0.0, left_out):
         values = log_tables(counts, totals, layout, prior, strength, taken)
         subtract(values, layout, parts, values, layout)
         tables.append(values)
-    return Terms(layout, counts, totals, tables[0], tables[1] if leave_one_out else None)
+    return Terms(layout, counts, totals, tables[0], None if left_out is None else tables[1])
 
 
 def log_scores(terms, codes, weights=None):
@@ -154,9 +158,9 @@ def log_tables(counts, totals, layout, prior, strength, taken=0.0):
 
 def _marginal_log_tables(counts, totals, layout, taken):
     """Mean of the marginals of the maximal sets; a maximal set is its own Laplace table."""
-    members = [frozenset(s) for s in layout.sets]
-    maximal = [t for t, s in enumerate(members) if not any(s < other for other in members)]
-    sums, holders = np.zeros(len(counts)), np.zeros(len(members))
+    inside = {part for s in layout.sets if s for part in combinations(s, len(s) - 1)}
+    maximal = [t for t, s in enumerate(layout.sets) if s not in inside]
+    sums, holders = np.zeros(len(counts)), np.zeros(len(layout.sets))
     index = {s: t for t, s in enumerate(layout.sets)}
     for m in maximal:
         region = layout.sets[m]
@@ -187,6 +191,8 @@ def strict_parts(sets, layout):
         for keep in (keep for n in range(size) for keep in combinations(range(size), n)):
             found = np.array([index.get(part, -1) for part in map(tuple, members[:, keep].tolist())], dtype=np.int64)
             held = found >= 0
+            if not held.any():
+                continue
             owners.append(rows[held])
             parts.append(found[held])
             spread = np.zeros((int(held.sum()), width), dtype=np.int64)
@@ -220,7 +226,7 @@ def subtract(values, layout, parts, source, source_layout):
     )
 
 
-def class_data(codes, target, cardinalities, n_classes, weights=None):
+def class_data(codes, target, cardinalities, n_classes, weights=None, unit=1.0):
     """Bring codes into the form that the kernels want."""
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
     return ClassData(
@@ -229,6 +235,7 @@ def class_data(codes, target, cardinalities, n_classes, weights=None):
         np.asarray(cardinalities, np.int64),
         int(n_classes),
         weights,
+        unit,
     )
 
 
@@ -237,13 +244,17 @@ def as_codes(codes):
 
 
 class ClassData(NamedTuple):
-    """codes (n_samples, n_features) column-contiguous, -1 = missing; target (n_samples,); weights (n_samples,)."""
+    """codes (n_samples, n_features) column-contiguous, -1 = missing; target (n_samples,); weights (n_samples,).
+
+    unit : weight of a row that is left out of its own tables; 1 unless the rows weigh less
+    """
 
     codes: np.ndarray
     target: np.ndarray
     cardinalities: np.ndarray
     n_classes: int
     weights: np.ndarray
+    unit: float = 1.0
 
 
 class Layout(NamedTuple):

@@ -86,17 +86,18 @@ def _loss(point, folds, tried):
 def deal(target, weights, n_folds, rng):
     """Weight of every row in every fold: (n_folds, n_samples). Whole units go round class by class, in a random order.
 
-    What is left of a fractional weight goes to one fold.
+    What is left of fractional weights goes round too.
     """
     parts = np.zeros((n_folds, len(target)))
     for c in np.unique(target):
         rows = rng.permutation(np.flatnonzero(target == c))
         whole = np.floor(weights[rows]).astype(np.int64)
-        ends = np.cumsum(whole) + rng.integers(n_folds)
+        first = rng.integers(n_folds)
+        ends = np.cumsum(whole) + first
         starts = ends - whole
         for f in range(n_folds):  # units starts..ends-1 go to fold unit % n_folds
             parts[f, rows] = (ends - f + n_folds - 1) // n_folds - (starts - f + n_folds - 1) // n_folds
-        parts[ends % n_folds, rows] += weights[rows] - whole
+        parts[(np.arange(len(rows)) + first) % n_folds, rows] += weights[rows] - whole
     return parts
 
 
@@ -115,7 +116,9 @@ class _Folds:
         for part in parts:
             rest = data.weights - part
             kept = rest > 0
-            train = class_data(data.codes[kept], data.target[kept], data.cardinalities, data.n_classes, rest[kept])
+            train = class_data(
+                data.codes[kept], data.target[kept], data.cardinalities, data.n_classes, rest[kept], data.unit
+            )
             self.counted.append((train, *count_tables(train, self.layout)))
 
     def problem(self, f, strength):
@@ -125,7 +128,7 @@ class _Folds:
         if f in self.problems:
             return self.problems[f]
         train, counts, totals = self.counted[f]
-        terms = terms_of_tables(self.layout, self.subsets, counts, totals, self.prior, strength, leave_one_out=True)
+        terms = terms_of_tables(self.layout, self.subsets, counts, totals, self.prior, strength, train.unit)
         problem = train, terms, leave_one_out_contrasts(train, terms)
         if self.keep:
             self.problems[f] = problem

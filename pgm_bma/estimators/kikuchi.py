@@ -332,7 +332,11 @@ class KikuchiBayesClassifier(ClassifierBase):
         rows, weights, _ = table.fold(
             np.column_stack([codes.astype(np.int32), training.target.astype(np.int32)]), training.weights
         )
-        return class_data(rows[:, :-1], rows[:, -1], cardinalities, len(training.classes), weights)
+        unit = 1.0
+        if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
+            shares = training.weights / training.weights.sum()
+            unit = min(float(shares @ training.weights), 1.0)
+        return class_data(rows[:, :-1], rows[:, -1], cardinalities, len(training.classes), weights, unit)
 
     def _attribute_sets(self, regions):
         """[(sorted attribute numbers, whether the class is in)] of regions given by name."""
@@ -342,7 +346,10 @@ class KikuchiBayesClassifier(ClassifierBase):
         for region in regions:
             if isinstance(region, str) or not hasattr(region, "__iter__"):
                 raise ValueError(f"a region must be a list of names, got {region!r}; write [{region!r}]")
-            members = set(region)
+            try:
+                members = set(region)
+            except TypeError:
+                raise ValueError(f"region {list(region)!r} must hold names of columns, not lists of them") from None
             unknown = [name for name in region if name not in self.schema_.names and name != self.target_name_]
             if unknown:
                 raise ValueError(

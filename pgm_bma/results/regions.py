@@ -32,6 +32,10 @@ def region_graph(initial_regions):
     """
     if isinstance(initial_regions, str):
         raise ValueError(f"initial_regions must be several regions, got the text {initial_regions!r}; pass a list")
+    initial_regions = list(initial_regions)
+    for region in initial_regions:
+        if not hasattr(region, "__iter__"):
+            raise ValueError(f"a region must be several names, got {region!r}; write [{region!r}]")
     numbers, levels, covers = region_closure(initial_regions)
     nodes = list(numbers)
     position = {region: k for k, region in enumerate(nodes)}
@@ -126,10 +130,12 @@ def interaction_graph(names, target, regions, strength=None):
         members = sorted(region, key=order.__getitem__)
         graph.add_edges_from((a, b) for k, a in enumerate(members) for b in members[k + 1 :])
     if strength is not None:
-        for name in names:
-            graph.nodes[name]["information_gain"] = float(strength.loc[name, name])
+        values, position = strength.to_numpy(), {name: k for k, name in enumerate(names)}
+        for name, k in position.items():
+            graph.nodes[name]["information_gain"] = float(values[k, k])
         for a, b, data in graph.edges(data=True):
-            value = strength.loc[b, b] if a == target else strength.loc[a, a] if b == target else strength.loc[a, b]
+            i, j = position.get(a, position.get(b)), position.get(b, position.get(a))  # of the class: the other end
+            value = values[i, j]
             if np.isfinite(value):
                 data["interaction"] = float(value)
     return graph
