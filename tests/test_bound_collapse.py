@@ -280,3 +280,11 @@ def test_wrong_arguments_are_named(arguments, message):
     given = {"model": DAG([("a", "b")]), "data": pd.DataFrame({"a": [0, 1, None], "b": [0, 1, 1]}), **arguments}
     with pytest.raises((ValueError, TypeError), match=message):
         bound_and_collapse(**given)
+
+
+def test_threads_say_nothing_about_a_short_fit(capsys):
+    data = pd.DataFrame({"a": [0, 1, 1, 0], "b": [0, 1, 1, 1]})
+    model = DiscreteBayesianNetwork([("h", "a"), ("h", "b")], latents={"h"})
+    BoundCollapseEMEstimator(n_init=4, n_jobs=2, seed=0, atol=1e-2).fit(model, data)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""

@@ -17,7 +17,7 @@ from pgm_bma.algorithms.network_em import relabel
 from pgm_bma.algorithms.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
 from pgm_bma.estimators._base import check_choice, check_number, random_generator
 from pgm_bma.estimators._latent_class import check_n_jobs
-from pgm_bma.estimators._network import check_frame, read_network
+from pgm_bma.estimators._network import check_frame, progress_bar, read_network
 from pgm_bma.estimators.naive_bayes import check_prior
 from pgm_bma.results.networks import bayesian_network
 from pgm_bma.results.tables import read_cpds
@@ -54,6 +54,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         EM updates of a start at most; relative change of the watched value that counts as converged.
     seed : int, Generator, RandomState or None      n_jobs : int, default=1, threads over the starts
     show_progress : bool, default=True
+        A progress bar for fits that take longer than two seconds.
 
     Attributes
     ----------
@@ -165,10 +166,10 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
             tables = general.random_tables(cards, network.parents, rng)
             init = network.init_tables() if number == 0 else [None] * len(tables)
             starts.append([drawn if kept is None else kept for drawn, kept in zip(tables, init)])
-        show = 10 if self.show_progress and self.n_jobs != 1 else 0
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=show)
         try:
-            return parallel(delayed(_fit_start)(room, tables, network, settings) for tables in starts)
+            with progress_bar(self.show_progress, "starts") as progress:
+                parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+                return parallel(delayed(_fit_start)(room, tables, network, settings, progress) for tables in starts)
         except CliqueTooLarge as error:
             raise error.named(network.names) from None
         except ImpossibleEvidence as error:
@@ -223,8 +224,15 @@ def _room(network, prior):
     return general.GeneralModel(network.codes.astype(np.int64), network.weights, cards, network.parents, prior, 0)
 
 
-def _fit_start(room, tables, network, settings):
+def _fit_start(room, tables, network, settings, progress=None):
     """BC+EM from tables in the order of the network, whichever room runs it."""
+    fit = _fit_in_room(room, tables, network, settings)
+    if progress is not None:
+        progress(1)
+    return fit
+
+
+def _fit_in_room(room, tables, network, settings):
     if not isinstance(room, AugmentedModel):
         return fit_parameters(room, tables, settings)
     cards, families = network.cardinalities, network.parents[1:]
