@@ -119,6 +119,8 @@ def test_any_hashable_names_and_large_regions():
         region_graph("AB")
     with pytest.raises(ValueError, match=r"write \[7\]"):
         region_graph([["A"], 7])
+    with pytest.raises(ValueError, match=r"flat list of names"):
+        region_graph([["A", ["B"]]])
 
 
 def test_thousands_of_regions():
@@ -158,6 +160,8 @@ def test_entropy_from_dict_series_and_array_agree():
         region_entropy(graph, np.full((2, 2), 1 / 4), "AB")
     with pytest.raises(ValueError, match="no marginal"):
         region_entropy(graph, {})
+    with pytest.raises(ValueError, match=r"'A', 'B'.*sum to 6 .*normalize=True"):
+        region_entropy(graph, frame.value_counts())
 
 
 def test_free_energy_of_factors_is_minus_log_partition_on_a_tree():

@@ -381,7 +381,10 @@ class KikuchiBayesClassifier(ClassifierBase):
         """Names and states of the model's variables, the class last."""
         states = [list(s) for s in self.schema_.states]
         for column in self._state_columns:
-            states[column] = [*states[column], _MISSING_STATE]
+            name = _MISSING_STATE
+            while name in states[column]:
+                name = f"({name})"
+            states[column] = [*states[column], name]
         return [*self.schema_.names, self.target_name_], [*states, list(self.target_states_)]
 
     def _factors(self):

@@ -1,5 +1,7 @@
 """Region graphs as networkx objects, region-based entropy and free energy, and the graph of interactions (KIK section 4)."""
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from pgm_bma.algorithms.regions import region_closure
@@ -30,12 +32,16 @@ def region_graph(initial_regions):
     >>> {"".join(sorted(region)): number for region, number in graph.nodes(data="counting_number")}
     {'AB': 1, 'AC': 1, 'BC': 1, 'A': -1, 'B': -1, 'C': -1}
     """
-    if isinstance(initial_regions, str):
-        raise ValueError(f"initial_regions must be several regions, got the text {initial_regions!r}; pass a list")
+    if isinstance(initial_regions, str) or not hasattr(initial_regions, "__iter__"):
+        raise ValueError(f"initial_regions must be several regions, got {initial_regions!r}; pass a list")
     initial_regions = list(initial_regions)
     for region in initial_regions:
         if not hasattr(region, "__iter__"):
             raise ValueError(f"a region must be several names, got {region!r}; write [{region!r}]")
+    initial_regions = [list(region) for region in initial_regions]
+    for name in (name for region in initial_regions for name in region):
+        if not isinstance(name, Hashable):
+            raise ValueError(f"a name in a region must be hashable, got {name!r}; a region is a flat list of names")
     numbers, levels, covers = region_closure(initial_regions)
     nodes = list(numbers)
     position = {region: k for k, region in enumerate(nodes)}
@@ -73,6 +79,11 @@ def region_entropy(graph, marginals, variables=None):
     for region, number in graph.nodes(data="counting_number"):
         if number:
             p = np.ravel(table(region))
+            if not abs(p.sum() - 1) <= 1e-6 or p.min() < 0:
+                raise ValueError(
+                    f"the probabilities of region {sorted(map(str, region))} sum to {p.sum():.6g} with a smallest one of "
+                    f"{p.min():.6g}; pass a distribution, such as frame.value_counts(normalize=True)"
+                )
             p = p[p > 0]
             total -= number * float(p @ np.log(p))
     return total
