@@ -56,9 +56,9 @@ class Fitted:
             self.table, training(codes, cards), fixed_order.order_masks(orders), lost_mass=LOST_MASS
         )
 
-    def joints(self, rows, class_index, n_classes):
+    def joints(self, rows, class_index, n_classes, *holes):
         """(n_orders, n_rows, n_classes) log joints; the extra orders come last."""
-        return fixed_order.log_joints(self.mix, rows, class_index, n_classes)
+        return fixed_order.log_joints(self.mix, rows, class_index, n_classes, *holes)
 
 
 def predictions(joints):

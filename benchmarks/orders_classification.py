@@ -198,13 +198,15 @@ def summed_out(fitted, rows, train, cards, target, rng):
         data = training(train, cards)
         return parents, [family_cpt(data, child, z) for child, z in enumerate(parents)]
 
-    def evaluate(completed):
-        joints = fitted.joints(completed, target, n_classes)[:N_ORDERS]
+    def evaluate(completed, *holes):
+        joints = fitted.joints(completed, target, n_classes, *holes)[:N_ORDERS]
         return joints.transpose(1, 0, 2).reshape(len(completed), -1)
 
     rows = rows.copy()
     rows[:, target] = 0
-    wide, _ = unobserved.log_joint(evaluate, rows, cards, target, n_classes, 256, 100, proposal, rng)
+    wide, _ = unobserved.log_joint(
+        evaluate, rows, cards, target, n_classes, 256, 100, proposal, int(rng.integers(2**63))
+    )
     return wide.reshape(len(rows), N_ORDERS, n_classes).transpose(1, 0, 2)
 
 

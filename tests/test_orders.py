@@ -19,7 +19,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
 from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior, effective_markov_blanket
-from pgm_bma.algorithms.family_table import fitting_candidates
+from pgm_bma.algorithms import fixed_order, unobserved
+from pgm_bma.algorithms.family_table import family_table, fitting_candidates
 from tests.oracles.orders import Problem, class_posterior, log_sum
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "order.json").read_text())["cases"]
@@ -253,6 +254,43 @@ def test_sampled_completions_have_honest_errors(estimator):
         np.testing.assert_array_equal(proba, sampled.predict_proba(holes))  # equal calls, equal draws
         errors.append(error.mean())
     assert errors[0] / errors[1] == pytest.approx(np.sqrt(10), rel=0.25)  # the errors are themselves estimates
+
+
+@pytest.mark.parametrize(
+    ("max_indegree", "ess", "table_bytes"), [(0, None, 10**9), (2, 3.0, 10**9), (3, None, 10**9), (3, None, 0)]
+)
+def test_work_shared_between_completions_changes_nothing(max_indegree, ess, table_bytes, monkeypatch):
+    """Families grouped by hidden parents, against every completion on its own; tables that would not fit are not made."""
+    monkeypatch.setattr(fixed_order, "MAX_TABLE_BYTES", table_bytes)
+    cards = np.array([2, 3, 4, 2, 1, 3])
+    rng = np.random.default_rng(0)
+    train = rng.integers(0, cards, (40, 6)).astype(np.int32)
+    orders = [rng.permutation(6) for _ in range(5)]
+    scores = family_table(train, cards, max_indegree=max_indegree, equivalent_sample_size=ess)
+    training = fixed_order.Training(np.asfortranarray(train), np.ones(40), cards, 1.0, ess)
+    mix = fixed_order.mixture(scores, training, fixed_order.order_masks(orders))
+    rows = rng.integers(0, cards, (25, 6))
+    hidden = rng.random(rows.shape) < 0.5
+    for class_index, n_classes in ((None, 1), (1, 3), (4, 1), (5, 3)):
+        holes = hidden.copy()
+        if class_index is not None:
+            holes[:, class_index] = False
+        completed, source = unobserved.complete(rows, holes, cards)
+        plain = fixed_order.log_joints(mix, completed, class_index, n_classes)
+        shared = fixed_order.log_joints(mix, completed, class_index, n_classes, source, holes)
+        np.testing.assert_allclose(shared, plain, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "mcmc", "burn_in": 50, "thin": 5}])
+def test_draws_of_a_row_do_not_depend_on_other_rows(settings):
+    X, y = frame()
+    holes = X.head(20).astype(float)
+    holes[["a", "c"]] = np.nan
+    model = OrderAveragedClassifier(max_completions=1, random_state=0, **settings).fit(X, y)
+    proba, error = model.predict_proba_with_error(holes)
+    assert (error > 0).all()
+    one_by_one = np.concatenate([model.predict_proba(holes.iloc[[k]]) for k in range(20)])
+    np.testing.assert_allclose(one_by_one, proba, rtol=0, atol=1e-12)  # sums of draws in another order
 
 
 def test_fractional_weights_are_exact():

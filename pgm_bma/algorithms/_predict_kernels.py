@@ -1,4 +1,4 @@
-"""Compiled posterior means of many families at many rows (second line of ORD eq. 7)."""
+"""Compiled posterior means of many families at many rows (second line of ORD eq. 7), and their mixtures at completed rows."""
 
 import numpy as np
 from numba import njit
@@ -16,35 +16,20 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
     """
     largest = 1
     for k in range(children.size):
-        cells = _n_cells(cards, children[k], parents[k])
+        cells = n_cells(cards, children[k], parents[k])
         if cells <= MAX_CELLS:
-            largest = max(largest, cells)
-    counts = np.zeros(largest)
-    totals = np.zeros(largest)
+            largest = max(largest, int(cells))
+    means = np.zeros(largest)
     place = np.zeros(rows.shape[1], dtype=np.int64)
     for k in range(children.size):
         child = children[k]
         r = cards[child]
-        cells = _n_cells(cards, child, parents[k])
+        cells = n_cells(cards, child, parents[k])
         a = sample_size / cells if sample_size > 0.0 else alpha
         if cells > MAX_CELLS:
             _predict_by_matching(codes, weights, child, parents[k], a, r, rows, out[k])
             continue
-        counts[:cells] = 0.0
-        for s in range(weights.size):
-            index = 0
-            for t in range(parents.shape[1]):
-                p = parents[k, t]
-                if p < 0:
-                    break
-                index = index * cards[p] + codes[p, s]
-            counts[index * r + codes[child, s]] += weights[s]
-        for q in range(cells // r):
-            total = a * r
-            for value in range(r):
-                total += counts[q * r + value]
-            for value in range(r):
-                totals[q * r + value] = (a + counts[q * r + value]) / total
+        _family_means(codes, weights, cards, child, parents[k], a, means[: int(cells)])
         place[:] = 0
         for t in range(parents.shape[1]):
             p = parents[k, t]
@@ -53,16 +38,154 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
             for row in range(rows.shape[1]):
                 place[row] = place[row] * cards[p] + rows[p, row]
         for row in range(rows.shape[1]):
-            out[k, row] = totals[place[row] * r + rows[child, row]]
+            out[k, row] = means[place[row] * r + rows[child, row]]
 
 
 @njit(cache=True, nogil=True)
-def _n_cells(cards, child, parents):
-    cells = cards[child]
+def mean_tables(codes, weights, cards, alpha, sample_size, child, parents, starts, tables):
+    """tables[starts[k] : starts[k + 1]] = posterior means of `child` given parents[k], the child's value counting fastest."""
+    for k in range(len(parents)):
+        a = sample_size / (starts[k + 1] - starts[k]) if sample_size > 0.0 else alpha
+        _family_means(codes, weights, cards, child, parents[k], a, tables[starts[k] : starts[k + 1]])
+
+
+@njit(cache=True, nogil=True)
+def _family_means(codes, weights, cards, child, parents, a, means):
+    r = cards[child]
+    means[:] = 0.0
+    for s in range(weights.size):
+        index = 0
+        for t in range(parents.size):
+            p = parents[t]
+            if p < 0:
+                break
+            index = index * cards[p] + codes[p, s]
+        means[index * r + codes[child, s]] += weights[s]
+    for q in range(0, means.size, r):
+        total = a * r
+        for value in range(r):
+            total += means[q + value]
+        for value in range(r):
+            means[q + value] = (a + means[q + value]) / total
+
+
+@njit(cache=True, nogil=True)
+def n_cells(cards, child, parents):
+    """Cells of a family; a float, because wide families are beyond integers."""
+    cells = float(cards[child])
     for t in range(parents.size):
         if parents[t] >= 0:
             cells *= cards[parents[t]]
     return cells
+
+
+@njit(cache=True, nogil=True)
+def mix_completions(tables, starts, weights, child, parents, rows, first, hidden, class_index, cards, binomials, out):
+    """Add to out[k, c] the mixture over the families of `child` at completion k with class c; (n_rows, n_classes, n_structures).
+
+    tables, starts : from `mean_tables`     weights : (n_families, n_structures)
+    rows : (n_rows, n) completions, of source i in first[i] : first[i + 1]; their class (unless class_index is -1) is overwritten
+    hidden : (n_sources, n) cells in which the completions of a source may differ, the class among them
+    binomials : (n + 1, at least the width of parents + 1)
+
+    Families of a source with the same hidden parents are one small table over those, summed once: a completion then looks
+    up one entry per group of hidden parents, not one per family.
+    """
+    n_families, width = parents.shape
+    n_classes, n_structures = out.shape[1:]
+    n_ranks = 0
+    for i in range(len(hidden)):
+        at_most = 0
+        for size in range(width + 1):
+            at_most += binomials[hidden[i].sum(), size]
+        n_ranks = max(n_ranks, at_most)
+    group_at = np.full(n_ranks, -1, dtype=np.int64)  # by rank of the hidden parents: by size, then colexicographic
+    rank_of, group_of = np.zeros(n_families, dtype=np.int64), np.zeros(n_families, dtype=np.int64)
+    members = np.full((n_families, width + 1), -1, dtype=np.int64)
+    group_start = np.zeros(n_families + 1, dtype=np.int64)
+    place = np.zeros(cards.size, dtype=np.int64)
+    sizes, strides = np.zeros(width + 1, dtype=np.int64), np.zeros(width + 1, dtype=np.int64)
+    counter = np.zeros(width + 1, dtype=np.int64)
+    holds_class = np.zeros(n_families, dtype=np.bool_)
+    sums, shared = np.zeros((1, n_structures)), np.zeros(n_structures)
+    for i in range(len(hidden)):
+        m = 0
+        for v in range(cards.size):
+            place[v] = m
+            m += hidden[i, v]
+        n_groups = 0
+        for k in range(n_families):
+            size, rank = 0, 0
+            for t in range(width):
+                p = parents[k, t]
+                if p >= 0 and hidden[i, p]:
+                    size += 1
+                    rank += binomials[place[p], size]
+            for smaller in range(size):
+                rank += binomials[m, smaller]
+            if group_at[rank] < 0:
+                group_at[rank], rank_of[n_groups] = n_groups, rank
+                cells, size = 1, 0
+                members[n_groups], holds_class[n_groups] = -1, False
+                for t in range(width + 1):
+                    p = parents[k, t] if t < width else child
+                    if p >= 0 and hidden[i, p]:
+                        members[n_groups, size] = p
+                        holds_class[n_groups] |= p == class_index
+                        cells *= cards[p]
+                        size += 1
+                group_start[n_groups + 1] = group_start[n_groups] + cells
+                n_groups += 1
+            group_of[k] = group_at[rank]
+        for g in range(n_groups):
+            group_at[rank_of[g]] = -1
+        if group_start[n_groups] > len(sums):
+            sums = np.zeros((group_start[n_groups], n_structures))
+        sums[: group_start[n_groups]] = 0.0
+        for k in range(n_families):
+            at, stride, n_digits = starts[k], 1, 0
+            for t in range(width, -1, -1):
+                p = child if t == width else parents[k, t]
+                if p < 0:
+                    continue
+                if hidden[i, p]:
+                    sizes[n_digits], strides[n_digits] = cards[p], stride
+                    n_digits += 1
+                else:
+                    at += rows[first[i], p] * stride
+                stride *= cards[p]
+            for place_in_sums in range(group_start[group_of[k]], group_start[group_of[k] + 1]):
+                for s in range(n_structures):
+                    sums[place_in_sums, s] += weights[k, s] * tables[at]
+                for d in range(n_digits):  # the next values of the hidden members, the child's fastest
+                    counter[d] += 1
+                    at += strides[d]
+                    if counter[d] < sizes[d]:
+                        break
+                    at -= strides[d] * sizes[d]
+                    counter[d] = 0
+        for k in range(first[i], first[i + 1]):
+            shared[:] = 0.0
+            for c in range(-1, n_classes):  # first the groups that do not hold the class
+                if c >= 0:
+                    out[k, c] += shared
+                    if class_index >= 0:
+                        rows[k, class_index] = c
+                for g in range(n_groups):
+                    if holds_class[g] != (c >= 0):
+                        continue
+                    index = 0
+                    for t in range(width + 1):
+                        p = members[g, t]
+                        if p < 0:
+                            break
+                        index = index * cards[p] + rows[k, p]
+                    index += group_start[g]
+                    for s in range(n_structures):
+                        if c >= 0:
+                            out[k, c, s] += sums[index, s]
+                        else:
+                            shared[s] += sums[index, s]
 
 
 @njit(cache=True, nogil=True)

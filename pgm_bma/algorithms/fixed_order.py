@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.algorithms._predict_kernels import predict_families
-from pgm_bma.algorithms.family_table import FamilyTable, local_sets
+from pgm_bma.algorithms._predict_kernels import mean_tables, mix_completions, predict_families
+from pgm_bma.algorithms.family_table import FamilyTable, binomials, local_sets, n_families
 from pgm_bma.stats.counts import family_counts
 from pgm_bma.stats.dirichlet import cell_alpha, posterior_mean
 
 BLOCK_BYTES = 32_000_000  # predictive probabilities held at a time
+MAX_TABLE_BYTES = 256_000_000  # tables of one node's families; wider ones are looked up completion by completion
 
 
 def order_masks(orders):
@@ -91,14 +92,16 @@ def _prune(weights, lost_mass):
     return kept / kept.sum(1, keepdims=True)
 
 
-def log_joints(mix, rows, class_index=None, n_classes=1):
+def log_joints(mix, rows, class_index=None, n_classes=1, source=None, hidden=None):
     """(n_structures, n_rows, n_classes) natural log of ORD eq. 9 for every order, row and value of the class.
 
     rows : (n_rows, n) without missing values; the class column is overwritten by every class in turn. Without `class_index`
     the rows are taken as they are.
+    source, hidden : for rows that complete others, (n_rows,) ascending number of the row it completes, and (n_sources, n) bool,
+    the cells in which completions of the same row differ. The result is the same, the work is shared between them.
     """
     joints = np.zeros((len(mix.weights[0]), len(rows), n_classes))
-    for term in _log_terms(mix, rows, class_index, n_classes):
+    for term in _log_terms(mix, rows, class_index, n_classes, source, hidden):
         joints += term
     return joints
 
@@ -108,7 +111,7 @@ def log_terms(mix, rows, class_index=None, n_classes=1):
     return np.stack(list(_log_terms(mix, rows, class_index, n_classes)), axis=1)
 
 
-def _log_terms(mix, rows, class_index, n_classes):
+def _log_terms(mix, rows, class_index, n_classes, source=None, hidden=None):
     rows = np.asfortranarray(rows, dtype=np.int32)
     n_structures = len(mix.weights[0])
     if class_index is not None:
@@ -117,6 +120,9 @@ def _log_terms(mix, rows, class_index, n_classes):
         per_class = np.asfortranarray(per_class)
     for child, (places, weights) in enumerate(zip(mix.places, mix.weights)):
         members = set_members(mix.table, child, places)
+        if source is not None and _tables_fit(mix, child, members, hidden):
+            yield np.log(_mix_completions(mix, child, members, weights, rows, source, hidden, class_index, n_classes))
+            continue
         if class_index is None:
             yield np.log(_mix(mix, child, members, weights, rows))[:, :, None]
             continue
@@ -136,6 +142,35 @@ def _mix(mix, child, members, weights, rows):
         means = predict(mix.training, np.full(len(members), child), members, part)
         mixed[:, start : start + block] = weights @ means
     return mixed
+
+
+def _mix_completions(mix, child, members, weights, rows, source, hidden, class_index, n_classes):
+    """(n_structures, n_rows, n_classes) the mixture at completions, all of a row at once."""
+    training, cards = mix.training, mix.training.cardinalities
+    hidden = hidden.copy()
+    if class_index is not None:
+        hidden[:, class_index] = True
+    starts = np.concatenate([[0], np.cumsum(np.append(cards, 1)[members].prod(axis=1) * cards[child])])
+    tables = np.empty(starts[-1])
+    mean_tables(
+        np.ascontiguousarray(training.codes.T), training.weights, cards, float(training.alpha),
+        float(training.equivalent_sample_size or 0.0), child, members, starts, tables,
+    )  # fmt: skip
+    mixed = np.zeros((len(rows), n_classes, len(weights)))
+    mix_completions(
+        tables, starts, np.ascontiguousarray(weights.T), child, members, np.array(rows, order="C"),
+        np.searchsorted(source, np.arange(len(hidden) + 1)), hidden, -1 if class_index is None else class_index, cards,
+        binomials(len(cards), mix.table.max_indegree), mixed,
+    )  # fmt: skip
+    return mixed.transpose(2, 0, 1)
+
+
+def _tables_fit(mix, child, members, hidden):
+    """Whether the tables that `mix_completions` makes for a node are of a reasonable size."""
+    cards = mix.training.cardinalities
+    cells = np.append(cards, 1)[members].prod(axis=1, dtype=float).sum() * cards[child] * len(mix.weights[0])
+    n_groups = n_families(1, int(hidden.sum(1).max()) + 1, mix.table.max_indegree)
+    return 8 * max(cells, n_groups) <= MAX_TABLE_BYTES
 
 
 def predict(training, children, parents, rows):

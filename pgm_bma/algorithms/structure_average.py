@@ -125,9 +125,9 @@ def exact_log_joint(predictor, average, rows, class_index, n_classes):
     return np.concatenate(parts)
 
 
-def mixed_log_joint(mix, rows, class_index, n_classes):
+def mixed_log_joint(mix, rows, class_index, n_classes, source=None, hidden=None):
     """(n_rows, n_classes) log of the joint averaged over the states with equal weight (ORD eq. 11)."""
-    joints = fixed_order.log_joints(mix, rows, class_index, n_classes)
+    joints = fixed_order.log_joints(mix, rows, class_index, n_classes, source, hidden)
     return logsumexp(joints, axis=0) - np.log(len(joints))
 
 

@@ -1,8 +1,9 @@
 """Rows with unobserved cells: summed out by writing out the completions while they are few, else by importance sampling.
 
-`evaluate(rows)` gives the log joint (n_rows, n_classes) of complete rows. A row with missing cells gets the log of the sum over its
-completions. Past `max_completions`, completions are drawn from a network (parents and tables) given the row's values above
-them, and weighted by joint / proposal: unbiased for the joint, with a standard error.
+`evaluate(rows)` gives the log joint (n_rows, n_classes) of complete rows; for completions it is told which row each belongs to
+and which cells were hidden there. A row with missing cells gets the log of the sum over its completions. Past `max_completions`,
+completions are drawn from a network (parents and tables) given the row's values above them, and weighted by joint / proposal:
+unbiased for the joint, with a standard error. The draws of a row depend on its values and the seed, not on the rows beside it.
 """
 
 from math import prod
@@ -12,19 +13,20 @@ from scipy.special import logsumexp
 
 from pgm_bma.table import fold
 
-BLOCK = 200_000  # completed rows evaluated at a time
+BLOCK = 50_000  # completed rows evaluated at a time
 
 
-def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_completions, n_draws, proposal, rng):
+def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_completions, n_draws, proposal, seed):
     """Log joint of rows with missing cells.
 
     Parameters
     ----------
-    evaluate : function rows (n_rows, n) -> (n_rows, n_values); n_values is n_classes, or more (classes of several models)
+    evaluate : function (rows (n_rows, n), and for completions: source (n_rows,) ascending, hidden (n_sources, n)) ->
+        (n_rows, n_values); n_values is n_classes, or more (classes of several models)
     codes : (n_rows, n), -1 = missing; the class column is not read
     class_index : int, or None when there is no class (then n_classes is 1)
     proposal : function () -> (parents, cpts) of the network that completions are drawn from
-    rng : Generator for the draws
+    seed : of the draws, a non-negative integer
 
     Returns
     -------
@@ -37,10 +39,15 @@ def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_comple
         hidden[:, class_index] = False
     n_completions = np.where(hidden, cardinalities, 1).prod(axis=1, dtype=float)
     log_joint, error = {}, {}
-    exact = np.flatnonzero(n_completions <= max_completions)
+    whole = np.flatnonzero(~hidden.any(1))
+    for part in _blocks(whole, n_completions[whole]):
+        values = evaluate(rows[part])
+        log_joint.update(zip(part, values))
+        error.update(zip(part, np.zeros_like(values)))
+    exact = np.flatnonzero(hidden.any(1) & (n_completions <= max_completions))
     for part in _blocks(exact, n_completions[exact]):
         completed, source = complete(rows[part], hidden[part], cardinalities)
-        values = evaluate(completed)
+        values = evaluate(completed, source, hidden[part])
         starts = np.searchsorted(source, np.arange(len(part)))
         top = np.maximum.reduceat(values, starts)
         sums = top + np.log(np.add.reduceat(np.exp(values - top[source]), starts))
@@ -50,9 +57,14 @@ def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_comple
     if len(sampled):
         parents, cpts = proposal()
         for part in _blocks(sampled, np.full(len(sampled), n_draws)):
-            drawn, log_q = _draw(rows[part], hidden[part], parents, cpts, class_index, n_classes, n_draws, rng)
-            distinct, _, where = fold(drawn)  # draws repeat themselves where values are nearly sure
-            log_weights = (evaluate(distinct)[where] - log_q[:, None]).reshape(len(part), n_draws, -1)
+            uniforms = np.concatenate([_uniforms(row, n_draws, seed) for row in rows[part]])
+            drawn, log_q = _draw(rows[part], hidden[part], parents, cpts, class_index, n_classes, uniforms)
+            source = np.repeat(np.arange(len(part)), n_draws)
+            distinct, _, where = fold(
+                np.column_stack([source, drawn])
+            )  # draws repeat themselves where values are nearly sure
+            values = evaluate(distinct[:, 1:], distinct[:, 0], hidden[part])
+            log_weights = (values[where] - log_q[:, None]).reshape(len(part), n_draws, -1)
             log_joint.update(zip(part, logsumexp(log_weights, axis=1) - np.log(n_draws)))
             error.update(zip(part, _standard_error(log_weights, class_index is not None)))
     order = range(len(rows))
@@ -95,16 +107,23 @@ def _blocks(rows, sizes):
         yield rows[start:]
 
 
-def _draw(rows, hidden, parents, cpts, class_index, n_classes, n_draws, rng):
+def _uniforms(row, n_draws, seed):
+    """(n_draws, n) uniform numbers for the draws of a row."""
+    return np.random.default_rng([seed, *(row + 1)]).random((n_draws, len(row)))
+
+
+def _draw(rows, hidden, parents, cpts, class_index, n_classes, uniforms):
     """Completions from the network, hidden nodes drawn in its order given the class (uniform) and the values above them.
 
-    Returns the rows and the log of their density, the class summed out of it.
+    uniforms : (n_rows * n_draws, n), a number per draw and node. Returns the rows and the log of their density, the class
+    summed out of it.
     """
+    n_draws = len(uniforms) // len(rows)
     drawn = np.repeat(rows, n_draws, axis=0).astype(np.int64)
     holes = np.repeat(hidden, n_draws, axis=0)
     log_q = np.zeros((len(drawn), n_classes))  # density of what was drawn, had the class been another
     if class_index is not None:
-        drawn[:, class_index] = rng.integers(n_classes, size=len(drawn))
+        drawn[:, class_index] = (uniforms[:, class_index] * n_classes).astype(np.int64)
     for node in _topological(parents):
         if node == class_index or not holes[:, node].any():
             continue
@@ -112,7 +131,7 @@ def _draw(rows, hidden, parents, cpts, class_index, n_classes, n_draws, rng):
         table = cpts[node]
         index = _configuration(drawn[mine], parents[node], [cpts[p].shape[1] for p in parents[node]])
         cumulative = np.cumsum(table, axis=1)[index]
-        drawn[mine, node] = (rng.random(len(mine))[:, None] > cumulative[:, :-1]).sum(1)
+        drawn[mine, node] = (uniforms[mine, node, None] > cumulative[:, :-1]).sum(1)
         for c in range(n_classes):
             if class_index in parents[node]:
                 as_if = drawn[mine].copy()

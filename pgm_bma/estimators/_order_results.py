@@ -219,8 +219,8 @@ class OrderResults:
             raise ValueError(f"missing={self.missing!r} is not one of {', '.join(map(repr, MISSING))}")
         cardinalities = self._variables.cardinalities
         codes = codes.astype(np.int64)
-        rng = np.random.default_rng([self._seed, 3])  # equal calls give equal draws
         if self.missing == "impute":
+            rng = np.random.default_rng([self._seed, 3])  # equal calls give equal draws
             codes = unobserved.impute_uniformly(codes, cardinalities, rng)
         return unobserved.log_joint(
             self._evaluator(class_index, n_classes),
@@ -231,7 +231,7 @@ class OrderResults:
             self.max_completions,
             self.n_completions,
             self._proposal,
-            rng,
+            self._seed,
         )
 
     def _predictor(self):
@@ -242,8 +242,8 @@ class OrderResults:
     def _evaluator(self, class_index, n_classes):
         predictor = self._predictor()
         if predictor is not None:
-            return lambda rows: exact_log_joint(predictor, self._average, rows, class_index, n_classes)
-        return lambda rows: mixed_log_joint(self._mixture(), rows, class_index, n_classes)
+            return lambda rows, *_: exact_log_joint(predictor, self._average, rows, class_index, n_classes)
+        return lambda rows, *holes: mixed_log_joint(self._mixture(), rows, class_index, n_classes, *holes)
 
     def _get_ready(self):
         """Build what predictions need now, so that predicting leaves the estimator as it is."""
