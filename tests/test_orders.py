@@ -306,6 +306,21 @@ def test_fractional_weights_are_exact():
     np.testing.assert_allclose(classifier.edge_posterior_, truth.edges("order"), atol=ATOL)
 
 
+@pytest.mark.parametrize("weighting", ["order", "dag"])
+def test_weights_up_to_the_limit_keep_the_sums_and_beyond_are_refused(weighting):
+    """b copies a: a -> b and b -> a share one. Scores near 1e12 are rounded to 1e-4, of which some ten are added."""
+    a = np.random.default_rng(0).integers(0, 2, 60)
+    X = pd.DataFrame({"a": a, "b": np.where(np.arange(60) % 6, a, 1 - a), "c": np.arange(60) % 3})
+    weights = np.full(60, 1.6e9)
+    posterior = OrderPosterior(structure_weighting=weighting, random_state=0).fit(X, sample_weight=weights)
+    edges = posterior.edge_posterior_
+    assert edges.loc["a", "b"] + edges.loc["b", "a"] == pytest.approx(1.0, abs=2e-3)
+    few = OrderPosterior(structure_weighting=weighting, random_state=0).fit(X, sample_weight=weights / 1e5)
+    np.testing.assert_allclose(posterior.log_joint(X), few.log_joint(X), atol=2e-3)
+    with pytest.raises(ValueError, match=r"adds up to 1\.2e\+11 rows, more than 1e\+11: .* scale the weights down"):
+        OrderPosterior().fit(X, sample_weight=np.full(60, 2e9))
+
+
 def test_imputing_and_missing_as_a_state():
     X, y = frame(200)
     holes = X.astype(float).mask(np.random.default_rng(0).random(X.shape) < 0.2)

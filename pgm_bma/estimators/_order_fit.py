@@ -15,6 +15,7 @@ from pgm_bma.estimators._base import check_choice, check_number
 from pgm_bma.estimators.naive_bayes import check_prior
 
 MISSING = ("sum_out", "impute", "state")
+MAX_WEIGHT = 1e11  # rows; their log scores, near 1e12, are rounded to 1e-4; of more rows, sums over orders are noise
 PRESETS = {
     # ORD sections III-B and IV: the chain keeps iterations 10,001 + 1667 t, t = 0 .. 29
     "paper": {
@@ -71,6 +72,11 @@ def complete_training(schema, codes, weights, values):
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
     rows, row_weights, _ = table.fold(codes, weights)
+    if row_weights.sum() > MAX_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {row_weights.sum():.3g} rows, more than {MAX_WEIGHT:.3g}: log scores of so many are lost in "
+            "rounding; scale the weights down"
+        )
     return Training(
         np.asfortranarray(rows, dtype=np.int32),
         row_weights,
