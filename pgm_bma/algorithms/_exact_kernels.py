@@ -70,6 +70,17 @@ def log_zeta(masks, log_scores, log_sums, shares):
 
 
 @njit(cache=True, nogil=True)
+def log_total(terms, count, top):
+    """log of the sum of exp over the first `count` terms, of which `top` is the largest."""
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for t in range(count):
+        total += np.exp(terms[t] - top)
+    return top + np.log(total)
+
+
+@njit(cache=True, nogil=True)
 def forward(log_sums, totals):
     """totals[S] = log of the sum over all orders of S (each with weight 1) of the product of the nodes' sums."""
     n = log_sums.shape[0]
@@ -83,13 +94,7 @@ def forward(log_sums, totals):
                 terms[count] = totals[before] + log_sums[node, without(before, node)]
                 top = max(top, terms[count])
                 count += 1
-        total = 0.0
-        if top > -np.inf:
-            for t in range(count):
-                total += np.exp(terms[t] - top)
-            totals[subset] = top + np.log(total)
-        else:
-            totals[subset] = -np.inf
+        totals[subset] = log_total(terms, count, top)
 
 
 @njit(cache=True, nogil=True)
@@ -105,13 +110,7 @@ def backward(log_sums, totals):
                 terms[count] = totals[subset | (1 << node)] + log_sums[node, without(subset, node)]
                 top = max(top, terms[count])
                 count += 1
-        total = 0.0
-        if top > -np.inf:
-            for t in range(count):
-                total += np.exp(terms[t] - top)
-            totals[subset] = top + np.log(total)
-        else:
-            totals[subset] = -np.inf
+        totals[subset] = log_total(terms, count, top)
 
 
 @njit(cache=True, nogil=True)

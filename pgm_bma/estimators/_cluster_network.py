@@ -41,6 +41,7 @@ def read_cluster_network(network, schema, n_clusters):
 
 
 def cluster_node(network, columns):
+    """The node of an `init` network that is the cluster: its only latent, else its only node that is no column of X."""
     latents = list(network.latents)
     columns = set(columns)
     others = [node for node in network.nodes() if node not in columns]

@@ -17,6 +17,7 @@ from pgm_bma.algorithms.latent_class import (
     split_tables,
 )
 from pgm_bma.estimators._base import check_choice, check_number, random_generator
+from pgm_bma.estimators._cluster_network import cluster_node
 from pgm_bma.estimators._clusterer import ClustererBase
 
 
@@ -54,19 +55,12 @@ def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero):
 
 
 def init_cluster(network, columns):
-    """The node of an `init` network that is the cluster: its only latent, else its only node that is no column of X."""
-    latents = list(network.latents)
-    columns = set(columns)
-    others = [node for node in network.nodes() if node not in columns]
-    found = latents if len(latents) == 1 else others
-    if len(found) != 1:
-        raise ValueError(
-            f"cannot tell the cluster of the network among {found}; the network needs one latent, or one node that is no column"
-        )
+    """The node of a naive Bayes network that is the cluster."""
+    cluster = cluster_node(network, columns)
     for parent, child in network.edges():
-        if parent != found[0]:
-            raise ValueError(f"the arc {parent!r} -> {child!r} is not naive Bayes below {found[0]!r}; drop it")
-    return found[0]
+        if parent != cluster:
+            raise ValueError(f"the arc {parent!r} -> {child!r} is not naive Bayes below {cluster!r}; drop it")
+    return cluster
 
 
 def check_n_jobs(n_jobs):
