@@ -130,7 +130,7 @@ print("\nwhere the two chains differ most:")
 print(doubtful[["what", "mean", "difference_of_chains"]].head(4).round(2).to_string(index=False))
 
 # %% [markdown]
-# 43 of the 46 arcs are found, nearly without false ones. Where the chains differ, it is about the *direction* of an arc. If
+# 43 of the 46 pairs are found, nearly without false ones. Where the chains differ, it is about the *direction* of an arc. If
 # such an arc matters to you, let the chains run longer (`thin`, `n_orders`).
 
 # %%
@@ -217,6 +217,7 @@ print(f"\nstandard error of such an accuracy: about {np.sqrt(0.96 * 0.04 / len(t
 # ## To take along
 #
 # - Ask for arc posteriors instead of a best network; add both directions unless direction is what you need.
-# - Up to 20 variables the answer is exact. Beyond, run several chains and look at `diagnostics_`.
+# - Arc posteriors are exact up to 20 variables, classification up to 12 (16 on request). Beyond, run several chains and look at
+#   `diagnostics_`.
 # - The posterior depends on the prior over structures: name it.
 # - Leave missing features missing; the classifier sums them out.

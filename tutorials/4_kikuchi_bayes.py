@@ -45,7 +45,8 @@ def regions(classifier):
 # ## Monk 1: are a and b equal?
 #
 # The monks problems are robots described by six attributes. In the first, a robot belongs to class 1 if **a equals b or e
-# is 1**. The first 124 rows are for learning, the other 432 for testing.
+# is 1**. The first 124 rows are for learning, the other 432 for testing. (These are all possible robots, so the 124 occur again
+# among them.)
 #
 # `interaction_strength_` has on its diagonal what each attribute alone says about the class, and beside it what each
 # *pair* says beyond its two attributes (in nats, from counts).
@@ -141,7 +142,8 @@ methods = {
 scores["tic-tac-toe"] = compare(methods, boards, won)
 
 # %% [markdown]
-# With triples every board is judged right, naive Bayes errs on three in ten.
+# With triples every board is judged right, naive Bayes errs on three in ten. Logistic regression comes near
+# (98 %) without any pair or triple.
 #
 # ## Car: which properties belong together?
 #
@@ -157,8 +159,8 @@ print("regions taken:", regions(car))
 _ = plot_region_graph(car)
 
 # %% [markdown]
-# Price and maintenance belong together: the judges look at what a car costs in all. `explain` shows for one car what each
-# region says for each verdict; what counts is how the columns differ.
+# Price and maintenance belong together: the rule behind these data first sums them up as the cost of the car. `explain` shows for
+# one car what each region says for each verdict; what counts is how the columns differ.
 
 # %%
 car.explain(cars.iloc[1500]).round(2)

@@ -132,6 +132,8 @@ for name, answer in {"learned": risk, "true": best_possible}.items():
     print(f"{name} network: {((answer['yes'] > 0.5) == (illness == 'yes')).mean():.1%} of the patients judged right")
 
 # %% [markdown]
+# The learned network judges as well as the true one; that it is a little ahead is chance.
+#
 # Can the probabilities be trusted? Of the patients whose risk is said to be 80 %, about 80 % should be ill.
 
 # %%
