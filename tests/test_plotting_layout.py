@@ -183,3 +183,19 @@ def test_smooth_path_keeps_its_ends_and_stays_within_its_corners():
     curve = np.vstack([path.interpolated(20).vertices])
     assert tuple(path.vertices[0]) == points[0] and tuple(path.vertices[-1]) == points[-1]
     assert curve[:, 1].max() <= 2.0 and curve[:, 0].min() >= 0 and curve[:, 0].max() <= 4
+
+
+@pytest.mark.parametrize("n_linked", [0, 3, 21])
+def test_nodes_without_arcs_stand_in_rows_below(n_linked):
+    nodes = [f"v{i}" for i in range(n_linked + 40)]
+    arcs = [("v0", f"v{i}") for i in range(1, n_linked)]
+    sizes = {v: (0.8, 0.3) for v in nodes}
+    plan = _layout.layout_graph(nodes, arcs, sizes, "layered", hub="v0" if n_linked else None)
+    loose = np.array([plan.positions[v] for v in nodes[n_linked:]])
+    assert len({y for _, y in loose.round(6)}) < 15, "rows, not one long column"
+    lowest = min((plan.positions[v][1] for v in nodes[:n_linked]), default=np.inf)
+    assert loose[:, 1].max() < lowest
+    centres = np.array([plan.positions[v] for v in nodes])
+    apart = np.abs(centres[:, None] - centres[None])
+    assert ((apart[..., 0] > 0.8) | (apart[..., 1] > 0.3) | np.eye(len(nodes), dtype=bool)).all(), "no overlap"
+    assert (centres > 0).all() and (centres < plan.size).all()

@@ -11,6 +11,9 @@ import numpy as np
 
 from ._layered import MARGIN, Layout, layered_layout
 
+FEW_LOOSE = 3  # nodes without an arc that may stand among the others
+GAP_LOOSE = (0.2, 0.12)
+
 
 def layout_graph(nodes, arcs, sizes, method="auto", hub=None, layers=None):
     """Choose and run a layout.
@@ -23,6 +26,10 @@ def layout_graph(nodes, arcs, sizes, method="auto", hub=None, layers=None):
         return given_layout(nodes, arcs, sizes, method)
     if method not in ("auto", "graphviz", "layered", "fan"):
         raise ValueError(f"layout={method!r}; choose 'auto', 'graphviz', 'layered', 'fan' or give a dict of places")
+    linked = {v for arc in arcs for v in arc} | {hub}
+    loose = [v for v in nodes if v not in linked]
+    if len(loose) > FEW_LOOSE and layers is None and method != "fan":
+        return _below([v for v in nodes if v in linked], loose, arcs, sizes, method, hub)
     hub_arcs = [arc for arc in arcs if arc[0] == hub]
     crowded = hub is not None and len(nodes) > 12 and len(hub_arcs) >= 0.6 * (len(nodes) - 1)
     if method == "fan" or (method == "auto" and crowded and len(hub_arcs) == len(arcs)):
@@ -48,6 +55,24 @@ def _above(nodes, arcs, sizes, method, hub):
             points = [(centre[0], centre[1] - sizes[hub][1] / 2), (x, y + sizes[other][1] / 2)]
             routes[tail, head] = points if tail == hub else points[::-1]
     return Layout({hub: centre, **rest.positions}, routes, (width, centre[1] + sizes[hub][1] / 2 + MARGIN))
+
+
+def _below(linked, loose, arcs, sizes, method, hub):
+    """Nodes without an arc in rows below the others: in the layers they would stand between them."""
+    rest = layout_graph(linked, arcs, sizes, method, hub) if linked else Layout({}, {}, (0.0, MARGIN))
+    across, down = (max(sizes[v][k] for v in loose) + gap for k, gap in ((0, GAP_LOOSE[0]), (1, GAP_LOOSE[1])))
+    square = math.sqrt(1.4 * len(loose) * down / across)  # columns that make the rows alone fit a page
+    n_columns = min(len(loose), max(math.ceil(square), int((rest.size[0] - 2 * MARGIN) / across), 1))
+    n_rows = -(-len(loose) // n_columns)
+    width = max(rest.size[0], n_columns * across + 2 * MARGIN)
+    raised = n_rows * down + MARGIN
+    shift = lambda point: (point[0] + (width - rest.size[0]) / 2, point[1] + raised)  # noqa: E731
+    positions = {v: shift(point) for v, point in rest.positions.items()}
+    for i, v in enumerate(loose):
+        row, column = divmod(i, n_columns)
+        positions[v] = (width / 2 + (column - (n_columns - 1) / 2) * across, raised - (row + 0.5) * down)
+    routes = {arc: [shift(point) for point in points] for arc, points in rest.routes.items()}
+    return Layout(positions, routes, (width, rest.size[1] + raised))
 
 
 def has_graphviz():
