@@ -238,10 +238,45 @@ def test_a_test_file(table, tmp_path, capsys):
 def test_rows_without_a_class_are_predicted(table, tmp_path, capsys):
     frame, _ = pgm_bma.load_dataset("zoo")
     frame.loc[[3, 50], "class"] = None
-    run(capsys, "classify", table(frame), "--target", "class", "--cv", 3, "--out", tmp_path / "out")
+    _, err = run(capsys, "classify", table(frame), "--target", "class", "--cv", 3, "--out", tmp_path / "out")
+    assert "note: 2 rows without a value of 'class': they are predicted only" in err
     written = pd.read_csv(tmp_path / "out" / "predictions.csv")
     assert written["fold"].isna().to_numpy().nonzero()[0].tolist() == [3, 50]
     assert written["predicted"].notna().all() and (written["probability"] > 0).all()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_column_that_looks_like_row_numbers_is_data_where_it_is_asked_for(table, tmp_path, capsys):
+    frame, _ = pgm_bma.load_dataset("zoo")
+    frame = frame[["legs", "milk", "eggs", "class"]]
+    three = frame.drop_duplicates("legs")[:3].assign(legs=[0, 1, 2], milk="0")
+    words = ("--target", "class", "--cv", 3, "--out", tmp_path / "out")
+    frame.insert(0, "id", range(500, 500 + len(frame)))
+    _, err = run(capsys, "classify", table(frame), *words, "--drop", "id")  # set apart already
+    assert "column 'id' numbers the rows" in err
+    _, err = run(capsys, "classify", table(frame), "--target", "id", "--out", tmp_path / "out", code=1)
+    assert "the target 'id' holds 101 different numbers" in err
+    train, test = table(frame.drop(columns="id")), table(three, "three.csv")
+    run(capsys, "classify", train, "--target", "class", "--test", test, "--out", tmp_path / "out")
+    assert pd.read_csv(tmp_path / "out" / "predictions.csv")["row"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_empty_clusters_are_not_counted(table, tmp_path, capsys):
+    path = table({"a": ["x", "y"] * 30, "b": ["u", "v"] * 30})
+    out, err = run(capsys, "cluster", path, "--method", "em", "--clusters", 9, "--out", tmp_path / "out")
+    sizes = np.array(record(tmp_path / "out")["result"]["cluster_sizes"])
+    assert f"The rows fall into {(sizes > 0).sum()} clusters: of 9 clusters only {(sizes > 0).sum()} have rows" in out
+    assert out.count(" stands out by ") == (sizes > 0).sum() < 9 and "only 0 rows" not in err
+    assert "n_clusters=9 exceeds the 2 distinct rows" in err and "(here by --clusters)" in err
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_errors_say_how_a_parameter_is_given_here(table, tmp_path, capsys):
+    path = table({"cluster": ["x", "y"] * 30, "b": ["u", "v"] * 30})
+    _, err = run(capsys, "cluster", path, "--out", tmp_path / "out", code=1)
+    assert "pass another cluster_name (here by --set NAME=VALUE)" in err
+    run(capsys, "cluster", path, "--clusters", 2, "--set", "cluster_name=group", "--out", tmp_path / "out")
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -286,6 +321,23 @@ def test_compare_all_classifiers(tmp_path, capsys):
     alone = record(tmp_path / "out")["result"]["nb"]
     run(capsys, "classify", "zoo", "--method", "nb", "--cv", 3, "--out", tmp_path / "nb")
     assert record(tmp_path / "nb")["result"]["log_loss"] == pytest.approx(alone["log_loss"])
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_compare_says_when_columns_tell_nothing_and_when_methods_agree(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    columns = {name: rng.integers(0, 3, 80) for name in "abcdef"}
+    path = table({**columns, "y": rng.permutation(["no"] * 70 + ["yes"] * 10)})
+    out, _ = run(capsys, "compare", path, "--target", "y", "--methods", "nb,tan", "--out", tmp_path / "out")
+    assert "No method predicts 'y' better than somebody who knows its frequencies only." in " ".join(out.split())
+    path = table({"a": ["u", "v"] * 30, "y": ["p", "q"] * 30})  # one column: TAN is naive Bayes
+    out, _ = run(capsys, "compare", path, "--target", "y", "--methods", "nb,tan", "--out", tmp_path / "out")
+    assert "Not clearly worse, within two standard errors of the difference: tan." in " ".join(out.split())
+
+
+def test_the_structure_of_one_column(table, tmp_path, capsys):
+    out, _ = run(capsys, "structure", table({"a": ["u", "v"] * 30}), "--out", tmp_path / "out")
+    assert "There is one column only" in out and (tmp_path / "out" / "report.html").is_file()
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -442,7 +494,7 @@ PROBLEMS = {
     "folds": (["--target", "y", "--drop", "number", "--cv", "99"], "--cv 99 wants more folds than there are rows"),
     "nothing left": (["--target", "y", "--drop", "number", "--drop", "a"], "no column with more than one value"),
     "no test file": (["--target", "y", "--drop", "number", "--test", "t.csv"], "t.csv does not exist"),
-    "out is a file": (["--target", "y", "--drop", "number", "--out", __file__], "File exists"),
+    "out is a file": (["--target", "y", "--drop", "number", "--out", __file__], "is a file, not a folder"),
 }
 
 
@@ -454,6 +506,7 @@ def test_problems_are_one_line(name, table, tmp_path, capsys):
     _, err = run(capsys, "classify", *words, *(() if "--out" in words else ("--out", tmp_path / "out")), code=1)
     (line,) = [line for line in err.splitlines() if line.startswith("pgm-bma: ")]
     assert said in line and line == err.splitlines()[-1] and "Traceback" not in err
+    assert "fitting" not in err, "found before any work is done"
 
 
 @pytest.mark.parametrize(
@@ -483,11 +536,14 @@ def test_unreadable_values_are_one_line(column, said, table, tmp_path, capsys):
         (["cluster", "wine", "--discretize", "mdl"], "take frequency or width"),
         (["cluster", "zoo", "--set", "n_inits=3"], "has no parameter 'n_inits': did you mean 'n_init'"),
         (["cluster", "zoo", "--set", "n_init"], "--set wants NAME=VALUE"),
+        (["cluster", "zoo", "--set", "n_clusters=3"], "take --clusters instead"),
+        (["cluster", "zoo", "--set", "random_state=3"], "take --seed instead"),
         (["classify", "TABLE"], "--target is missing"),
         (["classify", "zoo", "--cv", "1"], "at least 2"),
         (["classify", "zoo", "--cv", "3", "--test", "x.csv"], "not allowed with"),
         (["classify", "zoo", "--seed", "-3"], "at least 0"),
         (["compare", "zoo", "--methods", "nb,tann"], "did you mean 'tan'"),
+        (["compare", "zoo", "--methods", ","], "--methods names none of"),
         (["nonsense"], "invalid choice"),
     ],
 )
@@ -526,6 +582,17 @@ def test_in_a_pipe_lines_are_plain(awkward, tmp_path):
         / "report.html"
     ).exists()
     assert "'?t? ? la mer'" not in err  # nothing was left out
+
+
+def test_a_reader_that_goes_away_does_not_cost_the_files(tmp_path):
+    """As in `pgm-bma classify ... | head -1`."""
+    words = ["classify", "zoo", "--method=nb", "--cv=2", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgm_bma", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read() and process.wait(timeout=60) == 0
+    assert (tmp_path / "out" / "run.json").is_file()
 
 
 def test_interrupted_in_a_compiled_loop(tmp_path):

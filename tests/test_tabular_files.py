@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import lzma
+import os
+import threading
 
 import numpy as np
 import pandas as pd
@@ -122,6 +124,29 @@ def test_names_that_are_no_file():
     with pytest.raises(ValueError, match="does not exist"):
         read_table("nothing/here.csv")
     assert read_table("zoo").target == "class"
+
+
+def test_numbers_of_a_second_table_are_the_texts_of_the_first(write):
+    first = prepare(read_table(write("a,y\n1234567,p\n1.0,q\n007,p\nabc,q\n")), target="y")
+    frame, _, notes = conform(read_table(write("a,y\n1,p\n1234567,q\n1234567,q\n7,q\n", "second.csv")), first)
+    assert frame["a"].tolist()[:3] == ["1.0", "1234567", "1234567"] and frame["a"].isna().tolist()[3]
+    assert len(notes) == 1 and "'7' is not among the values" in notes[0]
+
+
+def test_long_numbers_can_mean_missing_in_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"a": [1.0, 2.0, -9999999.0], "b": [1, 12345678, 3]}).to_parquet(tmp_path / "t.parquet")
+    frame = read_table(tmp_path / "t.parquet", missing=["-9999999", "12345678"]).frame
+    assert frame.isna().to_numpy().tolist() == [[False, False], [False, True], [True, False]]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_pipes_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("a,b\nu,v\nw,x\n",))
+    writer.start()
+    assert read_table(tmp_path / "pipe").frame.shape == (2, 2)
+    writer.join()
 
 
 def test_a_second_table_takes_the_states_of_the_first(write):

@@ -47,7 +47,10 @@ class Console:
         return bool(getattr(self.err, "isatty", lambda: False)())
 
     def say(self, text=""):
-        print(text.replace("\u00a0", " "), file=self.out, flush=True)
+        try:
+            print(text.replace("\u00a0", " "), file=self.out, flush=True)
+        except BrokenPipeError:  # the reader of a pipe has gone, as in `... | head -3`; the files are still wanted
+            self.out = sys.stdout = open(os.devnull, "w")
 
     def item(self, name, text):
         """A line with a name in a left column; long texts are wrapped beside it."""

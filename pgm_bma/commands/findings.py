@@ -50,17 +50,18 @@ def cluster_findings(estimator, frame, proba, truth=None):
     labels, k = estimator.labels_, estimator.n_clusters_
     sizes = np.bincount(labels, minlength=k)
     found = Findings(numbers={"n_clusters": int(k), "cluster_sizes": sizes.tolist()})
-    found.words.append(_how_many(estimator, k))
+    n_filled = int((sizes > 0).sum())
+    found.words.append(_how_many(estimator, k, n_filled))
     path = getattr(estimator, "n_clusters_path_", None)
     if path is not None:
         found.headline.append(
             ("Numbers of clusters tried", _path_table(path), "Higher scores are better; natural logs.")
         )
     marks = estimator.describe(n_states=4)
-    if k > 1:
+    if n_filled > 1:
         certainty = float(proba.max(axis=1).mean())
         found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
-        found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k)]
+        found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k) if sizes[c]]
         dependence = getattr(estimator, "cluster_dependence_", None)
         found.add(
             _relevance(estimator, "the cluster", column_dependence(frame, proba) if dependence is None else dependence)
@@ -88,7 +89,7 @@ def cluster_findings(estimator, frame, proba, truth=None):
     found.add(_starts(estimator))
     if path is not None and k == path["n_clusters"].max() > path["n_clusters"].min():
         found.warnings.append(f"the largest number of clusters tried, {k}, is the best one; try more with --clusters")
-    small = [c for c in range(k) if sizes[c] < TINY_CLUSTER]
+    small = [c for c in range(k) if 0 < sizes[c] < TINY_CLUSTER]
     if small and k > 1:
         rows = count(int(sizes[small].sum()), "row")
         found.warnings.append(
@@ -97,9 +98,14 @@ def cluster_findings(estimator, frame, proba, truth=None):
     return found
 
 
-def _how_many(estimator, k):
+def _how_many(estimator, k, n_filled):
     path = getattr(estimator, "n_clusters_path_", None)
     text = "The rows form one group: no clusters were found" if k == 1 else f"The rows fall into {k} clusters"
+    if n_filled < k:
+        empty = f"of {k} clusters only {n_filled} {'has' if n_filled == 1 else 'have'} rows"
+        text = (
+            f"The rows form one group: {empty}" if n_filled == 1 else f"The rows fall into {n_filled} clusters: {empty}"
+        )
     if path is None or len(path) < 2:
         return f"{text}."
     best = path.groupby("n_clusters")["score"].max().sort_values(ascending=False)
@@ -113,7 +119,12 @@ def _how_many(estimator, k):
 def _path_table(path):
     table = path.drop(columns=[name for name in ("move",) if name in path and path[name].nunique() < 2])
     return table.rename(
-        columns={"n_clusters": "clusters", "log_likelihood": "log likelihood", "n_effective": "different clusters"}
+        columns={
+            "n_clusters": "clusters",
+            "log_likelihood": "log likelihood",
+            "n_effective": "different clusters",
+            "completed_score": "completed score",
+        }
     )
 
 
@@ -203,7 +214,7 @@ def prediction_findings(truth, proba, baseline, how):
     found.headline.append(("True and predicted classes", table, "Rows of each true class by what was predicted."))
     if ours.log_loss > simple.log_loss:
         found.warnings.append(
-            "the predictions are worse than class frequencies alone (by log loss): sure and often wrong"
+            "the predictions are worse than class frequencies alone (by log loss): too sure where they are wrong"
         )
     if len(codes) >= 30:
         found.figures.append(
@@ -288,7 +299,10 @@ def arc_findings(estimator):
         return Findings()
     arcs = arc_table(posterior)
     likely = arcs[arcs["posterior"] >= 0.5]
-    words = [f"Of {len(arcs)} possible arcs between columns, {len(likely)} have a probability of at least one half."]
+    many = {0: "none has", 1: "1 has"}.get(len(likely), f"{len(likely)} have")
+    words = [f"Of {count(len(arcs), 'possible arc')} between columns, {many} a probability of at least one half."]
+    if not len(arcs):
+        words = ["There is one column only, and nothing that it could depend on."]
     if len(likely):
         said = [f"{row[0]} -> {row[1]} ({row[2]:.2f})" for row in likely.head(8).itertuples(index=False, name=None)]
         words.append(f"The most probable: {', '.join(said)}.")
@@ -364,10 +378,8 @@ def _regions(estimator):
     together = sorted(
         (sorted(region, key=str) for region in regions if len(region) > 1), key=lambda r: [str(c) for c in r]
     )
-    several = "holds" if len(together) == 1 else "hold"
-    words = [
-        f"{count(len(regions), 'group')} of columns taken, of which {len(together)} {several} more than one column."
-    ]
+    several = "none holds" if not together else "1 holds" if len(together) == 1 else f"{len(together)} hold"
+    words = [f"{count(len(regions), 'group')} of columns taken, of which {several} more than one column."]
     strength = estimator.interaction_strength_
     kinds = {
         f"They tell more about {target!r} together than apart": [],

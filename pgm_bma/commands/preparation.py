@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from pgm_bma import discretize
 from pgm_bma.commands.console import count, listed
-from pgm_bma.commands.tabular_files import closest
+from pgm_bma.commands.tabular_files import closest, is_code, number_text
 from pgm_bma.table import MAX_FLOAT_STATES, order_states
 
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
@@ -59,7 +59,7 @@ def prepare(raw, target=None, drop=(), keep_constant=False, binning=None):
     frame, notes = raw.frame.copy(), list(raw.notes)
     if target is not None and target not in frame:
         raise ValueError(f"{raw.source} has no column {target!r}: {closest(target, frame.columns)}")
-    frame = frame.drop(columns=_columns_to_drop(frame, drop, raw.source))
+    frame = frame.drop(columns=_columns_to_drop(frame, drop, raw))
     if target is not None and target not in frame:
         raise ValueError(f"--drop names the target {target!r}; it cannot be left out")
     classes = None
@@ -141,15 +141,15 @@ class InformativeColumns(TransformerMixin, BaseEstimator):
         return X[self.columns_]
 
 
-def _columns_to_drop(frame, drop, source):
-    """--drop a --drop b, or --drop a,b; a name that holds a comma is tried first as it is."""
+def _columns_to_drop(frame, drop, raw):
+    """--drop a --drop b, or --drop a,b; a name that holds a comma is tried first as it is; what numbers the rows has left."""
     wanted = []
     for entry in drop:
         wanted += [entry] if entry in frame else [part.strip() for part in entry.split(",")]
     for name in wanted:
-        if name not in frame:
-            raise ValueError(f"--drop names {name!r}, which {source} does not have: {closest(name, frame.columns)}")
-    return list(dict.fromkeys(wanted))
+        if name not in frame and name != raw.index.name:
+            raise ValueError(f"--drop names {name!r}, which {raw.source} does not have: {closest(name, frame.columns)}")
+    return [name for name in dict.fromkeys(wanted) if name in frame]
 
 
 def _classes(column, source):
@@ -158,7 +158,7 @@ def _classes(column, source):
         raise ValueError(f"{source}: the target {column.name!r} has no values")
     if present.nunique() < 2:
         raise ValueError(
-            f"{source}: the target {column.name!r} has one class only, {present.iloc[0]!r}; a classifier needs at least two"
+            f"{source}: the target {column.name!r} has one class only, {present.iloc[0]!r}; at least two are needed"
         )
     if _is_number(column) and present.nunique() > MAX_FLOAT_STATES:
         raise ValueError(
@@ -184,8 +184,8 @@ def _check_discrete(name, column):
         return
     if _is_number(column):
         raise ValueError(
-            f"column {name!r} holds {different} different numbers; add --discretize mdl (with a target), frequency or width, "
-            f"or leave it out with --drop {_quoted(name)}"
+            f"column {name!r} holds {different} different numbers; add --discretize frequency or width (or mdl, where a class "
+            f"is predicted), or leave it out with --drop {_quoted(name)}"
         )
     texts = pd.Series(values.unique())
     strange = texts[~np.isfinite(pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float))]
@@ -216,7 +216,9 @@ def _in_categories(column, categories):
     if pd.api.types.is_numeric_dtype(categories.dtype):
         column = pd.to_numeric(column, errors="coerce")
     elif _is_number(column):
-        column = column.map(lambda value: value if pd.isna(value) else f"{value:g}")
+        numbers = pd.to_numeric(categories.astype(str).to_series(), errors="coerce")  # 1 may be written 1.0 there
+        texts = {number: text for number, text in zip(numbers[::-1], categories[::-1]) if not is_code(str(text))}
+        column = column.map(lambda value: value if pd.isna(value) else texts.get(float(value), number_text(value)))
     return pd.Series(pd.Categorical(column, categories=categories), index=column.index)
 
 

@@ -6,6 +6,7 @@ those that its run.json lists.
 
 import hashlib
 import json
+import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,6 +27,14 @@ class Folder:
     def __init__(self, path):
         self.path = Path(path)
         self.files = {}
+
+    def check(self):
+        """Refuse a place that cannot take files before anything is fitted."""
+        there = next(place for place in (self.path, *self.path.absolute().parents) if place.exists())
+        if not there.is_dir():
+            raise ValueError(f"--out {self.path}: {there} is a file, not a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise ValueError(f"--out {self.path}: no permission to write in {there}")
 
     def prepare(self):
         """Make the folder, and clear it of an earlier run of ours."""
@@ -81,7 +90,9 @@ class Folder:
         if getattr(estimator, "model_is_exact_", True):
             return "model.bif is the fitted model itself"
         averaged = (
-            "the predictions average" if hasattr(estimator, "predict_proba") else "the probabilities of the arcs are"
+            "the predictions average"
+            if hasattr(estimator, "predict_proba")
+            else "the probabilities of the arcs are averages"
         )
         return f"model.bif holds the single best network; {averaged} over many, which estimator.pgm keeps"
 

@@ -46,6 +46,7 @@ def classify(arguments, console):
     """Fit a classifier, judge it on rows it has not seen, and predict."""
     run = Run(arguments, console, methods.classifiers())
     run.read(class_column(arguments, run.raw))
+    _note_unknown_classes(run, "they are predicted only" if arguments.test is None else "they are not used")
     data, known = run.data, run.data.target.notna().to_numpy()
     frame, target = data.frame[known], data.target[known]
     if arguments.test is not None:
@@ -83,6 +84,7 @@ def compare(arguments, console):
     chosen = _chosen_methods(arguments.methods, offered)
     run = Run(arguments, console, offered, chosen[0])
     run.read(class_column(arguments, run.raw))
+    _note_unknown_classes(run, "they are not used")
     known = run.data.target.notna().to_numpy()
     frame, target = run.data.frame[known], run.data.target[known]
     n_folds = folds(arguments.cv, target)
@@ -129,6 +131,12 @@ def class_column(arguments, raw):
     return raw.target
 
 
+def _note_unknown_classes(run, consequence):
+    unknown = int(run.data.target.isna().sum())
+    if unknown:
+        run.note(f"{count(unknown, 'row')} without a value of {run.data.target.name!r}: {consequence}")
+
+
 def folds(wanted, target):
     if wanted > len(target):
         raise ValueError(f"--cv {wanted} wants more folds than there are rows with a class ({len(target)})")
@@ -167,7 +175,7 @@ def _predictions(data, known, proba, fold, full):
 
 def _on_test_file(run, frame, target):
     arguments, console = run.arguments, run.console
-    raw = read_table(arguments.test, arguments.missing, not arguments.no_header)
+    raw = read_table(arguments.test, arguments.missing, not arguments.no_header, [*frame.columns, target.name])
     X, truth, notes = conform(raw, run.data)
     for note in notes:
         run.note(note)
@@ -208,7 +216,9 @@ def _chosen_methods(text, offered):
     for name in chosen:
         if name not in offered:
             raise UsageError(f"--methods names {name!r}: {closest(name, offered)}")
-    return chosen
+    if not chosen:
+        raise UsageError(f"--methods names none of {', '.join(offered)}")
+    return list(dict.fromkeys(chosen))
 
 
 def _comparison(results):
@@ -243,9 +253,11 @@ def _compare_findings(table, n_folds, probabilities, target):
     close = [
         row["method"]
         for row in table.to_dict("records")
-        if row["method"] != best and row["more than best"] < 2 * row["± more"]
+        if row["method"] != best and row["more than best"] <= 2 * row["± more"]
     ]
     found.words.append(f"Lowest log loss in {n_folds}-fold cross-validation: {best} ({table['log loss'].iloc[0]:.3f}).")
+    if best not in probabilities:
+        found.words.append(f"No method predicts {target.name!r} better than somebody who knows its frequencies only.")
     if close:
         found.words.append(f"Not clearly worse, within two standard errors of the difference: {', '.join(close)}.")
     else:

@@ -18,6 +18,12 @@ from pgm_bma.commands.validation import collected_warnings
 from pgm_bma.report import Report
 
 MANY_REGIONS = 60
+WIDEST_TABLE = 240  # characters
+OPTIONS = {
+    "n_clusters": "--clusters",
+    "random_state": "--seed",
+    "n_jobs": "--jobs",
+}  # parameters with words of their own
 NOT_RECORDED = ("run", "command", "words")  # of the parsed arguments
 
 
@@ -27,11 +33,13 @@ class Run:
     def __init__(self, arguments, console, offered, method=None):
         self.arguments, self.console, self.began = arguments, console, time.perf_counter()
         with collected_warnings() as messages:
-            self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header)
+            target = [getattr(arguments, "target", None)]
+            self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, target)
         self.raw.notes += messages
         self.method = offered[method or arguments.method]
         self.name = Path(self.raw.source).name
         self.folder = Folder(arguments.out or f"{Path(self.name).name.split('.')[0]}-{arguments.command}")
+        self.folder.check()
         self.others = {}
         _quiet_pictures()
 
@@ -59,6 +67,8 @@ class Run:
             name, separator, text = entry.partition("=")
             if not separator:
                 raise UsageError(f"--set wants NAME=VALUE, got {entry!r}")
+            if name in OPTIONS and name in known:
+                raise UsageError(f"--set {entry}: take {OPTIONS[name]} instead")
             if name not in known:
                 raise UsageError(f"{self.method.estimator} has no parameter {name!r}: {closest(name, known)}")
             estimator.set_params(**{name: _value(text)})
@@ -71,11 +81,13 @@ class Run:
         estimator = self.estimator(**more)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
-        with collected_warnings() as messages, ends_at_once():
-            model.fit(X, y) if y is not None else model.fit(X)
+        try:
+            with collected_warnings() as messages, ends_at_once():
+                model.fit(X, y) if y is not None else model.fit(X)
+        except ValueError as error:
+            raise ValueError(with_option(str(error), estimator)) from error
         for message in messages:
-            named = any(f"{name}=" in message for name in estimator.get_params(deep=False))
-            console.warn(f"{message} (here by --set NAME=VALUE)" if named else message)
+            console.warn(with_option(message, estimator))
         return model
 
     def finish(self, title, found, model, table_name, table):
@@ -87,7 +99,12 @@ class Run:
         for number, paragraph in enumerate(found.words):
             console.item("" if number else "result", paragraph)
         for heading, frame, _ in found.headline:
-            console.say(f"\n{heading}\n{text_table(frame)}")
+            console.say(f"\n{heading}")
+            lines = text_table(frame)
+            wide = max(map(len, lines.splitlines())) > WIDEST_TABLE
+            console.say(
+                f"({count(frame.shape[1], 'column')}, too wide to show here: see report.html)" if wide else lines
+            )
         folder.prepare()
         folder.csv(table_name, table)
         report = Report(
@@ -188,6 +205,12 @@ class Run:
             warnings=self.console.warnings,
             seconds=round(time.perf_counter() - self.began, 3),
         )
+
+
+def with_option(message, estimator):
+    """The message, and how a parameter that it names is given here."""
+    named = [name for name in estimator.get_params(deep=False) if f"{name}=" in message]
+    return f"{message} (here by {OPTIONS.get(named[0], '--set NAME=VALUE')})" if named else message
 
 
 def last_step(model):

@@ -47,7 +47,7 @@ class RawTable:
     notes: list = field(default_factory=list)
 
 
-def read_table(source, missing=(), header=True):
+def read_table(source, missing=(), header=True, data=()):
     """Read a file, or an embedded data set by its name.
 
     Parameters
@@ -55,6 +55,7 @@ def read_table(source, missing=(), header=True):
     source : path, or a name of `pgm_bma.list_datasets()`; a file of that name comes first
     missing : texts that mean "missing", beside the empty cell
     header : whether the first row holds the names of the columns; else they are x1, x2, ...
+    data : names of columns that are data even where they look as if they numbered the rows
 
     Returns
     -------
@@ -77,7 +78,7 @@ def read_table(source, missing=(), header=True):
     (['leaf shape', 'height'], 'nr', 1)
     """
     path = Path(source)
-    if not path.is_file():
+    if path.is_dir() or not path.exists():
         return _read_dataset(str(source), path)
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
@@ -96,7 +97,7 @@ def read_table(source, missing=(), header=True):
         raise ValueError(f"{source} has a header but no rows")
     frame, suspicions = _read_cells(frame, missing, decimal_comma)
     notes += suspicions
-    frame, index, note = _set_index_apart(frame)
+    frame, index, note = _set_index_apart(frame, data)
     return RawTable(frame, str(source), digest, index, notes=[*notes, *note])
 
 
@@ -296,7 +297,7 @@ def _read_cells(frame, missing, decimal_comma):
     tokens, columns, suspects = {"", *missing}, {}, {}
     for name, column in frame.items():
         if pd.api.types.is_numeric_dtype(column.dtype):
-            columns[name] = column.mask(column.map(lambda value: f"{value:g}").isin(tokens)) if missing else column
+            columns[name] = column.mask(column.map(number_text).isin(tokens)) if missing else column
             continue
         codes, distinct = pd.factorize(column.to_numpy(dtype=object))  # few values, many cells
         texts = pd.Series(distinct, dtype=object).str.strip()
@@ -331,17 +332,27 @@ def _as_numbers(texts, decimal_comma):
     return numbers.reindex(texts.index)
 
 
+def number_text(value):
+    """A number as people write it: 3 for 3.0, all digits of 1234567."""
+    return str(int(value)) if float(value).is_integer() else str(float(value))
+
+
+def is_code(text):
+    """Whether digits are a name rather than a number, as in 007."""
+    return _CODE.fullmatch(text) is not None
+
+
 def _whole(numbers):
     return numbers.astype(np.int64) if (numbers == numbers.round()).all() and abs(numbers).max() < 2**53 else numbers
 
 
-def _set_index_apart(frame):
+def _set_index_apart(frame, data):
     """(frame, index, notes): a first column that only numbers or names the rows is not data."""
     plain = pd.RangeIndex(1, len(frame) + 1, name="row")
     frame = frame.reset_index(drop=True)
     name, column = frame.columns[0], frame.iloc[:, 0]
     distinct = not column.isna().any() and column.is_unique
-    if frame.shape[1] > 1 and distinct and len(frame) > 1:
+    if frame.shape[1] > 1 and distinct and len(frame) > 1 and name not in data:
         counts = (
             pd.api.types.is_integer_dtype(column.dtype) and (column.diff().iloc[1:] == 1).all() and column[0] in (0, 1)
         )
