@@ -238,6 +238,7 @@ class MDLDiscretizer(_Discretizer):
     ----------
     cut_points_ : dict column -> (n_cuts,) rising; unnamed columns are x0, x1, ...
     bin_labels_ : dict column -> list of labels in bin order; the form of the estimators' `state_names`
+    feature_names_in_, n_features_in_ : columns seen in fit
 
     Examples
     --------
@@ -329,6 +330,7 @@ class FrequencyDiscretizer(_CountedBins):
     ----------
     cut_points_ : dict column -> (n_cuts,) rising; unnamed columns are x0, x1, ...
     bin_labels_ : dict column -> list of labels in bin order; the form of the estimators' `state_names`
+    feature_names_in_, n_features_in_ : columns seen in fit
 
     Examples
     --------
@@ -356,6 +358,7 @@ class WidthDiscretizer(_CountedBins):
     ----------
     cut_points_ : dict column -> (n_cuts,) rising; unnamed columns are x0, x1, ...
     bin_labels_ : dict column -> list of labels in bin order; the form of the estimators' `state_names`
+    feature_names_in_, n_features_in_ : columns seen in fit
 
     Examples
     --------
@@ -384,6 +387,10 @@ class SampleQuantileBinarizer(_BinTransformer):
     quantile : share of a row that is "low", above 0 and below 1
     columns : list of column names (positions for an array) to use, or None for all that hold numbers
     encode : "label" ("low", "high") or "ordinal" (0.0, 1.0)
+
+    Attributes
+    ----------
+    feature_names_in_, n_features_in_ : columns seen in fit
 
     Examples
     --------

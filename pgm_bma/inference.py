@@ -62,6 +62,7 @@ def predict_proba(model, data, variables=None, handle_unknown="error", max_cliqu
     data : table
     variables : a node, or a list of nodes; by default all nodes that are no column of `data`
         A variable that is observed in a row has probability one at its value there: drop its column to predict it.
+    handle_unknown, max_clique_size : as in `log_likelihood`
 
     Returns
     -------
@@ -115,6 +116,7 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
         probable states of all unobserved nodes, latent variables and nodes without a column included. "sample": one
         draw per row from the joint posterior, for multiple imputation. Ties go to the first state.
     random_state : int, Generator, RandomState or None; for "sample"
+    handle_unknown, max_clique_size : as in `log_likelihood`
 
     Returns
     -------

@@ -1,9 +1,10 @@
 """Data from networks, and networks at random: what the experiments are made of.
 
-`simulate` draws rows from a pgmpy network by ancestral sampling, one compiled step per node. The ``random_*`` functions
-draw models: selective naive Bayes, augmented naive Bayes and Bayesian network classifiers, with the cluster as a latent
-root, as pgmpy networks or (``as_arrays=True``) as plain arrays for loops that need many. `sample_codes` is `simulate`
-for arrays.
+``pgm_bma.simulate(model, n, random_state=None, include_latents=False)`` calls the function `simulate` below; the module has
+the same name. `simulate` draws rows from a pgmpy network by ancestral sampling, one compiled step per node. The
+``random_*`` functions draw models: selective naive Bayes, augmented naive Bayes and Bayesian network classifiers, with the
+cluster as a latent root, as pgmpy networks or (``as_arrays=True``) as plain arrays for loops that need many. `sample_codes`
+is `simulate` for arrays.
 """
 
 import inspect

@@ -42,11 +42,19 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
 
     Attributes
     ----------
-    labels_, n_clusters_ (clusters with at least half an expected row), log_likelihood_, n_iter_, converged_, score_path_ (bounds)
-    evidence_bound_ : of the best start, nats; n_clusters_path_ : DataFrame of the numbers tried
-    edge_posterior_ : DataFrame parent x child, P(parent -> child); edge_graph_ : networkx DiGraph with `posterior`
+    labels_ : (n_samples,) int64
+    n_clusters_ : int, clusters with at least half an expected row
+    edge_posterior_ : DataFrame parent x child, P(parent -> child) between columns at the expected counts: a ranking
+    class_arc_posterior_ : Series, P(cluster -> column); 1, since every column depends on the cluster
+    edge_graph_ : networkx DiGraph with `posterior`
+    evidence_bound_ : of the best start, nats
+    score_path_ : (n_iter_ + 1,) array, the bound at the best start and after each of its updates
+    log_likelihood_, n_iter_, converged_ : total log p(X); updates of the best start, and whether it converged
+    n_clusters_path_ : DataFrame of the numbers tried, when there was a choice
     model_ : the most probable structure with posterior-mean tables, the cluster latent (`model_is_exact_` is False)
-    causal_graph_ : its structure as a pgmpy DAG; starts_ : DataFrame, one line per start
+    causal_graph_ : its structure as a pgmpy DAG
+    starts_ : DataFrame, one line per start
+    feature_names_in_, n_features_in_, n_samples_, schema_ : see `LatentClassClusterer`
 
     Examples
     --------

@@ -29,8 +29,10 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
     ----------
     edge_posterior_ : DataFrame parent x child, P(parent -> child | data) between columns
     class_arc_posterior_ : Series, P(class -> column | data); 1 under class_arcs="all"
-    edge_graph_ : networkx DiGraph with `posterior`; log_evidence_ : log p(data), structures and parameters summed out
+    edge_graph_ : networkx DiGraph with `posterior`
+    log_evidence_ : log p(data), structures and parameters summed out
     model_ : the most probable structure with posterior-mean tables (a pgmpy network; `model_is_exact_` is False)
+    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
 
     Examples
     --------

@@ -90,7 +90,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         positive where a pair says more than its attributes, negative where they repeat each other; NaN where not counted
     ridge_, prior_strength_ : ridge by number of attributes (dict, learned weights only), total mass of the consistent prior
     model_ : pgmpy DiscreteMarkovNetwork of exp(weight x term); on complete rows its normalised query equals `predict_proba`
-    classes_
+    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
 
     Examples
     --------

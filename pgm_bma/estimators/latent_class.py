@@ -53,6 +53,9 @@ class LatentClassClusterer(LatentClassBase):
     n_iter_, converged_ : of the best start
     starts_ : DataFrame, one line per start; `start_model(i)` is its network
     n_clusters_path_ : DataFrame of the numbers tried, when there was a choice
+    feature_importances_ : (n_features_in_,) array, `arc_posterior_` for scikit-learn's SelectFromModel
+    feature_names_in_, n_features_in_, n_samples_ : columns and rows seen in fit
+    schema_ : names and states of the columns
 
     Examples
     --------
@@ -154,8 +157,9 @@ class EMAClusterer(LatentClassBase):
         I_P (eq. 16), nats.
     score_path_ : (n_iter_ + 1,) array
         Log-likelihood ("linear", which climbs nothing) or evidence bound ("variational").
-    model_, labels_, n_clusters_, log_likelihood_, evidence_bound_, cheeseman_stutz_, n_iter_, converged_, starts_,
-    n_clusters_path_ : see `LatentClassClusterer`
+    model_, labels_, n_clusters_, log_likelihood_, evidence_bound_, cheeseman_stutz_ : see `LatentClassClusterer`
+    n_iter_, converged_, starts_, n_clusters_path_, feature_importances_ : see `LatentClassClusterer`
+    feature_names_in_, n_features_in_, n_samples_, schema_ : see `LatentClassClusterer`
 
     References
     ----------

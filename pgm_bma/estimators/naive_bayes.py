@@ -25,7 +25,14 @@ class NaiveBayesClassifier(ClassifierBase):
 
     Attributes
     ----------
-    classes_, class_probability_, model_ (pgmpy DiscreteBayesianNetwork), log_evidence_
+    classes_ : (n_classes,) array in the order of the columns of `predict_proba`
+    class_probability_ : (n_classes,) array, posterior means
+    model_ : pgmpy DiscreteBayesianNetwork, built on first access
+    model_is_exact_ : bool, whether `model_` is the fitted distribution itself and not one network out of an average
+    log_evidence_ : float, log p(columns and class) of the training rows, parameters summed out
+    target_name_, target_states_ : name of the class node; its states as a tuple, with their Python types
+    feature_names_in_, n_features_in_, n_samples_ : columns and rows seen in fit
+    schema_ : names and states of the columns
 
     Examples
     --------
@@ -101,7 +108,8 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
     Attributes
     ----------
     arc_posterior_ : Series, P(class -> column | data); exact, because the class is observed
-    classes_, class_probability_, model_, log_evidence_ : as in `NaiveBayesClassifier`
+    classes_, class_probability_, model_, log_evidence_, target_name_ : as in `NaiveBayesClassifier`
+    target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
 
     Examples
     --------

@@ -21,18 +21,22 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
     Parameters
     ----------
     method : "auto" (exact up to 20 variables, up to 12 under structure_weighting="dag"), "exact" or "mcmc"
-    n_orders, burn_in, thin, n_chains, n_jobs, structure_weighting, init, max_indegree, alpha, equivalent_sample_size,
-    structure_prior, required_arcs, forbidden_arcs, n_candidates, missing, max_completions, n_completions, checkpoint,
-    checkpoint_every, preset, random_state, show_progress : as in `OrderAveragedClassifier`
+    n_orders, burn_in, thin, n_chains, n_jobs, structure_weighting, init, max_indegree : as in `OrderAveragedClassifier`
+    alpha, equivalent_sample_size, structure_prior, required_arcs, forbidden_arcs, n_candidates : as in `OrderAveragedClassifier`
+    missing, max_completions, n_completions, checkpoint, checkpoint_every, preset : as in `OrderAveragedClassifier`
+    random_state, show_progress : as in `OrderAveragedClassifier`
     state_names : dict column -> states
     handle_unknown : "error" or "missing", in `score_samples`
 
     Attributes
     ----------
-    edge_posterior_ : DataFrame parent x child, P(parent -> child | data); edge_graph_ : DiGraph with `posterior`, may be cyclic
-    ancestor_posterior_, family_scores_, log_evidence_ (exact only), method_, structure_weighting_
-    orders_, order_log_scores_, acceptance_rate_, diagnostics_
-    model_ : the best DAG as a pgmpy network with posterior-mean tables; causal_graph_ : the same as a pgmpy DAG
+    edge_posterior_ : DataFrame parent x child, P(parent -> child | data); `attrs` names the weighting
+    edge_graph_ : networkx DiGraph with `posterior`, may be cyclic
+    ancestor_posterior_, family_scores_, log_evidence_, method_, structure_weighting_ : as in `OrderAveragedClassifier`
+    orders_, order_log_scores_, acceptance_rate_, diagnostics_ : as in `OrderAveragedClassifier`
+    model_ : the best DAG as a pgmpy network with posterior-mean tables
+    causal_graph_, best_log_score_ : the same as a pgmpy DAG, and its score
+    feature_names_in_, n_features_in_, n_samples_, schema_ : as in `LatentClassClusterer`
 
     Examples
     --------

@@ -121,9 +121,15 @@ class FixedOrderClassifier(_OrderClassifier):
 
     Attributes
     ----------
-    order_ : tuple of names; order_log_score_ : log of prod_i sum over parent sets of prior x marginal likelihood
-    edge_posterior_ : DataFrame parent x child given the order; edge_graph_, family_scores_, ancestor_posterior_
-    model_ : the exact averaged network while it has at most a million cells (`model_is_exact_`), else the best DAG of the order
+    order_ : tuple of names, earliest first
+    order_log_score_ : log of prod_i sum over parent sets of prior x marginal likelihood
+    edge_posterior_ : DataFrame parent x child, P(parent -> child | data, order)
+    edge_graph_, ancestor_posterior_, family_scores_, best_log_score_, causal_graph_ : as in `OrderAveragedClassifier`
+    orders_, order_log_scores_, acceptance_rate_, diagnostics_ : as in `OrderAveragedClassifier`, for the one order
+    log_evidence_, method_, structure_weighting_ : as in `OrderAveragedClassifier`
+    model_ : the exact averaged network while it has at most a million cells, else the best DAG of the order
+    model_is_exact_ : bool, which of the two
+    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
 
     Examples
     --------
@@ -266,9 +272,18 @@ class OrderAveragedClassifier(_OrderClassifier):
 
     Attributes
     ----------
-    orders_, order_log_scores_, acceptance_rate_, log_evidence_ (exact only), method_, structure_weighting_
-    edge_posterior_ : DataFrame parent x child; edge_graph_ : DiGraph; ancestor_posterior_, family_scores_, diagnostics_
+    edge_posterior_ : DataFrame parent x child, P(parent -> child | data); `attrs` names the weighting
+    edge_graph_ : networkx DiGraph with `posterior`, may be cyclic
+    ancestor_posterior_ : DataFrame ancestor x descendant, share of 1000 sampled DAGs with a directed path
+    family_scores_ : DataFrame, the scores of every variable with every set of parents
+    orders_, order_log_scores_ : the kept orders as tuples of names, and the log of their unnormalised posteriors
+    acceptance_rate_ : share of accepted proposals (NaN without a chain)
+    diagnostics_ : DataFrame, R-hat and effective size of arcs and class posteriors
+    log_evidence_ : log of the sum over all orders, or all DAGs under "dag" (NaN unless exact)
+    method_, structure_weighting_ : what was done
     model_ : the best DAG (exact search under "exact", best seen otherwise) with posterior-mean tables; not the average itself
+    causal_graph_, best_log_score_ : its structure as a pgmpy DAG, and its score
+    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
 
     Examples
     --------

@@ -52,16 +52,19 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         Start 0; tables left out are drawn.
     max_iter, atol : int, default=150; float, default=1e-6
         EM updates of a start at most; relative change of the watched value that counts as converged.
-    seed : int, Generator, RandomState or None      n_jobs : int, default=1, threads over the starts
+    seed : int, Generator, RandomState or None
+    n_jobs : int, default=1
+        Threads over the starts; the result does not depend on it.
     show_progress : bool, default=True
         A progress bar for fits that take longer than two seconds.
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD      state_names_ : dict node -> states
+    parameters_ : list of TabularCPD
+    state_names_ : dict node -> states
     log_likelihood_ : float, of the returned tables
     score_path_ : (n_iter_ + 1,) array, the watched value at the best start and after each of its EM updates
-    n_iter_ : int      converged_ : bool
+    n_iter_, converged_ : int and bool, of the best start
     rounds_ : DataFrame, one line per Bound and Collapse of the best start: cases left unassigned, EM updates, value reached
     starts_ : DataFrame, one line per start
 

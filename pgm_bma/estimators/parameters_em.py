@@ -62,12 +62,13 @@ class EMEstimator(DiscreteParameterEstimator):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD      state_names_ : dict node -> states
+    parameters_ : list of TabularCPD
+    state_names_ : dict node -> states
     log_likelihood_ : float
         Total, of the returned parameters.
     score_path_ : (n_iter_ + 1,) array
         What EM climbs, log-likelihood + sum of alpha x log theta, at the start and after every update.
-    n_iter_ : int      converged_ : bool
+    n_iter_, converged_ : int and bool, of the best start
     starts_ : DataFrame, one line per start
         score (what ranks the starts: the log-likelihood), iterations, converged, weight, log_likelihood, objective.
 

@@ -56,10 +56,13 @@ class EMAEstimator(DiscreteParameterEstimator):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD      state_names_ : dict node -> states
+    parameters_ : list of TabularCPD
+    state_names_ : dict node -> states
     arc_posterior_ : Series by column, a relevance ranking
     log_likelihood_, evidence_bound_, cheeseman_stutz_ : float
-    score_path_ : (n_iter_ + 1,) array      n_iter_ : int      converged_ : bool
+    score_path_ : (n_iter_ + 1,) array
+        Log-likelihood ("linear") or evidence bound ("variational"), at the best start and after each of its updates.
+    n_iter_, converged_ : int and bool, of the best start
     starts_ : DataFrame, one line per start
 
     Examples

@@ -22,7 +22,9 @@ class AveragedNaiveBayesEstimator(DiscreteParameterEstimator):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD     state_names_ : dict     arc_posterior_ : dict by column
+    parameters_ : list of TabularCPD
+    state_names_ : dict node -> states
+    arc_posterior_ : dict by column, P(class -> column | data)
 
     Examples
     --------

@@ -90,16 +90,21 @@ class StructuralEMClusterer(ClustererBase):
 
     Attributes
     ----------
-    model_ : DiscreteBayesianNetwork with the cluster latent      causal_graph_ : its structure as a pgmpy DAG
-    labels_ : (n_samples,) int64      n_clusters_ : int
+    model_ : DiscreteBayesianNetwork with the cluster latent
+    causal_graph_ : its structure as a pgmpy DAG
+    labels_ : (n_samples,) int64
+    n_clusters_ : int
     score_path_ : (n_iter_ + 1,) array
         The score of the run, which no round lowers: with completion "most_probable" the log marginal likelihood of the
         completed data (sc_initial ... sc_final of the paper, in nats), with "expected" that of the expected counts plus the
         entropy of the completion. First value: the start; second: after the first fit.
     structure_path_ : list of dict, arcs "added", "removed" and "reversed" between rounds
-    n_iter_, n_em_updates_ : rounds, and EM updates of all of them      converged_ : bool
+    n_iter_, n_em_updates_ : rounds, and EM updates of all of them
+    converged_ : bool
     log_likelihood_, cheeseman_stutz_ : float, nats
-    starts_ : DataFrame, one line per start      n_clusters_path_ : DataFrame of the numbers tried, when there was a choice
+    starts_ : DataFrame, one line per start
+    n_clusters_path_ : DataFrame of the numbers tried, when there was a choice
+    feature_names_in_, n_features_in_, n_samples_, schema_ : see `LatentClassClusterer`
 
     References
     ----------

@@ -22,7 +22,8 @@ class TANClassifier(ClassifierBase):
     ----------
     parents_ : Series, the column that each column has as a parent beside the class (None for the root)
     conditional_mutual_information_ : DataFrame, I(X_i; X_j | class) in nats
-    classes_, class_probability_, model_ (pgmpy DiscreteBayesianNetwork)
+    classes_, class_probability_, model_, target_name_ : as in `NaiveBayesClassifier`
+    target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
 
     Examples
     --------
