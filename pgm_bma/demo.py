@@ -149,7 +149,7 @@ def ema_clustering(out):
     frame, target = pgm_bma.load_dataset("voting")
     X = frame.drop(columns=target)
     _title("Cluster: EMA", f"voting, {len(X)} members of congress, {X.shape[1]} votes, the party left out")
-    ema = pgm_bma.EMAClusterer(n_clusters=range(1, 5), n_init=10, random_state=0).fit(X)
+    ema = pgm_bma.EMAClusterer(n_clusters=range(1, 7), n_init=10, random_state=0).fit(X)
     tried = ", ".join(f"{k}: {s:.0f}" for k, s in ema.n_clusters_path_[["n_clusters", "score"]].itertuples(index=False))
     print(f"evidence by number of clusters: {tried} -> {ema.n_clusters_} clusters")
     two = pgm_bma.EMAClusterer(n_clusters=2, n_init=10, random_state=0).fit(X)
