@@ -90,7 +90,7 @@ def _add_cluster(commands):
         type=_clusters,
         default=range(1, 9),
         metavar="K",
-        help="a number (3), a choice (2:8) or auto (default: 1:8)",
+        help="a number (3), a choice (2:8) or, for ema and em, auto (default: 1:8)",
     )
     _method(parser, methods.clusterers(), "ema")
     parser.add_argument(

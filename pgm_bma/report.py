@@ -173,7 +173,7 @@ body { font: 16px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif
 h1 { font-size: 1.7rem; margin: 0; line-height: 1.25; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid #d5dce2; padding-bottom: .2rem; }
 .subtitle { color: #55606a; margin: .3rem 0 0; }
-p { margin: .5rem 0; max-width: 48rem; }
+p { margin: .5rem 0; max-width: 48rem; overflow-wrap: anywhere; }
 .caption, figcaption { color: #55606a; font-size: .9rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: 0; }
 dt { color: #55606a; }

@@ -1,5 +1,6 @@
 """The command line: every command on awkward files, its outputs opened again, exit codes and one clear line per problem."""
 
+import io
 import json
 import os
 import re
@@ -295,7 +296,9 @@ def test_groups_are_told_by_the_sign_of_their_interaction():
     a, b, c = rng.integers(0, 2, (3, 600))
     X = pd.DataFrame({"a": a, "b": b, "c": c, "d": np.where(rng.random(600) < 0.9, c, 1 - c)})
     y = np.where(rng.random(600) < 0.95, 2 * (a ^ b) + c, rng.integers(0, 4, 600))
-    words = " ".join(findings._regions(pgm_bma.KikuchiBayesClassifier(significance_level=0.01).fit(X, y)).words)
+    found = findings._regions(pgm_bma.KikuchiBayesClassifier(significance_level=0.01).fit(X, y))
+    words, taken = " ".join(found.words), found.tables[0][1]["taken"].tolist()
+    assert taken == sorted(taken, reverse=True) and taken[0] and not taken[-1]
     assert "more about 'class' together than apart: a with b." in words
     assert "tell partly the same: c with d." in words
 
@@ -536,6 +539,10 @@ def test_unreadable_values_are_one_line(column, said, table, tmp_path, capsys):
         (["cluster", "wine", "--discretize", "mdl"], "take frequency or width"),
         (["cluster", "zoo", "--set", "n_inits=3"], "has no parameter 'n_inits': did you mean 'n_init'"),
         (["cluster", "zoo", "--set", "n_init"], "--set wants NAME=VALUE"),
+        (
+            ["cluster", "zoo", "--clusters", "auto", "--method", "structural"],
+            "--clusters auto is for --method ema and em",
+        ),
         (["cluster", "zoo", "--set", "n_clusters=3"], "take --clusters instead"),
         (["cluster", "zoo", "--set", "random_state=3"], "take --seed instead"),
         (["classify", "TABLE"], "--target is missing"),
@@ -607,6 +614,18 @@ def test_interrupted_in_a_compiled_loop(tmp_path):
     assert process.wait(timeout=30) == 130
 
 
+def test_interrupted_with_several_processes(tmp_path):
+    """A script that signals the program alone, not its group: the workers end with it."""
+    words = ["classify", "krkp", "--method=order", "--cv=40", "--jobs=2", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen([sys.executable, "-m", "pgm_bma", *words], stderr=subprocess.PIPE, text=True)
+    while not process.stderr.readline().startswith("fold"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    # the workers hold the pipe too: its end comes when all of them have gone
+    assert process.communicate(timeout=30)[1].splitlines()[-1] == "pgm-bma: interrupted"
+    assert process.returncode == 130 and not (tmp_path / "out").exists()
+
+
 def test_on_a_terminal_progress_is_a_bar(capsys):
     class Terminal:
         text = ""
@@ -625,6 +644,49 @@ def test_on_a_terminal_progress_is_a_bar(capsys):
     assert re.search(r"fold: +0%\|", terminal.text) and "done" not in terminal.text
     assert list(Console().progress(iter("ab"), 2, "fold")) == ["a", "b"]
     assert capsys.readouterr().err == "fold: 1 of 2 done\nfold: 2 of 2 done\n"
+
+
+@pytest.mark.parametrize("part", ["arguments", "files", "data", "test"])
+def test_a_damaged_record_is_one_line(part, tmp_path, capsys):
+    whole = {
+        "pgm_bma": "0",
+        "command": "classify",
+        "arguments": {},
+        "data": {"source": "zoo", "sha256": ""},
+        "files": {},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(whole | {part: ["?"]}), encoding="utf-8")
+    _, err = run(capsys, "repeat", tmp_path, code=1)
+    assert "is no run.json of pgm-bma" in err and len(err.splitlines()) == 1
+
+
+def test_texts_fit_a_narrow_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "60")
+    for out, least, most in ((Terminal(), 40, 60), (io.StringIO(), 100, 113)):
+        Console(out=out).item("result", "word " * 60)
+        assert least < max(map(len, out.getvalue().splitlines())) <= most
+
+
+def test_numbers_as_classes_are_said_as_numbers(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    path = table({"a": np.where(rng.random(300) < 0.95, y, 1 - y), "b": y, "y": np.where(np.arange(300) == 7, 5, y)})
+    out, err = run(capsys, "classify", path, "--target", "y", "--cv", 3, "--out", tmp_path / "out")
+    assert "np." not in out + err and "tiny classes: 5 (1 row)" in err
+    assert "2 of 2 columns depend on 'y' with a probability above one half." in out, "sure arcs are told too"
+    assert "Which columns matter" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_tables_too_wide_for_a_line_are_in_the_report(table, tmp_path, capsys, no_pictures):
+    names = [f"class {i} {'x' * 20}" for i in range(12)]
+    path = table({"a": [f"v{i}" for i in range(12)] * 5, "y": names * 5})
+    out, _ = run(capsys, "classify", path, "--target", "y", "--cv", 3, "--out", tmp_path / "out")
+    assert "(13 columns, too wide to show here: see report.html)" in out and max(map(len, out.splitlines())) < 300
+    assert f"predicted {names[5]}" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_text_tables_line_up():

@@ -4,10 +4,13 @@ On a terminal progress is a bar; in a pipe or a log file it is one plain line pe
 """
 
 import os
+import shutil
 import signal
 import sys
 import textwrap
 import threading
+
+WIDTH = 100  # of texts beside their names; less on a narrow terminal
 
 
 class UsageError(Exception):
@@ -17,11 +20,15 @@ class UsageError(Exception):
 class ends_at_once:
     """Context manager under which Ctrl-C ends the program there and then, with exit code 130.
 
-    Python would raise KeyboardInterrupt, and raised inside a compiled loop that can crash the interpreter.
+    Python would raise KeyboardInterrupt, and raised inside a compiled loop that can crash the interpreter. Where several
+    processes do the work (`n_jobs`), no such loop runs here, and KeyboardInterrupt lets joblib end them.
     """
 
+    def __init__(self, n_jobs=1):
+        self.n_jobs = n_jobs
+
     def __enter__(self):
-        self.main = threading.current_thread() is threading.main_thread()
+        self.main = self.n_jobs == 1 and threading.current_thread() is threading.main_thread()
         if self.main:
             self.before = signal.signal(signal.SIGINT, self._leave)
 
@@ -54,7 +61,10 @@ class Console:
 
     def item(self, name, text):
         """A line with a name in a left column; long texts are wrapped beside it."""
-        wrapped = textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False) or [""]
+        width = WIDTH
+        if getattr(self.out, "isatty", lambda: False)():
+            width = max(min(width, shutil.get_terminal_size().columns - 13), 20)
+        wrapped = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
         for i, line in enumerate(wrapped):
             self.say(f"{name if i == 0 else '':<10}  {line}")
 

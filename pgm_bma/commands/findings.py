@@ -19,6 +19,7 @@ TURNED = 0.8  # of the probability that two columns are connected: with less for
 MARKED = 1.05  # times as often as overall: less does not mark a cluster
 FAINT = 0.05  # of the strongest dependence: weaker ones are not named
 TINY_CLUSTER, TINY_CLASS = 5, 10
+MANY_REGIONS = 60  # with more, the interactions are drawn in place of the regions
 
 
 @dataclass
@@ -193,7 +194,7 @@ def prediction_findings(truth, proba, baseline, how):
     found = Findings(
         words=[
             f"{how}: {_percent(ours.accuracy)} of the rows are classified correctly (standard error "
-            f"{100 * ours.accuracy_error:.1f} points); who always says {frequent!r} reaches "
+            f"{100 * ours.accuracy_error:.1f} points); who always says {listed([frequent])} reaches "
             f"{_percent((codes == classes.index(frequent)).mean())}.",
             f"The mean log loss is {ours.log_loss:.3f} (standard error {ours.log_loss_error:.3f}); class frequencies alone have "
             f"{simple.log_loss:.3f}. Lower is better; it punishes sure and wrong predictions.",
@@ -234,7 +235,7 @@ def class_warnings(truth):
     small = sizes[sizes < TINY_CLASS]
     if small.empty:
         return []
-    said = ", ".join(f"{name!r} ({count(int(size), 'row')})" for name, size in small.items())
+    said = ", ".join(f"{listed([name])} ({count(int(size), 'row')})" for name, size in small.items())
     return [f"tiny classes: {said}; what is said about them rests on few rows"]
 
 
@@ -246,13 +247,13 @@ def _relevance(estimator, root, dependence=None):
     posterior = next(
         (getattr(estimator, n) for n in ("arc_posterior_", "class_arc_posterior_") if hasattr(estimator, n)), None
     )
-    if posterior is not None and np.allclose(posterior.astype(float), 1.0, atol=1e-12):
+    if not hasattr(estimator, "arc_prior") or getattr(estimator, "class_arcs", "selective") != "selective":
         posterior = None  # the method does not ask the question
     found, columns, silent = Findings(), {}, []
     if posterior is not None:
         posterior = posterior.astype(float).sort_values(ascending=False, kind="stable")
         columns[f"probability that it depends on {root}"] = posterior
-        silent = list(posterior[posterior < 0.5].index)
+        silent = list(posterior[posterior < 0.5].index[::-1])
         if dependence is None:
             likely = int((posterior >= 0.5).sum())
             depend = f"of {len(posterior)} columns {'depends' if likely == 1 else 'depend'}"
@@ -394,7 +395,7 @@ def _regions(estimator):
             said = "; ".join(" with ".join(map(str, region)) for region in groups[:8])
             words.append(f"{saying}: {said}{' and others' if len(groups) > 8 else ''}.")
     found = Findings(words)
-    if len(strength) > 1:
+    if 1 < len(strength) and estimator.region_graph_.number_of_nodes() <= MANY_REGIONS:
         found.figures.append(
             (
                 "Interactions between pairs of columns",
@@ -405,6 +406,7 @@ def _regions(estimator):
     tests = getattr(estimator, "tests_", None)
     if isinstance(tests, pd.DataFrame) and len(tests):
         tests = tests.assign(region=[" + ".join(map(str, sorted(region, key=str))) for region in tests["region"]])
+        tests = tests.sort_values(["taken", "p"], ascending=[False, True], kind="stable")
         found.tables.append(("Tests of the groups", tests, "Loss of a group against what chance would give."))
     return found
 

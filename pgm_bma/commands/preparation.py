@@ -158,7 +158,7 @@ def _classes(column, source):
         raise ValueError(f"{source}: the target {column.name!r} has no values")
     if present.nunique() < 2:
         raise ValueError(
-            f"{source}: the target {column.name!r} has one class only, {present.iloc[0]!r}; at least two are needed"
+            f"{source}: the target {column.name!r} has one class only, {listed(present.iloc[:1])}; at least two are needed"
         )
     if _is_number(column) and present.nunique() > MAX_FLOAT_STATES:
         raise ValueError(

@@ -133,6 +133,10 @@ def read_record(path):
     missing = {"pgm_bma", "command", "arguments", "data", "files"} - set(document if isinstance(document, dict) else ())
     if missing:
         raise ValueError(f"{path} is no run.json of pgm-bma: it lacks {', '.join(sorted(missing))}")
+    data = [document["data"], *([document["test"]] if "test" in document else [])]
+    wrong = [name for name in ("arguments", "files") if not isinstance(document[name], dict)]
+    if wrong or not all(isinstance(each, dict) and {"source", "sha256"} <= set(each) for each in data):
+        raise ValueError(f"{path} is no run.json of pgm-bma: {wrong[0] if wrong else 'data'} is not as it was written")
     return document, path.parent
 
 

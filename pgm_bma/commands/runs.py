@@ -19,6 +19,7 @@ from pgm_bma.commands.session import Run, as_seen, last_step, source_record
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
 
+COUNTING = ("ema", "em")  # methods that go on until more clusters do not help
 N_CALIBRATED = 3  # lines that can be told apart in one picture
 
 
@@ -26,6 +27,8 @@ def cluster(arguments, console):
     """Find clusters, and say what marks them."""
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
+    if arguments.clusters == "auto" and arguments.method not in COUNTING:
+        raise UsageError(f"--clusters auto is for --method {' and '.join(COUNTING)}; give a choice such as 1:8")
     run = Run(arguments, console, methods.clusterers())
     target = arguments.target if arguments.target is not None else run.raw.target
     run.read(target)
@@ -95,7 +98,7 @@ def compare(arguments, console):
         model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
         follow = partial(console.progress, label=name, brief=True)
         try:
-            with ends_at_once():
+            with ends_at_once(arguments.jobs):
                 predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
         except (ValueError, MemoryError) as error:  # one method that cannot do these data does not stop the others
             failed[name] = " ".join(str(error).split()) or type(error).__name__
@@ -147,7 +150,7 @@ def _on_folds(run, frame, target, n_folds):
     console, arguments = run.console, run.arguments
     model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
     follow = partial(console.progress, label="fold")
-    with ends_at_once():
+    with ends_at_once(arguments.jobs):
         predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
     for message in predictions.messages:
         console.warn(message)

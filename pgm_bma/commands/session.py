@@ -11,13 +11,13 @@ import pandas as pd
 
 from pgm_bma import plotting
 from pgm_bma.commands.console import UsageError, count, ends_at_once, text_table
+from pgm_bma.commands.findings import MANY_REGIONS
 from pgm_bma.commands.preparation import pipeline, prepare
 from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import collected_warnings
 from pgm_bma.report import Report
 
-MANY_REGIONS = 60
 WIDEST_TABLE = 240  # characters
 OPTIONS = {
     "n_clusters": "--clusters",
