@@ -271,8 +271,8 @@ def _relevance(estimator, root, dependence=None):
     table = pd.DataFrame(columns).loc[next(iter(columns.values())).index].rename_axis("column").reset_index()
     found.tables.append(("Relevance of the columns", table, ""))
     shown = posterior if dependence is None else dependence
-    label = f"probability of an arc from {root}" if dependence is None else "mutual information with the cluster (nats)"
-    caption = "How much the cluster of a row tells about the column; 0 is nothing." if dependence is not None else ""
+    label = f"probability of an arc from {root}" if dependence is None else "dependence on the cluster (nats)"
+    caption = "How far the clusters pull a column apart; 0 is not at all." if dependence is not None else ""
     found.figures.append(("Which columns matter", lambda: plotting.plot_relevance(shown, label=label), caption))
     return found
 

@@ -1,6 +1,7 @@
 """``pgm-bma repeat``: run again what a run.json describes, on the same data, and see whether it comes out the same."""
 
 import json
+import os
 from pathlib import Path
 
 from pgm_bma import __version__
@@ -37,7 +38,7 @@ def repeat(record, out, parser, console):
 
 def _same_data(data, folder, arguments):
     """The path or name of the data, once their checksum is the recorded one."""
-    places = [folder / data["path"]] if "path" in data else []
+    places = [Path(os.path.normpath(folder / data["path"]))] if "path" in data else []
     found = next((str(place) for place in [*places, Path(data["source"])] if place.is_file()), None)
     if found is None and "path" in data:
         raise ValueError(f"{data['source']} is gone: neither {places[0]} nor {data['source']} exists")
