@@ -263,6 +263,18 @@ def test_a_column_that_looks_like_row_numbers_is_data_where_it_is_asked_for(tabl
 
 
 @pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("name", ["fold", "true", "P(p)", "cluster"])
+def test_row_numbers_under_a_name_of_ours(name, table, tmp_path, capsys):
+    path = table({name: range(1, 61), "a": ["u", "v"] * 30, "y": ["p", "q"] * 30})
+    run(capsys, "classify", path, "--target", "y", "--cv", 2, "--out", tmp_path / "classes")
+    run(capsys, "cluster", path, "--clusters", 2, "--out", tmp_path / "clusters")
+    for written in (tmp_path / "classes" / "predictions.csv", tmp_path / "clusters" / "labels.csv"):
+        written = pd.read_csv(written)
+        assert written.iloc[:, 0].tolist() == list(range(1, 61)) and written.columns[0] in (name, "row")
+        assert written.columns.is_unique and len({"true", "cluster"} & set(written.columns[1:])) == 1
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_empty_clusters_are_not_counted(table, tmp_path, capsys):
     path = table({"a": ["x", "y"] * 30, "b": ["u", "v"] * 30})
     out, err = run(capsys, "cluster", path, "--method", "em", "--clusters", 9, "--out", tmp_path / "out")

@@ -38,9 +38,9 @@ def cluster(arguments, console):
     model = run.fit(frame, n_clusters=arguments.clusters)
     estimator, proba = last_step(model), model.predict_proba(frame)
     found = telling.cluster_findings(estimator, as_seen(model, frame), proba, run.data.target)
-    labels = pd.DataFrame({run.data.index.name: run.data.index, estimator.cluster_name: estimator.labels_})
-    labels["probability"] = proba.max(axis=1)
+    labels = pd.DataFrame({estimator.cluster_name: estimator.labels_, "probability": proba.max(axis=1)})
     labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))
+    labels = _with_row_names(labels, run.data.index)
     run.finish(f"Clusters in {run.name}", found, model, "labels.csv", labels)
     return 0
 
@@ -171,9 +171,9 @@ def _predictions(data, known, proba, fold, full):
     folds_of_rows[known] = fold + 1
     if full is not None:
         everything[~known] = full[~known]
-    table = _prediction_table(data.index, data.target, everything, classes)
-    table.insert(1, "fold", folds_of_rows)
-    return table
+    table = _prediction_table(data.target, everything, classes)
+    table.insert(0, "fold", folds_of_rows)
+    return _with_row_names(table, data.index)
 
 
 def _on_test_file(run, frame, target):
@@ -185,7 +185,7 @@ def _on_test_file(run, frame, target):
     run.others["test"] = {**source_record(raw, run.folder.path), "rows": len(X)}
     model = run.fit(frame, target)
     proba = class_probabilities(model, X, target.cat.categories)
-    table = _prediction_table(raw.index, truth, proba, list(target.cat.categories))
+    table = _with_row_names(_prediction_table(truth, proba, list(target.cat.categories)), raw.index)
     judged = telling.Findings()
     if truth is None or truth.isna().all():
         judged.words.append(
@@ -200,8 +200,14 @@ def _on_test_file(run, frame, target):
     return telling.prediction_findings(truth[seen], proba[seen], baseline, how), table, model
 
 
-def _prediction_table(index, truth, proba, classes):
-    table = pd.DataFrame({index.name: index})
+def _with_row_names(table, index):
+    """The table behind a column that names its rows as the file does; called row if that name is taken."""
+    table.insert(0, "row" if index.name in table else index.name, index)
+    return table
+
+
+def _prediction_table(truth, proba, classes):
+    table = pd.DataFrame(index=range(len(proba)))
     if truth is not None:
         table["true"] = truth.astype(object).to_numpy()
     table["predicted"] = [classes[i] for i in np.argmax(proba, axis=1)]
