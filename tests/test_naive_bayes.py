@@ -1,11 +1,15 @@
 """Naive Bayes family against enumeration of all selective structures, and TAN against its own network."""
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgm_bma import AveragedNaiveBayesClassifier, AveragedNaiveBayesEstimator, NaiveBayesClassifier, TANClassifier
+from pgm_bma.algorithms.tan import maximum_tree
 from tests.oracles.naive_bayes import selective_naive_bayes
 
 
@@ -107,3 +111,18 @@ def test_tan_refuses_tables_that_do_not_fit_in_memory():
     X = np.random.default_rng(0).integers(0, 2, (4, 7129))
     with pytest.raises(ValueError, match=r"7129 columns with .* select columns first"):
         TANClassifier().fit(X, [0, 1, 0, 1])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 4))
+def test_the_tree_is_the_one_of_networkx(seed, n, n_values):
+    """Few different strengths: many ties, which go to the first pair."""
+    rng = np.random.default_rng(seed)
+    strengths = np.triu(rng.integers(0, n_values, (n, n)) / 7.0, 1)
+    strengths += strengths.T
+    graph = nx.Graph()
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from((i, j, strengths[i, j]) for i in range(n) for j in range(i + 1, n))
+    expected = np.full(n, -1)
+    for parent, child in nx.bfs_edges(nx.maximum_spanning_tree(graph), 0):
+        expected[child] = parent
+    np.testing.assert_array_equal(maximum_tree(strengths), expected)

@@ -188,7 +188,9 @@ def which_method_when(names):
     assert small[200].idxmin() == "Kikuchi-Bayes"
     assert (small.loc["averaged naive Bayes", [25, 50]] < small.loc["naive Bayes", [25, 50]]).all()
     assert (log_loss["averaged naive Bayes"] < log_loss["naive Bayes"]).sum() < 5  # "on most ... it gained nothing"
-    assert max(names["seconds"].values()) < 60  # "seconds, not minutes"; process time, so a busy machine does not matter
+    assert (
+        max(names["seconds"].values()) < 60
+    )  # "seconds, not minutes"; process time, so a busy machine does not matter
     assert list(error.rank(axis=1).mean()[ours].sort_values().index[:2]) == ["Kikuchi-Bayes", "order average"]
     assert error.rank(axis=1).mean().idxmin() == "logistic regression"
 

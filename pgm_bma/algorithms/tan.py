@@ -48,14 +48,21 @@ def fit_tan(codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0,
 
 
 def maximum_tree(strengths):
-    """Maximum spanning tree of a symmetric matrix, directed away from column 0; ties go to the first pair."""
-    import networkx as nx
+    """Maximum spanning tree of a symmetric matrix, directed away from column 0; ties go to the first pair.
 
+    Prim's algorithm on the dense matrix. The strength and then the place of a pair order all pairs strictly, so the tree is
+    the one that any other algorithm would find under that order.
+    """
     n_columns = len(strengths)
-    graph = nx.Graph()
-    graph.add_nodes_from(range(n_columns))
-    graph.add_weighted_edges_from((i, j, strengths[i, j]) for i in range(n_columns) for j in range(i + 1, n_columns))
-    parents = np.full(n_columns, -1)
-    for parent, child in nx.bfs_edges(nx.maximum_spanning_tree(graph), 0, sort_neighbors=sorted):
-        parents[child] = parent
+    parents, best = np.full(n_columns, -1), np.full(n_columns, -np.inf)
+    first = np.full(n_columns, n_columns**2)  # the pair behind `best`, by its place
+    outside, others = np.ones(n_columns, dtype=bool), np.arange(n_columns)
+    node = 0
+    for _ in range(n_columns - 1):
+        outside[node] = False
+        place = np.minimum(others, node) * n_columns + np.maximum(others, node)
+        better = outside & ((strengths[node] > best) | ((strengths[node] == best) & (place < first)))
+        parents[better], best[better], first[better] = node, strengths[node, better], place[better]
+        strongest = np.flatnonzero(outside & (best == best[outside].max()))
+        node = strongest[np.argmin(first[strongest])]
     return parents

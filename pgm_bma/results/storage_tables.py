@@ -25,6 +25,8 @@ def decode(tag, value, inner):
 def _encode_pandas(value, inner):
     import pandas as pd
 
+    if type(value) is pd.DataFrame and _is_matrix(value):
+        return ["matrix", [inner(value.index), inner(value.columns), inner(value.to_numpy())]]
     if type(value) is pd.DataFrame:
         columns = [_encode_values(value.iloc[:, i].array, inner) for i in range(value.shape[1])]
         return ["DataFrame", [inner(value.index), inner(value.columns), columns]]
@@ -40,6 +42,12 @@ def _encode_pandas(value, inner):
     if type(value) is pd.Categorical or isinstance(value, pd.api.extensions.ExtensionArray):
         return ["pandas.array", _encode_values(value, inner)]
     return None
+
+
+def _is_matrix(frame):
+    """Numbers of one numpy type in every column, such as arc posteriors: stored as one array."""
+    dtypes = set(frame.dtypes)
+    return len(dtypes) == 1 and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
 
 
 def _encode_values(array, inner):
@@ -81,6 +89,12 @@ def _decode_frame(value, inner):
     frame = pd.DataFrame({i: _decode_values(column, inner) for i, column in enumerate(columns)}, index=index)
     frame.columns = labels
     return frame
+
+
+def _decode_matrix(value, inner):
+    import pandas as pd
+
+    return pd.DataFrame(inner(value[2]), index=inner(value[0]), columns=inner(value[1]))
 
 
 def _decode_series(value, inner):
@@ -162,6 +176,7 @@ _GRAPHS = {
 }
 _DECODERS = {
     "DataFrame": _decode_frame,
+    "matrix": _decode_matrix,
     "Series": _decode_series,
     "Index": _decode_index,
     "RangeIndex": _decode_range_index,
