@@ -346,7 +346,9 @@ def chain_findings(estimator):
             (
                 "Scores along the chains",
                 lambda: plotting.plot_score_traces(estimator),
-                "Chains that have met run through each other.",
+                "Chains that have met run through each other."
+                if estimator.n_chains > 1
+                else "One chain has nothing to agree with: --set n_chains=4 runs several.",
             )
         ],
     )
