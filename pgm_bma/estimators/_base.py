@@ -197,8 +197,8 @@ def check_number(name, value, low=0.0, high=np.inf, *, open_low=False, integer=F
     inside = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high and value != np.inf
     if not inside or (open_low and value == low):
         left = f"greater than {low}" if open_low else f"at least {low}"
-        bound = left if high == np.inf else f"{left} and at most {high}"
-        raise ValueError(f"{name}={value!r} must be {'an integer' if integer else 'a number'} {bound}")
+        limit = f" and at most {high}" if high < np.inf else "" if integer else " and finite"
+        raise ValueError(f"{name}={value!r} must be {'an integer' if integer else 'a number'} {left}{limit}")
 
 
 def resolve_preset(estimator, presets):
