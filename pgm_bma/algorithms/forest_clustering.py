@@ -130,7 +130,7 @@ def _structures(pairs, totals, cardinalities, settings):
 def _expected_logs(pairs, totals, cardinalities, forest, settings):
     """Weighted expected logs: single (n_clusters, S), both (n_clusters, S, S) symmetric in its use, and the pruned loss.
 
-    both[c, a, b] for states a of column i and b of column j > i holds the two directions of the pair together.
+    both[c, a, b] for states a of column i and b of column j holds the two directions of the pair together; it is zero for i = j.
     """
     n, offsets = len(cardinalities), state_offsets(cardinalities)
     starts, column = offsets[:-1], np.repeat(np.arange(n), cardinalities)
@@ -155,13 +155,13 @@ def _expect(rows, hidden, single, both, totals, settings):
     log_cluster = digamma(totals + alpha) - digamma((totals + alpha).sum())
     m, q = rows.n_complete, np.empty((len(rows.codes), len(totals)))
     entropy = np.empty(len(q))
-    lookups = _group_tables(rows.groups, single, np.stack([_without_own(t, rows.cardinalities) for t in both]))
+    lookups = _group_tables(rows.groups, single, both)
     entropy[:m] = expect_rows(rows.groups.columns, log_cluster, *lookups, q[:m])
     if m < len(q):
         hidden = _update_hidden(rows, hidden, single, both)
         cells = np.empty_like(q[m:])
         for k, soft in enumerate(hidden):
-            quadratic = 0.5 * np.einsum("ns,ns->n", soft @ _without_own(both[k], rows.cardinalities), soft)
+            quadratic = 0.5 * np.einsum("ns,ns->n", soft @ both[k], soft)
             cells[:, k] = _cell_entropy(soft)
             q[m:, k] = log_cluster[k] + soft @ single[k] + quadratic + cells[:, k]
         entropy[m:] = [normalise(line) for line in q[m:]]
@@ -172,7 +172,7 @@ def _expect(rows, hidden, single, both, totals, settings):
 def _group_tables(groups, single, both):
     """Expected logs by joint states of super-columns, as `expect_rows` wants them; pairs that no arc joins are left out.
 
-    single (n_clusters, S), both (n_clusters, S, S) without the blocks of a column with itself
+    single (n_clusters, S), both (n_clusters, S, S) from `_expected_logs`
     """
     owns, pairs, tables = [], [], []
     for g, (flags, here) in enumerate(zip(groups.flags, groups.places)):
@@ -214,19 +214,12 @@ def _update_hidden(rows, hidden, single, both):
     codes = rows.codes[rows.n_complete :]
     hidden = hidden.copy()
     for k in range(len(hidden)):
-        links = _without_own(both[k], rows.cardinalities)
         for i in range(codes.shape[1]):
             missing = codes[:, i] < 0
             own = slice(offsets[i], offsets[i + 1])
-            logits = single[k, own] + hidden[k, missing] @ links[:, own]
+            logits = single[k, own] + hidden[k, missing] @ both[k][:, own]
             hidden[k, missing, own] = np.exp(log_softmax(logits, axis=1))
     return hidden
-
-
-def _without_own(table, cardinalities):
-    """A pair table (S, S) with the blocks of a column with itself set to zero."""
-    column = np.repeat(np.arange(len(cardinalities)), cardinalities)
-    return np.where(column[:, None] == column[None, :], 0.0, table)
 
 
 def _soft_counts(rows, q, hidden):
