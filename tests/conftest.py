@@ -1,0 +1,46 @@
+"""Files for the tests of the command line, and a way to do without its pictures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgm_bma.commands import run_files, session
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory):
+    """A CSV with an index column, blanks, quotes, accents, commas in cells, ? for missing and a constant column."""
+    path = tmp_path_factory.mktemp("mes données") / "l'été 2024.csv"
+    rng = np.random.default_rng(3)
+    lines = [',été à la mer ,"taille, cm","l\'""avis""",santé,constante,classe']
+    for i in range(60):
+        sick = rng.random() < 0.5
+        cells = [
+            '"oui, bien sûr"' if (rng.random() < 0.85) == sick else "non",
+            str(rng.integers(1, 4) + 3 * sick),
+            '"très ""bon"""' if (rng.random() < 0.75) == sick else " mauvais ",
+            "?" if rng.random() < 0.2 else "à (b)" if rng.random() < 0.5 else "ß{c}",
+            "k",
+            "malade" if sick else "sain",
+        ]
+        lines.append(",".join([str(i + 1), *cells]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a small CSV from a dict of columns; returns its path."""
+
+    def write(columns, name="table.csv"):
+        pd.DataFrame(columns).to_csv(tmp_path / name, index=False)
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Drawing takes most of a run; tests that look at other things do without."""
+    for module in (run_files, session):
+        monkeypatch.setattr(module, "drawn", lambda draw: (None, "not drawn in this test"))
