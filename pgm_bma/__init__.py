@@ -5,7 +5,7 @@ Public names are loaded on first use, so that ``import pgm_bma`` itself imports 
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # public name -> module below pgm_bma that defines it
 _PUBLIC = {

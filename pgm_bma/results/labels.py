@@ -144,6 +144,11 @@ def _decode_numpy(value):
     return np.frombuffer(base64.b64decode(value[1]), dtype=dtype)[0]
 
 
+def _decode_fraction(text):
+    # as str() writes it: "1e30000000" would be read too, for hours
+    return fractions.Fraction(*map(int, text.split("/")))
+
+
 _ENCODERS = {
     float: ("float", repr),  # nan, inf, -inf: the finite ones are native
     bytes: ("bytes", lambda b: base64.b64encode(b).decode()),
@@ -166,7 +171,7 @@ _DECODERS = {
     "date": datetime.date.fromisoformat,
     "timedelta": lambda v: datetime.timedelta(*v),
     "Decimal": decimal.Decimal,
-    "Fraction": fractions.Fraction,
+    "Fraction": _decode_fraction,
     "numpy": _decode_numpy,
 }
 _CONTAINERS = {"tuple": tuple, "set": set, "frozenset": frozenset}

@@ -1,44 +1,29 @@
-"""Fitted estimators in one safe file: JSON for the structure, npy for the large arrays, both inside a zip. No pickle.
+"""Fitted estimators in one safe file: a JSON document and arrays, with checksums (`foundation.archive`). No pickle.
 
-A saved estimator is its class name and everything in its ``__dict__`` except what starts with ``_cached_`` (networks
-that can be built again). Values are written by `labels` (Python and its standard library) and by the functions here and
-in `storage_tables` (numpy, pandas, networkx, pgmpy). Only classes defined in the inner layers of pgm_bma can be named by
-a file, and only estimators, named tuples and dataclasses among them, so loading a file from a stranger runs none of his
-code. Equal estimators give equal bytes.
+A saved estimator is its key and everything in its ``__dict__`` except what starts with ``_cached_`` (networks that can be
+built again), by name. Values are written by `labels` (Python and its standard library) and by the functions here and in
+`storage_tables` (numpy, pandas, networkx, pgmpy). Classes are spoken of by the keys of `storage_keys`: a file names no
+code, so loading one from a stranger runs none of his. Fields that are unknown or missing are errors; where the format
+changed, `storage_keys.migrate` knows how. Equal estimators give equal bytes.
 """
 
 import base64
 import dataclasses
-import io
-import json
-import os
-import zipfile
-import zlib
+import inspect
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
+from pgm_bma.foundation.archive import Damaged, read_archive, write_archive
 from pgm_bma.results import storage_tables
 from pgm_bma.results.labels import from_json, to_json
+from pgm_bma.results.storage_keys import ESTIMATORS, RECORDS, VERSION, migrate
 
-FORMAT, VERSION = "pgm_bma estimator", 1
-_DOCUMENT = "estimator.json"
-_LAYERS = ("table", "stats", "algorithms", "results", "estimators", "discretize", "metrics")
+FORMAT = "pgm_bma estimator"
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _INLINE_BYTES = 1024  # smaller arrays stand in the JSON: a zip member costs more than its content
-# what zip, JSON and the decoders raise where bytes are not what was written (RuntimeError: zip flags nobody sets here)
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RuntimeError,
-)
-_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can say; the real time would make equal files differ
+_KEYS = {path: key for table in (ESTIMATORS, RECORDS) for key, path in table.items()}
 
 
 def save(estimator, path):
@@ -47,6 +32,7 @@ def save(estimator, path):
     Parameters
     ----------
     estimator : estimator of pgm_bma
+        Fitted or not.
     path : str or path-like
         An existing file is replaced, once the new one is complete.
 
@@ -66,22 +52,12 @@ def save(estimator, path):
     """
     import pgm_bma
 
-    if not _is_estimator(type(estimator)):
+    if _key(type(estimator)) not in ESTIMATORS:
         raise TypeError(f"save wants an estimator of pgm_bma, got a {type(estimator).__name__}")
-    arrays, path = [], Path(path)
+    arrays = []
     document = {"format": FORMAT, "version": VERSION, "pgm_bma": pgm_bma.__version__}
     document["estimator"] = to_json(estimator, _encoder(arrays))
-    draft = path.with_name(path.name + ".part")
-    try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-            archive.writestr(_member(_DOCUMENT), text)
-            for i, array in enumerate(arrays):
-                with archive.open(_member(f"{i}.npy"), "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, array, allow_pickle=False)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_archive(path, document, arrays)
 
 
 def load(path):
@@ -90,11 +66,17 @@ def load(path):
     Parameters
     ----------
     path : str or path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        Equal to the one that was saved.
 
     Raises
     ------
     ValueError
-        If the file is not one of ours, damaged, written by a newer version, or names a class that is not there.
+        If the file is not one of ours, damaged, written by a newer version, or speaks of a class that is not there.
 
     Examples
     --------
@@ -107,24 +89,23 @@ def load(path):
     """
     content = Path(path).read_bytes()
     try:
-        archive = zipfile.ZipFile(io.BytesIO(content))
-        document = json.loads(archive.read(_DOCUMENT))
-        if document["format"] != FORMAT:
-            raise KeyError(document["format"])
-        is_newer = document["version"] > VERSION
-    except (*_DAMAGE, ValueError) as error:
+        archive = read_archive(content)
+        found, version, writer = (archive.document[name] for name in ("format", "version", "pgm_bma"))
+        if found != FORMAT or type(version) is not int or version < 2:
+            raise Damaged(f"format {found!r}, version {version!r}")
+    except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{path} is no file of pgm_bma.save, or it is damaged ({error})") from error
-    if is_newer:
+    if version > VERSION:
         raise ValueError(
-            f"{path} has format version {document['version']}, written by pgm_bma {document['pgm_bma']}; this pgm_bma "
-            f"reads up to {VERSION}: update it"
+            f"{path} has format version {version}, written by pgm_bma {writer}; this pgm_bma reads up to {VERSION}: "
+            "update it"
         )
     try:
-        estimator = from_json(document["estimator"], _decoder(archive))
-    except _DAMAGE as error:
-        raise ValueError(f"{path} is damaged: {error!r}") from error
-    if not _is_estimator(type(estimator)):
-        raise ValueError(f"{path} is damaged: it holds a {type(estimator).__name__}, no estimator")
+        estimator = from_json(archive.document["estimator"], _decoder(archive, version))
+        if _key(type(estimator)) not in ESTIMATORS:
+            raise Damaged(f"it holds a {type(estimator).__name__}, no estimator")
+    except Exception as error:  # whatever a stranger put there: the constructors of numpy and pandas have many
+        raise ValueError(f"{path} is damaged: {error}") from error
     return estimator
 
 
@@ -136,17 +117,17 @@ def _encoder(arrays):
 
     def other(value):
         kind = type(value)
-        root = kind.__module__.partition(".")[0]
+        root, key = kind.__module__.partition(".")[0], _key(kind)
         encoded = None
         if root == "numpy":
             encoded = _encode_numpy(value, arrays, encode)
         elif root in ("pandas", "networkx", "pgmpy"):
             encoded = storage_tables.encode(value, encode)
-        elif _is_estimator(kind):
-            encoded = ["estimator", [*_class_path(kind), _encode_state(value, encode)]]
-        elif _is_record(kind):
-            fields = [getattr(value, name) for name in _field_names(kind)]
-            encoded = ["record", [*_class_path(kind), [encode(field) for field in fields]]]
+        elif key in ESTIMATORS:
+            encoded = ["estimator", [key, _encode_fields(kind, value.__getstate__(), encode)]]
+        elif key in RECORDS:
+            fields = {name: getattr(value, name) for name in _field_names(kind)}
+            encoded = ["record", [key, _encode_fields(kind, fields, encode)]]
         if encoded is None:
             raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be stored: {value!r:.80}")
         return {"t": encoded[0], "v": encoded[1]}
@@ -154,20 +135,20 @@ def _encoder(arrays):
     return other
 
 
-def _decoder(archive):
+def _decoder(archive, version):
     def decode(node):
         return from_json(node, other)
 
     def other(tag, value):
         if tag == "npy":
-            with archive.open(f"{value}.npy") as file:
-                return np.lib.format.read_array(io.BytesIO(file.read()), allow_pickle=False)
+            return archive.array(value)
         if tag in _NUMPY_DECODERS:
             return _NUMPY_DECODERS[tag](value, decode)
         if tag in ("estimator", "record"):
-            module, name, state = value
-            kind = _find_class(module, name, _is_estimator if tag == "estimator" else _is_record)
-            return (_build_estimator if tag == "estimator" else _build_record)(kind, state, decode)
+            key, fields = value
+            kind = _find_class(key, ESTIMATORS if tag == "estimator" else RECORDS)
+            fields = migrate(key, {name: decode(field) for name, field in fields}, version)
+            return (_build_estimator if tag == "estimator" else _build_record)(kind, fields)
         return storage_tables.decode(tag, value, decode)
 
     return other
@@ -176,22 +157,28 @@ def _decoder(archive):
 # ------------------------------------------------------------------------------------------------ classes of pgm_bma
 
 
-def _encode_state(estimator, encode):
-    state = estimator.__getstate__()
+def _encode_fields(kind, fields, encode):
+    """[[name, value], ...] of what can be stored."""
     items = []
-    for name, value in state.items():
+    for name, value in fields.items():
         if name.startswith("_cached_"):
             continue
         try:
             items.append([name, encode(value)])
         except (TypeError, ValueError) as error:
-            raise TypeError(f"attribute {name!r} of {type(estimator).__name__}: {error}") from error
+            raise TypeError(f"attribute {name!r} of {kind.__name__}: {error}") from error
     return items
 
 
-def _build_estimator(kind, state, decode):
+def _build_estimator(kind, state):
+    """An estimator of the parameters and learned attributes in `state`; what is learned ends or begins with '_'."""
+    wanted = set(inspect.signature(kind).parameters)
+    given = {name for name in state if not (name.endswith("_") or name.startswith("_"))}
+    _check_fields(kind, given, wanted)
+    for name in state:
+        if name not in wanted and hasattr(kind, name):
+            raise Damaged(f"{name!r} is a part of {kind.__name__} that no file may replace")
     estimator = kind.__new__(kind)
-    state = {name: decode(value) for name, value in state}
     if hasattr(estimator, "__setstate__"):
         estimator.__setstate__(state)
     else:
@@ -199,51 +186,33 @@ def _build_estimator(kind, state, decode):
     return estimator
 
 
-def _build_record(kind, fields, decode):
-    names, values = _field_names(kind), [decode(field) for field in fields]
-    if len(names) != len(values):
-        raise ValueError(
-            f"{kind.__name__} has the fields {names}, the file has {len(values)}: another version wrote it"
-        )
+def _build_record(kind, fields):
+    _check_fields(kind, set(fields), set(_field_names(kind)))
     if issubclass(kind, tuple):
-        return kind._make(values)
+        return kind(**fields)
     record = kind.__new__(kind)
-    for name, value in zip(names, values):
+    for name, value in fields.items():
         object.__setattr__(record, name, value)  # the class may be frozen
     return record
 
 
-def _class_path(kind):
-    return [kind.__module__.removeprefix("pgm_bma."), kind.__qualname__]
+def _check_fields(kind, given, wanted):
+    for names, word in ((wanted - given, "lacks"), (given - wanted, "has unknown")):
+        if names:
+            raise Damaged(
+                f"the {kind.__name__} in the file {word} {', '.join(sorted(names))}: another version wrote it"
+            )
 
 
-def _find_class(module, name, accepted):
-    parts = module.split(".")
-    kind = None
-    if parts[0] in _LAYERS and all(part.isidentifier() for part in parts):
-        try:
-            kind = getattr(import_module(f"pgm_bma.{module}"), name, None)
-        except ModuleNotFoundError:
-            pass
-    # the class must be defined there, not only imported there
-    if not isinstance(kind, type) or _class_path(kind) != [module, name] or not accepted(kind):
-        raise ValueError(f"the file asks for the class {name!r} of pgm_bma.{module}, which this pgm_bma does not have")
-    return kind
+def _key(kind):
+    return _KEYS.get((kind.__module__.removeprefix("pgm_bma."), kind.__qualname__))
 
 
-def _is_inner(kind):
-    root, _, module = kind.__module__.partition(".")
-    return root == "pgm_bma" and module.partition(".")[0] in _LAYERS and "." not in kind.__qualname__
-
-
-def _is_estimator(kind):
-    return _is_inner(kind) and hasattr(kind, "get_params")
-
-
-def _is_record(kind):
-    return _is_inner(kind) and (
-        dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
-    )
+def _find_class(key, table):
+    if key not in table:
+        raise Damaged(f"it speaks of {key!r}, which this pgm_bma does not have")
+    module, name = table[key]
+    return getattr(import_module(f"pgm_bma.{module}"), name)
 
 
 def _field_names(kind):
@@ -320,19 +289,16 @@ def _decode_objects(value, decode):
 
 
 def _decode_seed_sequence(value, decode):
-    return np.random.SeedSequence(**decode(value))
-
-
-def _member(name):
-    member = zipfile.ZipInfo(name, date_time=_ZIP_DATE)
-    member.compress_type = zipfile.ZIP_DEFLATED
-    return member
+    state = decode(value)
+    if not 0 < state["pool_size"] <= 1024:
+        raise Damaged(f"a seed of pool size {state['pool_size']}")
+    return np.random.SeedSequence(**state)
 
 
 _NUMPY_DECODERS = {
     "ndarray": _decode_ndarray,
     "objects": _decode_objects,
-    "dtype": lambda value, decode: np.dtype(value),
+    "dtype": lambda value, decode: np.dtype(str(value)),
     "Generator": _decode_generator,
     "RandomState": _decode_random_state,
     "SeedSequence": _decode_seed_sequence,

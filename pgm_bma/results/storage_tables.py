@@ -134,6 +134,9 @@ def _encode_graph(value, inner):
         from pgm_bma.results.networks import network_arrays
 
         return ["network", inner(network_arrays(value))]
+    if kind == "pgmpy.TabularCPD":
+        states = [[inner(state) for state in value.state_names[node]] for node in value.variables]
+        return ["cpd", [[inner(node) for node in value.variables], states, inner(value.get_values())]]
     if kind not in _GRAPHS:
         return None
     nodes = [[inner(node), inner(data)] for node, data in value.nodes(data=True)]
@@ -163,7 +166,22 @@ def _decode_graph(value, inner):
 def _decode_network(value, inner):
     from pgm_bma.results.networks import bayesian_network
 
-    return bayesian_network(*inner(value))
+    return bayesian_network(**inner(value)._asdict())
+
+
+def _decode_cpd(value, inner):
+    from pgmpy.factors.discrete import TabularCPD
+
+    nodes, states = [inner(node) for node in value[0]], [[inner(state) for state in node] for node in value[1]]
+    cardinalities = [len(node) for node in states]
+    return TabularCPD(
+        nodes[0],
+        cardinalities[0],
+        inner(value[2]),
+        evidence=nodes[1:],
+        evidence_card=cardinalities[1:],
+        state_names=dict(zip(nodes, states)),
+    )
 
 
 # exact class -> the networkx class that fills it
@@ -184,4 +202,5 @@ _DECODERS = {
     "pandas.array": _decode_values,
     "graph": _decode_graph,
     "network": _decode_network,
+    "cpd": _decode_cpd,
 }
