@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pgm_bma.stats.counts import state_offsets
-from pgm_bma.stats.pairs import indicators, pair_counts
-from pgm_bma.table import encode, encode_like, encode_target
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.pairs import indicators, pair_counts
+from pgm_bma.foundation.table import encode, encode_like, encode_target
 
 
 class AODE(ClassifierMixin, BaseEstimator):

@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 from scipy.special import gammaln, logsumexp
 
-from pgm_bma.algorithms.latent_class import fit_latent_class, log_joint
-from pgm_bma.algorithms.start_averaging import align_labels
-from pgm_bma.stats.dirichlet import log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.starts import align_labels
+from pgm_bma.latent_class.loop import fit_latent_class, log_joint
 
 SCREEN = 60  # temperatures of the two short runs that screen a structure
 MARGIN = 20.0  # nats behind the best within which a structure is estimated with care and fitted by EM

@@ -4,9 +4,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgm_bma import load_network, simulate
-from pgm_bma.algorithms import fixed_order, order_mcmc
-from pgm_bma.algorithms.family_table import family_table
-from pgm_bma.table import encode
+from pgm_bma.foundation.table import encode
+from pgm_bma.orders import fixed_order, order_mcmc
+from pgm_bma.orders.family_table import family_table
 
 N_STEPS, BURN_IN, THIN, N_ORDERS = 60_000, 10_000, 1667, 30
 # of the 30 kept orders: 10 = every third, 5 = every sixth, 1 = the first

@@ -7,8 +7,8 @@ with one attribute parent, given the true order of the variables and given a ran
 
 import numpy as np
 
-from pgm_bma.algorithms.ema_tan import fit_ema_tan
-from pgm_bma.simulate import random_network_classifier
+from pgm_bma.latent_class.ema_tan import fit_ema_tan
+from pgm_bma.networks.simulation import random_network_classifier
 
 from ._common import run
 from ._ema_tables import SIZES, arguments, read, run_table

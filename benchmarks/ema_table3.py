@@ -10,15 +10,8 @@ import time
 
 import numpy as np
 
-from pgm_bma.algorithms.latent_class import (
-    PriorSettings,
-    conclude,
-    log_joint,
-    make_problem,
-    run_all_starts,
-    start_scores,
-)
 from pgm_bma.discretize import SampleQuantileBinarizer
+from pgm_bma.latent_class.loop import PriorSettings, conclude, log_joint, make_problem, run_all_starts, start_scores
 from pgm_bma.metrics import clustering_accuracy
 
 from ._common import need_dataset, paper_table, parser, print_table, run, save_csv

@@ -3,10 +3,10 @@
 import numpy as np
 
 from pgm_bma import ForestAveragedClassifier, load_dataset, random_augmented_naive_bayes, simulate
-from pgm_bma.algorithms.forest_clustering import Settings, make_rows, run_start
-from pgm_bma.algorithms.forests import forest_sum
-from pgm_bma.stats.pairs import indicators, pair_counts
-from pgm_bma.table import encode, fold
+from pgm_bma.forests.clustering import Settings, make_rows, run_start
+from pgm_bma.forests.sums import forest_sum
+from pgm_bma.foundation.pairs import indicators, pair_counts
+from pgm_bma.foundation.table import encode, fold
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 

@@ -9,9 +9,9 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.preprocessing import OneHotEncoder
 
 from pgm_bma import KikuchiBayesClassifier, region_graph
-from pgm_bma.algorithms import kikuchi_selection
-from pgm_bma.algorithms import kikuchi_terms as room
-from pgm_bma.algorithms.kikuchi import KikuchiOptions, fit_kikuchi
+from pgm_bma.kikuchi import selection as kikuchi_selection
+from pgm_bma.kikuchi import terms as room
+from pgm_bma.kikuchi.fit import KikuchiOptions, fit_kikuchi
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from pgm_bma.algorithms import _latent_class_kernels as kernels
-from pgm_bma.algorithms.latent_class import BATCH, draw_starts, fit_latent_class, make_problem
+from pgm_bma.latent_class import _kernels as kernels
+from pgm_bma.latent_class.loop import BATCH, draw_starts, fit_latent_class, make_problem
 
 from ._common import Skip, best_of, need, parser, print_table, run, save_csv
 

@@ -8,10 +8,10 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgm_bma import EMEstimator, LatentClassClusterer, load_network, predict_proba, simulate
-from pgm_bma.algorithms import _junction_tree_kernels as kernels
-from pgm_bma.algorithms import evidence
-from pgm_bma.algorithms.network_em import make_problem
-from pgm_bma.estimators._network import read_network
+from pgm_bma.networks import _junction_tree_kernels as kernels
+from pgm_bma.networks import evidence
+from pgm_bma.networks.em import make_problem
+from pgm_bma.networks.reading import read_network
 
 from ._common import Skip, best_of, best_of_each, need, parser, print_table, run, save_csv
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pgm_bma import load_network, simulate
-from pgm_bma.algorithms._random_dag_kernels import walk
+from pgm_bma.networks._random_dag_kernels import walk
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 

@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 
 from pgm_bma import StructuralEMClusterer, load_dataset
-from pgm_bma.algorithms import augmented_naive_bayes as anb
-from pgm_bma.algorithms import general_structures as general
-from pgm_bma.algorithms.augmented_structures import AugmentedModel
-from pgm_bma.algorithms.structure_search import family_scores, make_pair_source, maximum_branching
-from pgm_bma.stats.pairs import indicators
-from pgm_bma.table import encode
+from pgm_bma.augmented import general
+from pgm_bma.augmented import model as anb
+from pgm_bma.augmented.search import family_scores, make_pair_source, maximum_branching
+from pgm_bma.augmented.structures import AugmentedModel
+from pgm_bma.foundation.pairs import indicators
+from pgm_bma.foundation.table import encode
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 

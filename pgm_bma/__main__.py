@@ -1,6 +1,6 @@
 """``python -m pgm_bma`` is the command line."""
 
-from pgm_bma.cli import main
+from pgm_bma.commands.main import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -116,7 +116,7 @@ def load_network(name):
     """
     if name not in NETWORKS:
         raise ValueError(f"no network {name!r}: {_suggestion(name, NETWORKS)}")
-    from pgm_bma.bif import read_bif
+    from pgm_bma.files.bif import read_bif
 
     with resources.as_file(_data_folder() / "bif" / f"{name}.bif") as path:
         return read_bif(path)

@@ -19,7 +19,13 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, column_or_1d, validate_data
 
-from .algorithms.cut_points import bin_labels, frequency_cut_points, mdl_cut_points, row_quantiles, width_cut_points
+from pgm_bma.foundation.cut_points import (
+    bin_labels,
+    frequency_cut_points,
+    mdl_cut_points,
+    row_quantiles,
+    width_cut_points,
+)
 
 
 def _class_codes(y, n_rows):

@@ -8,7 +8,7 @@ training set itself, where the marginals are exactly those of the model.
 import numpy as np
 import pandas as pd
 
-from pgm_bma import table
+from pgm_bma.foundation import table
 
 LOG_LOSS_FLOOR = 1e-5
 

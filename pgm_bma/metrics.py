@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
-from .algorithms.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
-from .estimators._base import check_number
-from .results.networks import network_arrays
-from .table import Schema, as_column, check_weights, column_names, encode_like
+from pgm_bma.foundation.face import check_number
+from pgm_bma.foundation.table import Schema, as_column, check_weights, column_names, encode_like
+from pgm_bma.networks.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
+from pgm_bma.networks.objects import network_arrays
 
 
 def partition_distance(labels_a, labels_b, *, normalize=False, sample_weight=None):
@@ -349,7 +349,7 @@ def _log_network(names, states, cpds, observed, hidden=None):
 
 def _sampled_blocks(network, n_samples, random_state):
     """Observed parts of rows drawn from the network."""
-    from .simulate import random_generator, sample_codes
+    from pgm_bma.networks.simulation import random_generator, sample_codes
 
     rng = random_generator(random_state)
     tables = [np.exp(table) for table in network.log_tables]

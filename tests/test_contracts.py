@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
-from pgm_bma.estimators._base import log_probabilities, most_probable
+from pgm_bma.foundation.face import log_probabilities, most_probable
 
 # name of the public class -> parameters that keep it small and deterministic
 CLASSIFIERS = {

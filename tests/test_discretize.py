@@ -22,9 +22,8 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
 from pgm_bma import FrequencyDiscretizer, MDLDiscretizer, SampleQuantileBinarizer, WidthDiscretizer
-from pgm_bma.algorithms.cut_points import bin_labels, frequency_cut_points, mdl_cut_points, width_cut_points
-
-from .oracles import discretize as oracle
+from pgm_bma.foundation.cut_points import bin_labels, frequency_cut_points, mdl_cut_points, width_cut_points
+from tests.oracles import discretize as oracle
 
 DISCRETIZERS = [MDLDiscretizer(), FrequencyDiscretizer(n_bins=4), WidthDiscretizer(n_bins=4)]
 ALL = [*DISCRETIZERS, SampleQuantileBinarizer()]

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgm_bma import metrics, simulate
-from pgm_bma.results.networks import bayesian_network
-
-from .oracles import metrics as oracle
+from pgm_bma.networks.objects import bayesian_network
+from tests.oracles import metrics as oracle
 
 labels = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 
@@ -35,7 +34,7 @@ def random_network(seed, cards=(2, 3, 2, 2), parents=((), (0,), (0,), (0, 1)), l
 
 def renamed(model, node, order):
     """The same network with the states of one node listed, and called, differently: state k becomes order[k]."""
-    from pgm_bma.results.networks import network_arrays
+    from pgm_bma.networks.objects import network_arrays
 
     arrays = network_arrays(model)
     i = arrays.names.index(node)
@@ -146,7 +145,7 @@ def test_kl_divergence_does_not_see_names_of_clusters_or_order_of_states():
     assert metrics.kl_divergence(p, q) == pytest.approx(0, abs=1e-12)
     assert metrics.kl_divergence(p, q, align=False) > 0.01
     # an observed variable whose states stand in another order is the same variable
-    from pgm_bma.results.networks import network_arrays
+    from pgm_bma.networks.objects import network_arrays
 
     arrays = network_arrays(renamed(p, "b", [1, 0]))
     states = list(arrays.states)
@@ -203,7 +202,7 @@ def test_divergence_refuses_what_is_too_large_and_says_what_to_do():
 
 
 def test_blocks_do_not_change_the_divergence(monkeypatch):
-    from pgm_bma.algorithms import divergence
+    from pgm_bma.networks import divergence
 
     p, q = random_network(9), random_network(10)
     expected = metrics.kl_divergence(p, q)

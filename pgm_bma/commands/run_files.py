@@ -62,7 +62,7 @@ class Folder:
         """
         import networkx as nx
 
-        from pgm_bma.results.graphs import export_copy
+        from pgm_bma.networks.graphs import export_copy
 
         nx.write_graphml(export_copy(graph), self.path / "graph.graphml")
         self.wrote("graph.graphml")
@@ -77,7 +77,7 @@ class Folder:
 
     def model(self, estimator):
         """model.bif where the model is a Bayesian network, else model.uai; returns a line about what the file holds."""
-        from pgm_bma.bif import write_bif
+        from pgm_bma.files.bif import write_bif
 
         network, why_not = bayesian_network(estimator)
         if network is None:

@@ -4,10 +4,10 @@ matplotlib is imported when something is drawn. Networks are laid out by graphvi
 of our own otherwise.
 """
 
-from ._charts import plot_arc_posteriors, plot_bound_collapse, plot_calibration, plot_relevance
-from ._networks import plot_interactions, plot_network, plot_region_graph, plot_structure_difference
-from ._profiles import plot_cluster_profiles
-from ._runs import plot_score_traces, plot_starts
+from pgm_bma.plotting._charts import plot_arc_posteriors, plot_bound_collapse, plot_calibration, plot_relevance
+from pgm_bma.plotting._networks import plot_interactions, plot_network, plot_region_graph, plot_structure_difference
+from pgm_bma.plotting._profiles import plot_cluster_profiles
+from pgm_bma.plotting._runs import plot_score_traces, plot_starts
 
 __all__ = [
     "plot_arc_posteriors",

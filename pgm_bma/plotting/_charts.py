@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from ._networks import as_graph
-from ._style import (
+from pgm_bma.plotting._networks import as_graph
+from pgm_bma.plotting._style import (
     BLUE,
     FONT,
     RULE,

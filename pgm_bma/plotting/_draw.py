@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from ._style import FONT, INK, PAPER, SOFT, drawing_axes, legend_below, short_labels, text_size
+from pgm_bma.plotting._style import FONT, INK, PAPER, SOFT, drawing_axes, legend_below, short_labels, text_size
 
 
 class Box(NamedTuple):

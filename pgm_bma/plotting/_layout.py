@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from ._layered import MARGIN, Layout, layered_layout
+from pgm_bma.plotting._layered import MARGIN, Layout, layered_layout
 
 FEW_LOOSE = 3  # nodes without an arc that may stand among the others
 GAP_LOOSE = (0.2, 0.12)

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import numpy as np
 
-from ._draw import Box, Line, box_labels, box_sizes, paint
-from ._layout import circle_layout, layout_graph
-from ._style import (
+from pgm_bma.plotting._draw import Box, Line, box_labels, box_sizes, paint
+from pgm_bma.plotting._layout import circle_layout, layout_graph
+from pgm_bma.plotting._style import (
     BLUE,
     FONT,
     INK,

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ._style import FONT, INK, PAPER, RULE, SERIES, SOFT, drawing_axes, note, short_labels, text_size
+from pgm_bma.plotting._style import FONT, INK, PAPER, RULE, SERIES, SOFT, drawing_axes, note, short_labels, text_size
 
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
 
@@ -31,7 +31,7 @@ def plot_cluster_profiles(model, *, cluster=None, columns=None, top=60, sort=Tru
     Examples
     --------
     >>> from pgm_bma.plotting import plot_cluster_profiles
-    >>> from pgm_bma.results.networks import bayesian_network
+    >>> from pgm_bma.networks.objects import bayesian_network
     >>> model = bayesian_network(
     ...     ["cluster", "vote"], [[0, 1], ["no", "yes"]], [(), (0,)], [[[0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]],
     ...     latents=["cluster"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, VERMILION, bare, new_axes, titled
+from pgm_bma.plotting._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, VERMILION, bare, new_axes, titled
 
 
 def plot_score_traces(traces, *, burn_in=None, label=None, names=None, title=None, ax=None):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
-from pgm_bma.results.storage_keys import VERSION
+from pgm_bma.files.storage_keys import VERSION
 
 FOLDER = Path(__file__).parent
 CLASSIFIERS = {

@@ -1,1 +1,0 @@
-"""The rooms: arrays and records in, records out."""

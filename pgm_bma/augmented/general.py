@@ -1,0 +1,263 @@
+"""Any directed acyclic graph over the cluster and the attributes as a family of structures for structural EM.
+
+Paper: SEM (Peña, Lozano, Larrañaga 2000), section 3: greedy hill climbing over additions, removals and reversals of one arc, with
+at most `max_indegree` parents per node. The cluster is node 0, column i of the data is node i + 1, and nothing forces an arc
+from the cluster. Expected counts, of the network's own families and of those a move would make, come from the junction tree of
+`network_em`; cells may be missing anywhere. Parameters are a list of tables (n_parent_states, n_states), one per node.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import xlogy
+
+from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
+from pgm_bma.augmented.model import Prior
+from pgm_bma.foundation.counts import family_counts
+from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
+from pgm_bma.networks import evidence
+from pgm_bma.networks.em import expected_family_counts, flatten
+from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, build_tree
+
+_GAIN = 1e-9  # smaller gains are rounding
+
+
+def hill_climb(parents, score_families, max_indegree):
+    """Greedy search over directed acyclic graphs.
+
+    parents : tuple of tuples of nodes     score_families : callable(list of (child, sorted parents)) -> list of scores
+    returns the parents of the best graph found. Ties: the first move, children ascending, removals and reversals by parent
+    before additions by parent.
+    """
+    parents = [tuple(ps) for ps in parents]
+    known = {}
+
+    def gains(moves):
+        wanted = {(child, ps) for move in moves for child, ps in move} | {(i, ps) for i, ps in enumerate(parents)}
+        missing = sorted(wanted - known.keys())
+        known.update(zip(missing, score_families(missing)))
+        return [sum(known[child, ps] - known[child, parents[child]] for child, ps in move) for move in moves]
+
+    while True:
+        moves = list(_moves(parents, max_indegree))
+        found = gains(moves)
+        best, best_gain = None, _GAIN
+        for move, gain in zip(moves, found):
+            if gain > best_gain + 1e-11 * abs(gain):
+                best, best_gain = move, gain
+        if best is None:
+            return tuple(parents)
+        for child, ps in best:
+            parents[child] = ps
+
+
+def _moves(parents, max_indegree):
+    """Every legal move, as the list of (node, new parents) that it changes."""
+    n = len(parents)
+    above = [_ancestors(parents, node) for node in range(n)]
+    for child in range(n):
+        for parent in parents[child]:
+            without = tuple(p for p in parents[child] if p != parent)
+            yield [(child, without)]
+            # turned round, the arc closes a cycle when another path leads from parent to child
+            other_path = any(parent == p or parent in above[p] for p in without)
+            if not other_path and len(parents[parent]) < max_indegree:
+                yield [(child, without), (parent, tuple(sorted((*parents[parent], child))))]
+        if len(parents[child]) < max_indegree:
+            for parent in range(n):
+                if parent != child and parent not in parents[child] and child not in above[parent]:
+                    yield [(child, tuple(sorted((*parents[child], parent))))]
+
+
+def _ancestors(parents, node):
+    found, stack = set(), [node]
+    while stack:
+        for p in parents[stack.pop()]:
+            if p not in found:
+                found.add(p)
+                stack.append(p)
+    return found
+
+
+def log_joint(codes, cardinalities, parents, tables, max_clique_size=MAX_CLIQUE_SIZE):
+    """Natural log p(cluster, row), missing cells summed out.
+
+    codes : (n_samples, n_features)     cardinalities : of the cluster and the columns     returns (n_samples, n_clusters)
+    """
+    hidden = 1 + np.flatnonzero((np.asarray(codes) < 0).any(axis=0))
+    tree = build_tree(cardinalities, parents, hidden, max_clique_size=max_clique_size)
+    theta = flatten(tables)
+    out = np.empty((len(codes), int(cardinalities[0])))
+    for c in range(int(cardinalities[0])):
+        full = with_cluster(codes, np.full(len(codes), c))
+        out[:, c] = evidence.row_log_likelihood(evidence.plan_rows(tree, full), theta)
+    return out
+
+
+def with_cluster(codes, cluster=None):
+    """Codes with the cluster as column 0, unknown by default."""
+    codes = np.asarray(codes)
+    first = np.full(len(codes), -1) if cluster is None else cluster
+    return np.column_stack([first, codes]).astype(np.int64)
+
+
+def random_tables(cardinalities, parents, rng):
+    """Every distribution from Dirichlet(1), nodes in order."""
+    tables = []
+    for node, ps in enumerate(parents):
+        shape = int(np.prod([cardinalities[p] for p in ps], dtype=np.int64)), int(cardinalities[node])
+        drawn = rng.standard_exponential(shape)
+        tables.append(drawn / drawn.sum(axis=1, keepdims=True))
+    return tables
+
+
+def sample_codes(cardinalities, parents, tables, n_samples, rng):
+    """Rows drawn from a graph: codes (n_samples, n_features) and clusters (n_samples,)."""
+    drawn = np.zeros((n_samples, len(parents)), dtype=np.int64)
+    for node in node_order(parents):
+        line = np.zeros(n_samples, dtype=np.int64)
+        for p in parents[node]:
+            line = line * int(cardinalities[p]) + drawn[:, p]
+        steps = np.cumsum(tables[node], axis=1)[line, :-1]
+        drawn[:, node] = (rng.random(n_samples)[:, None] >= steps).sum(axis=1)
+    return drawn[:, 1:], drawn[:, 0]
+
+
+def node_order(parents):
+    """Nodes, parents before children; the lowest first where there is a choice."""
+    order, placed = [], set()
+    while len(order) < len(parents):
+        ready = [i for i, ps in enumerate(parents) if i not in placed and placed.issuperset(ps)]
+        if not ready:
+            raise ValueError("the parents form a cycle")
+        order.append(ready[0])
+        placed.add(ready[0])
+    return order
+
+
+def column_order(parents):
+    """Columns (node - 1) in the order of their nodes."""
+    return [node - 1 for node in node_order(parents) if node > 0]
+
+
+@dataclass(frozen=True)
+class GeneralModel:
+    """A graph over the cluster (node 0) and the columns, with their rows.
+
+    codes : (n, n_nodes), -1 = missing: column 0 is the cluster, unknown in every row (`with_cluster`)
+    cardinalities : (n_nodes,)     parents : tuple of tuples of nodes
+    """
+
+    codes: np.ndarray
+    weights: np.ndarray
+    cardinalities: np.ndarray
+    parents: tuple
+    prior: Prior
+    max_indegree: int
+    max_clique_size: int = MAX_CLIQUE_SIZE
+
+    @cached_property
+    def plan(self):
+        hidden = np.flatnonzero((self.codes < 0).any(axis=0))
+        tree = build_tree(self.cardinalities, self.parents, hidden, max_clique_size=self.max_clique_size)
+        return evidence.plan_rows(tree, self.codes, self.weights)
+
+    def e_step(self, parameters, hard=False):
+        flat, log_likelihood = evidence.expected_counts(self.plan, flatten(parameters))
+        starts = self.plan.tree.family_start
+        tables = [flat[a:b].reshape(-1, int(r)) for a, b, r in zip(starts, starts[1:], self.cardinalities)]
+        return log_likelihood, tables, self._hard_counts(parameters) if hard else None
+
+    def responsibilities(self, parameters):
+        return np.ascontiguousarray(evidence.posteriors(self.plan, flatten(parameters), [0])[0])
+
+    def _hard_counts(self, parameters):
+        winner = self.responsibilities(parameters).argmax(axis=1)
+        return self._family_counts(parameters, [(i, ps) for i, ps in enumerate(self.parents)], winner)
+
+    def _family_counts(self, parameters, families, cluster=None):
+        """Expected counts of any families; with `cluster` given (n,) as if it had been observed."""
+        full = self._with(cluster)
+        if cluster is not None and (full >= 0).all():
+            return [family_counts(full, self.cardinalities, child, ps, self.weights) for child, ps in families]
+        return expected_family_counts(
+            full, self.cardinalities, self.parents, parameters, self.weights, families, self.max_clique_size
+        )[0]
+
+    def _with(self, cluster):
+        """The codes, with the cluster column given."""
+        return self.codes if cluster is None else with_cluster(self.codes[:, 1:], cluster)
+
+    def update(self, counts):
+        return [posterior_mean(table, a) for table, a in zip(counts, self._alphas())]
+
+    def _alphas(self):
+        return [self._alpha(child, ps, self.prior) for child, ps in enumerate(self.parents)]
+
+    def _alpha(self, child, ps, prior):
+        lines = int(np.prod(self.cardinalities[list(ps)], dtype=np.int64))
+        return cell_alpha(lines, int(self.cardinalities[child]), prior.alpha, prior.equivalent_sample_size)
+
+    def log_prior(self, parameters):
+        return float(sum(xlogy(a, table).sum() for a, table in zip(self._alphas(), parameters)))
+
+    def log_score(self, counts):
+        return float(sum(self._score(child, ps, table) for (child, ps), table in zip(enumerate(self.parents), counts)))
+
+    def _score(self, child, ps, table):
+        return float(log_marginal_likelihood(table, self._alpha(child, ps, self.prior.for_scores())))
+
+    def completed_score(self, parameters, completion):
+        if completion == "most_probable":
+            return self.log_score(self._hard_counts(parameters))
+        return self.log_score(self.e_step(parameters)[1])
+
+    def run_score(self, parameters, completion):
+        """The completed score plus the entropy of the completion (0 when hard)."""
+        if completion == "most_probable":
+            return self.completed_score(parameters, completion)
+        log_likelihood, counts, _ = self.e_step(parameters)
+        return self.log_score(counts) + log_likelihood - _expected_log_joint(counts, parameters)
+
+    def cheeseman_stutz(self, parameters):
+        _, counts, _ = self.e_step(parameters)
+        mean = self.update(counts)
+        log_likelihood = evidence.total_log_likelihood(self.plan, flatten(mean))
+        return self.log_score(counts) - _expected_log_joint(counts, mean) + log_likelihood
+
+    def collapse(self, assigned, n_clusters):
+        codes = self._with(assigned)
+        records = bound_and_collapse_families(codes, self.cardinalities, self.parents, self.weights, self._alphas())
+        return [record.collapsed for record in records]
+
+    def next_structure(self, parameters, responsibilities, search, completion):
+        winner = responsibilities.argmax(axis=1) if completion == "most_probable" else None
+
+        def scores(families):
+            counts = self._family_counts(parameters, families, winner)
+            return [self._score(child, ps, table) for (child, ps), table in zip(families, counts)]
+
+        found = hill_climb(self.parents, scores, self.max_indegree)
+        if found == tuple(tuple(sorted(ps)) for ps in self.parents):
+            return None
+        new = GeneralModel(
+            self.codes, self.weights, self.cardinalities, found, self.prior, self.max_indegree, self.max_clique_size
+        )
+        first = new.update(self._family_counts(parameters, list(enumerate(found))))
+        return new, first, graph_change(self.parents, found)
+
+
+def graph_change(old, new):
+    """Arcs added, removed and reversed between two graphs, as lists of (parent, child)."""
+    before = {(p, i) for i, ps in enumerate(old) for p in ps}
+    after = {(p, i) for i, ps in enumerate(new) for p in ps}
+    return {
+        "added": sorted(a for a in after - before if a[::-1] not in before),
+        "removed": sorted(a for a in before - after if a[::-1] not in after),
+        "reversed": sorted(a for a in before - after if a[::-1] in after),
+    }
+
+
+def _expected_log_joint(counts, parameters):
+    return float(sum(xlogy(n, theta).sum() for n, theta in zip(counts, parameters)))

@@ -1,0 +1,171 @@
+"""Search for an augmented naive Bayes structure given (expected or hard) cluster membership.
+
+Paper: SEM (Peña, Lozano, Larrañaga 2000), sections 3 and 5. The score decomposes over attributes, and an attribute has the
+cluster and at most one other attribute as parents: all n^2 family scores come from one table of pairs per cluster. The best
+structure is then a maximum-weight branching (exact), or what greedy hill climbing from the current structure finds (paper).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.augmented import _kernels as kernels
+from pgm_bma.augmented.model import Prior
+from pgm_bma.augmented._branching_kernels import maximum_arborescence
+from pgm_bma.augmented.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.pairs import indicators, pair_counts, pair_scores
+
+_GAIN = 1e-9  # smaller gains are rounding
+
+
+def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, source=None):
+    """Log marginal likelihood of every family: entry [i, j + 1] is attribute i with the cluster and attribute j as parents.
+
+    responsibilities : (n, n_clusters) in the order of `cases`
+    layout, parameters : the model that completes missing cells. Without it a pair is judged on the rows that have both cells,
+    by its gain over the cluster alone on those rows.
+    source : `make_pair_source(cases)`, if at hand
+    returns (n_features, n_features + 1); column 0 is the cluster alone, [i, i + 1] is nan
+    """
+    prior = (Prior() if prior is None else prior).for_scores()
+    pairs = completed_pairs(cases, responsibilities, layout, parameters, source)
+    found = pair_scores(pairs, cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
+    paired = found.with_parent
+    if parameters is None and cases.n_complete < len(cases.codes):
+        paired = found.alone[:, None] + found.with_parent - found.without_parent
+    scores = np.column_stack([found.alone, paired])
+    scores[np.arange(len(scores)), np.arange(len(scores)) + 1] = np.nan
+    return scores
+
+
+def make_pair_source(cases):
+    """What pair counts need of the rows, made once: joined columns of the complete ones, indicators of the others."""
+    m = cases.n_complete
+    groups = make_pair_groups(cases.codes[:m], cases.cardinalities)
+    return PairSource(groups, indicators(cases.codes[m:], cases.cardinalities) if m < len(cases.codes) else None)
+
+
+def completed_pairs(cases, responsibilities, layout=None, parameters=None, source=None):
+    """Expected counts of every pair of states in every cluster, (n_clusters, n_states, n_states).
+
+    Missing cells are completed by the model; without one, pairs with a missing member are left out.
+    """
+    source = make_pair_source(cases) if source is None else source
+    weights = cases.weights[:, None] * responsibilities
+    m = cases.n_complete
+    pairs = grouped_pair_counts(source.groups, weights[:m])
+    if m < len(cases.codes):
+        pairs += pair_counts(source.flags, weights[m:])
+        for c in range(len(pairs) if parameters is not None else 0):
+            kernels.missing_pair_counts(
+                cases.codes[m:],
+                cases.cardinalities,
+                layout.parents,
+                layout.order,
+                layout.offsets,
+                state_offsets(cases.cardinalities),
+                cases.weights[m:],
+                parameters.table,
+                np.ascontiguousarray(responsibilities[m:]),
+                c,
+                pairs[c],
+            )
+    return pairs
+
+
+class PairSource(NamedTuple):
+    """groups : PairGroups of the complete rows     flags : indicators of the incomplete ones, None when there are none"""
+
+    groups: PairGroups
+    flags: np.ndarray | None
+
+
+def total_score(scores, parents):
+    """Sum of the family scores of a structure."""
+    parents = np.asarray(parents)
+    return float(scores[np.arange(len(parents)), parents + 1].sum())
+
+
+def best_structure(scores, parents, search="branching"):
+    """The structure to go on with: (n_features,) attribute parents, -1 = none. The current one stays when nothing gains."""
+    if search == "hill_climb":
+        return hill_climb(scores, parents)[0]
+    found = maximum_branching(scores)
+    return found if total_score(scores, found) > total_score(scores, parents) + _GAIN else np.asarray(parents)
+
+
+def maximum_branching(scores):
+    """Best structure of all: the maximum-weight branching over the gains score[i, j + 1] - score[i, 0] (Edmonds)."""
+    n = len(scores)
+    gains = scores[:, 1:] - scores[:, :1]
+    weights = np.zeros((n + 1, n + 1))  # the last node is the root: no parent, no gain
+    with np.errstate(invalid="ignore"):  # a column is never its own parent: nan compares false
+        weights[:n, :n] = np.where(gains > _GAIN, gains, -np.inf).T
+    parents = maximum_arborescence(weights)
+    return np.where(parents == n, -1, parents)
+
+
+def hill_climb(scores, parents):
+    """Greedy search over removals, reversals and additions of one arc.
+
+    The best move is taken, the first found on a tie: children ascending, for each its removal, its reversal, then
+    additions by parent ascending. Returns the parents and the moves, tuples ("add" | "remove" | "reverse", parent, child).
+    """
+    parents = np.array(parents)
+    moves = []
+    while True:
+        best, best_gain = None, _GAIN
+        for move, gain in _moves(scores, parents):
+            # 1e-11 relative: equal sums of the same families may differ in the last digit
+            if gain > best_gain + 1e-11 * abs(gain) and _is_legal(parents, move):
+                best, best_gain = move, gain
+        if best is None:
+            return parents, moves
+        _apply(parents, best)
+        moves.append(best)
+
+
+def _moves(scores, parents):
+    n_features = len(parents)
+    for child in range(n_features):
+        parent = int(parents[child])
+        if parent >= 0:
+            removal = scores[child, 0] - scores[child, parent + 1]
+            yield ("remove", parent, child), removal
+            if parents[parent] < 0:
+                yield ("reverse", parent, child), removal + scores[parent, child + 1] - scores[parent, 0]
+        else:
+            for new in range(n_features):
+                if new != child:
+                    yield ("add", new, child), scores[child, new + 1] - scores[child, 0]
+
+
+def _is_legal(parents, move):
+    """Adding parent -> child closes a cycle when child is above parent. Removal and reversal never do: a reversed arc's old
+    parent had none itself, so its chain upward ends at the old child, now a root."""
+    kind, node, child = move
+    if kind != "add":
+        return True
+    while node >= 0:
+        if node == child:
+            return False
+        node = parents[node]
+    return True
+
+
+def _apply(parents, move):
+    kind, parent, child = move
+    parents[child] = parent if kind == "add" else -1
+    if kind == "reverse":
+        parents[parent] = child
+
+
+def structure_change(old, new):
+    """Arcs added, removed and reversed between two structures, as lists of (parent, child)."""
+    before = {(int(p), i) for i, p in enumerate(old) if p >= 0}
+    after = {(int(p), i) for i, p in enumerate(new) if p >= 0}
+    turned = sorted((p, i) for p, i in before - after if (i, p) in after)
+    added = sorted(a for a in after - before if (a[1], a[0]) not in before)
+    removed = sorted(a for a in before - after if (a[1], a[0]) not in after)
+    return {"added": added, "removed": removed, "reversed": turned}

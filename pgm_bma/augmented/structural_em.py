@@ -1,0 +1,206 @@
+"""Structural EM and BC+EM: the loops of the paper, over any family of structures.
+
+Paper: SEM (Peña, Lozano, Larrañaga 2000), Figs. 1 to 3. EM alternates expected counts and posterior means. BC+EM assigns the
+cases whose cluster is clear (posterior above a threshold), runs Bound and Collapse on that partly completed table, and goes on
+with EM from there. Structural EM fits the parameters by one of them, completes the data, takes the best structure, and repeats.
+
+What is watched for convergence is a choice: "log_posterior", the penalised log-likelihood that the update climbs;
+"log_likelihood"; or "completed_score" (paper), the log marginal likelihood of the data completed with the most probable cluster,
+which has plateaus and stops early. A fit ends when the value changes by less than tol times itself, or after max_iter updates.
+
+A round of structural EM that lowers the score of the run is not kept. With completion "most_probable" that score is the completed
+score, the sc of the paper's tables. With completion "expected" it is the score at the expected counts plus the entropy of the
+completion: different models complete differently, and only with its entropy is the score of one completion comparable with that
+of another. The sum is a lower bound of log p(data | structure), by Jensen, the score being convex in the counts.
+
+The loops see a model, a structure with its data: `augmented_structures.AugmentedModel` or `general_structures.GeneralModel`,
+and its parameters, whatever they are. The methods they call:
+
+    e_step(parameters, hard) -> log-likelihood, expected counts, counts completed with the most probable cluster or None
+    update(counts) -> parameters             log_prior(parameters), log_score(counts) -> float
+    responsibilities(parameters) -> (n, n_clusters)             collapse(assigned (n,), n_clusters) -> parameters
+    next_structure(parameters, responsibilities, search, completion) -> None, or a new model, its parameters, the arcs changed
+    completed_score(parameters, completion) -> float            run_score(parameters, completion) -> float, as above
+    cheeseman_stutz(parameters) -> float                        weights : (n,)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.augmented.model import Prior
+
+PARAMETERS = ("em", "bound_collapse")
+LOOPS = ("released", "alternating")
+CONVERGENCES = ("log_posterior", "log_likelihood", "completed_score")
+_MAX_ROUNDS = 150  # a bound that no run has come near: every kept round gains
+
+
+def run_structural_em(model, parameters, settings):
+    """One run from a model and its first parameters; returns a StructuralRun (SEM Figs. 1 and 3)."""
+    scores = [model.run_score(parameters, settings.completion)]
+    best, change, changes, updates, converged = None, None, [], 0, False
+    while len(scores) <= _MAX_ROUNDS:
+        fitted = fit_parameters(model, parameters, settings)  # step 1
+        updates += fitted.n_updates
+        score = model.run_score(fitted.parameters, settings.completion)
+        # 1e-9 relative: rounding of sums over all rows
+        if best is not None and score < scores[-1] - 1e-9 * abs(scores[-1]):
+            converged = True  # the last structure promised a gain that its own fit does not keep
+            break
+        best = model, fitted
+        scores.append(score)
+        if change is not None:
+            changes.append(change)
+        found = model.next_structure(fitted.parameters, fitted.responsibilities, settings.search, settings.completion)
+        if found is None:  # step 4
+            converged = True
+            break
+        model, parameters, change = found
+    model, fitted = best
+    return StructuralRun(
+        model,
+        fitted.parameters,
+        fitted.responsibilities,
+        fitted.log_likelihood,
+        scores,
+        changes,
+        updates,
+        converged and fitted.converged,
+        model.completed_score(fitted.parameters, "most_probable"),
+        model.cheeseman_stutz(fitted.parameters),
+    )
+
+
+def fit_parameters(model, parameters, settings):
+    """EM, or BC+EM, with the choices of a Settings record; returns a FitResult."""
+    common = settings.convergence, settings.max_iter, settings.tol
+    if settings.parameters == "em":
+        return fit_em(model, parameters, *common)
+    loop, threshold = settings.bound_collapse_loop, settings.fixing_probability_threshold
+    return fit_bound_collapse_em(model, parameters, *common, loop=loop, threshold=threshold)
+
+
+def fit_em(model, parameters, convergence="log_posterior", max_iter=150, tol=1e-6):
+    """EM from given parameters."""
+    log_likelihood, counts, value = _evaluate(model, parameters, convergence)
+    path, converged = [value], False
+    for _ in range(max_iter):
+        parameters = model.update(counts)
+        log_likelihood, counts, value = _evaluate(model, parameters, convergence)
+        path.append(value)
+        if _settled(path[-2], value, tol):
+            converged = True
+            break
+    responsibilities = model.responsibilities(parameters)
+    return FitResult(parameters, responsibilities, log_likelihood, value, path, len(path) - 1, converged, ())
+
+
+def _evaluate(model, parameters, convergence):
+    """Log-likelihood, counts for the next update, and the watched value at these parameters."""
+    log_likelihood, counts, completed = model.e_step(parameters, convergence == "completed_score")
+    if completed is not None:
+        return log_likelihood, counts, model.log_score(completed)
+    if convergence == "log_posterior":
+        return log_likelihood, counts, log_likelihood + model.log_prior(parameters)
+    return log_likelihood, counts, log_likelihood
+
+
+def _settled(old, new, tol):
+    return abs(new - old) < tol * abs(old) or (new == old and (old == 0 or np.isinf(old)))
+
+
+def fit_bound_collapse_em(
+    model, parameters, convergence="log_posterior", max_iter=150, tol=1e-6, loop="released", threshold=0.51
+):
+    """BC+EM (SEM Fig. 2).
+
+    loop : "released" runs EM to convergence after each Bound and Collapse and keeps the better model when a round does not
+    gain; "alternating" makes one EM update after each. `max_iter` bounds the EM updates of all rounds together.
+    """
+    start = fit_em(model, parameters, convergence, 0, tol)
+    best, path, rounds, updates, converged = None, list(start.path), [], 0, False
+    responsibilities = start.responsibilities
+    while updates < max_iter and not converged:
+        assigned = assign_clear_cases(responsibilities, threshold)  # step 1
+        collapsed = model.collapse(assigned, responsibilities.shape[1])  # steps 2 and 3
+        steps = 1 if loop == "alternating" else max_iter - updates
+        result = fit_em(model, collapsed, convergence, steps, tol)  # step 4
+        updates += result.n_updates
+        path += result.path[1:]
+        rounds.append(BoundCollapseRound(float(model.weights[assigned < 0].sum()), result.n_updates, result.value))
+        if best is not None:  # step 5
+            old, new = best.value, result.value
+            # 1e-9: the same model met again differs in the last digits only
+            if loop == "released" and new < old - 1e-9:
+                converged = result.converged  # cut short by max_iter it proves nothing
+                break
+            converged = _settled(old, new, tol)
+        best, responsibilities = result, result.responsibilities
+    best = start if best is None else best  # no update was allowed
+    return best._replace(path=path, n_updates=updates, converged=converged, rounds=tuple(rounds))
+
+
+def assign_clear_cases(responsibilities, threshold):
+    """The most probable cluster where its posterior is above the threshold, else -1: (n,)."""
+    winner = responsibilities.argmax(axis=1)
+    clear = responsibilities[np.arange(len(winner)), winner] > threshold
+    return np.where(clear, winner, -1)
+
+
+class Settings(NamedTuple):
+    """Choices of a run; the values of each are those of the estimator's parameters of the same name."""
+
+    prior: Prior = Prior()
+    parameters: str = "em"
+    bound_collapse_loop: str = "released"
+    fixing_probability_threshold: float = 0.51
+    search: str = "branching"
+    completion: str = "expected"
+    convergence: str = "log_posterior"
+    max_iter: int = 150
+    tol: float = 1e-6
+
+
+class FitResult(NamedTuple):
+    """Fitted parameters, their responsibilities (n, n_clusters) in the order of the model's rows, their log-likelihood and watched
+    value; that value at the start and after each EM update, how many these were, whether the fit settled, and one
+    BoundCollapseRound per round of BC+EM."""
+
+    parameters: object
+    responsibilities: np.ndarray
+    log_likelihood: float
+    value: float
+    path: list
+    n_updates: int
+    converged: bool
+    rounds: tuple
+
+
+class BoundCollapseRound(NamedTuple):
+    """One round of BC+EM: weight of the unassigned cases, EM updates, value reached."""
+
+    unassigned: float
+    n_updates: int
+    value: float
+
+
+class StructuralRun(NamedTuple):
+    """Result of one start: the last model kept and its parameters, responsibilities in the order of its rows, the score of the
+    run at the start and after each round, the arcs changed between rounds, EM updates, whether it ended by itself, and two
+    scores of the result in nats: completed with the most probable cluster, and Cheeseman-Stutz."""
+
+    model: object
+    parameters: object
+    responsibilities: np.ndarray
+    log_likelihood: float
+    scores: list
+    changes: list
+    n_em_updates: int
+    converged: bool
+    completed_score: float
+    cheeseman_stutz: float
+
+    @property
+    def parents(self):
+        return self.model.parents

@@ -1,0 +1,146 @@
+"""Augmented naive Bayes as a family of structures for structural EM: the cluster above every attribute, and attribute forests.
+
+Paper: SEM (Peña, Lozano, Larrañaga 2000), section 5. A model is a structure with its data; parameters, counts and scores come
+from `augmented_naive_bayes`, the search from `structure_search`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgm_bma.augmented import model as anb
+from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
+from pgm_bma.augmented.search import (
+    PairSource,
+    best_structure,
+    completed_pairs,
+    family_scores,
+    make_pair_source,
+    maximum_branching,
+    structure_change,
+)
+from pgm_bma.foundation.counts import state_offsets
+
+COMPLETIONS = ("expected", "most_probable")
+SEARCHES = ("branching", "hill_climb")
+
+
+def tree_structure(cases, prior=None):
+    """The best structure without a cluster: a start that already knows the dependences all clusters share.
+
+    A pair with missing cells is judged on the rows that have both.
+    """
+    return maximum_branching(family_scores(cases, np.ones((len(cases.codes), 1)), prior))
+
+
+@dataclass(frozen=True)
+class AugmentedModel:
+    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts their pairs."""
+
+    cases: anb.Cases
+    layout: anb.Layout
+    prior: anb.Prior
+    source: PairSource
+
+    @classmethod
+    def build(cls, cases, parents, prior, source=None):
+        source = make_pair_source(cases) if source is None else source
+        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, source)
+
+    @cached_property
+    def groups(self):
+        return anb.group_columns(self.cases, self.layout)
+
+    @property
+    def parents(self):
+        return self.layout.parents
+
+    @property
+    def weights(self):
+        return self.cases.weights
+
+    def e_step(self, parameters, hard=False):
+        return anb.em_counts(self.cases, self.layout, parameters, self.groups, hard)
+
+    def responsibilities(self, parameters):
+        return anb.expect(self.cases, self.layout, parameters, self.groups)[0]
+
+    def update(self, counts):
+        return anb.update(counts, self.layout, self.prior)
+
+    def log_prior(self, parameters):
+        return anb.log_prior(parameters, self.layout, self.prior)
+
+    def log_score(self, counts):
+        return anb.log_score(counts, self.layout, self.prior)
+
+    def completed_score(self, parameters, completion):
+        """Score of the data completed by a model: at expected counts, or with the most probable cluster."""
+        if completion == "most_probable":
+            return self.log_score(self.e_step(parameters, True)[2])
+        return self.log_score(self._expected_completion(parameters)[1])
+
+    def run_score(self, parameters, completion):
+        """The score that a run must not lower: the completed score plus the entropy of the completion (0 when hard)."""
+        if completion == "most_probable":
+            return self.completed_score(parameters, completion)
+        log_likelihood, counts = self._expected_completion(parameters)
+        if log_likelihood == -np.inf:  # the start finds a row impossible
+            return log_likelihood
+        # log p(observed) = E log p(completion, observed) + entropy, under the parameters that complete
+        return self.log_score(counts) + log_likelihood - anb.expected_log_joint(counts, parameters)
+
+    def _expected_completion(self, parameters):
+        """Log-likelihood, and expected counts in which every missing cell is completed."""
+        weights, log_likelihood = anb.expect(self.cases, self.layout, parameters, self.groups)
+        counts = anb.expected_counts(self.cases, self.layout, parameters, weights, self.groups, every_cell=True)
+        return log_likelihood, counts
+
+    def cheeseman_stutz(self, parameters):
+        return anb.cheeseman_stutz(self.cases, self.layout, parameters, self.prior, self.groups)
+
+    def family_scores(self, parameters, responsibilities):
+        """[i, j + 1]: score of attribute i with the cluster and attribute j as parents; [i, 0]: the cluster alone."""
+        return family_scores(self.cases, responsibilities, self.prior, self.layout, parameters, self.source)
+
+    def collapse(self, assigned, n_clusters):
+        """Parameters by Bound and Collapse from the rows and a partly known cluster column (-1 = unknown)."""
+        cluster = len(self.cases.cardinalities)
+        cards = [*self.cases.cardinalities.tolist(), n_clusters]
+        families = [(cluster,) if p < 0 else (cluster, int(p)) for p in self.parents]
+        alpha_class, alpha_cells = anb.prior_cells(self.layout, n_clusters, self.prior)
+        alphas = [*alpha_cells[self.layout.offsets[:-1]], alpha_class]
+        codes = np.column_stack([self.cases.codes, assigned])
+        records = bound_and_collapse_families(codes, cards, [*families, ()], self.weights, alphas)
+        tables = [record.collapsed.reshape(n_clusters, -1) for record in records[:-1]]
+        return anb.Parameters(records[-1].collapsed[0], anb.pack_tables(tables))
+
+    def next_structure(self, parameters, responsibilities, search, completion):
+        weights = responsibilities
+        if completion == "most_probable":
+            weights = anb.one_hot(weights.argmax(axis=1), weights.shape[1])
+        found = best_structure(self.family_scores(parameters, weights), self.parents, search)
+        if np.array_equal(found, self.parents):
+            return None
+        new = AugmentedModel.build(self.cases, found, self.prior, self.source)
+        # the completion by this model makes the first parameters of the new structure
+        first = new.update(self._counts_for(new, parameters, responsibilities))
+        return new, first, structure_change(self.parents, found)
+
+    def _counts_for(self, new, parameters, responsibilities):
+        """Expected counts, under this model, of the families of a new structure."""
+        cases, layout = self.cases, new.layout
+        if cases.n_complete == len(cases.codes):
+            return anb.expected_counts(cases, layout, None, responsibilities, new.groups)
+        starts = state_offsets(cases.cardinalities)
+        pairs = completed_pairs(cases, responsibilities, self.layout, parameters, self.source)
+        table = np.empty((layout.offsets[-1], len(pairs)))
+        for i, parent in enumerate(layout.parents):
+            own = slice(starts[i], starts[i + 1])
+            if parent < 0:
+                block = np.diagonal(pairs, axis1=1, axis2=2)[:, own]
+            else:
+                block = pairs[:, starts[parent] : starts[parent + 1], own]
+            table[layout.offsets[i] : layout.offsets[i + 1]] = block.reshape(len(pairs), -1).T
+        return anb.Counts(cases.weights @ responsibilities, table)

@@ -1,0 +1,295 @@
+"""The command line ``pgm-bma``. Help starts at once: libraries are imported by the command that needs them.
+
+Exit codes: 0 done, 1 a problem with the data or the model (one line on standard error), 2 wrong words, 130 interrupted.
+Set PGM_BMA_TRACEBACK=1 to see where a problem arose.
+"""
+
+import argparse
+import os
+import sys
+
+from pgm_bma import __version__
+from pgm_bma.commands import methods
+from pgm_bma.commands.console import Console, UsageError, one_line
+
+EPILOG = """FILE is a CSV, TSV or Parquet file (also compressed), or the name of an embedded data set.
+
+examples:
+  pgm-bma cluster voting --clusters 2:6 --out votes
+  pgm-bma classify patients.csv --target outcome --missing '?' --discretize mdl
+  pgm-bma compare car
+  pgm-bma repeat votes/run.json
+"""
+
+
+def main(argv=None):
+    """Run one command; returns the exit code."""
+    parser = build_parser()
+    argv = sys.argv[1:] if argv is None else list(argv)
+    arguments = parser.parse_args(argv)
+    arguments.words = argv
+    for stream in (sys.stdout, sys.stderr):  # a label that the terminal cannot show must not end a run
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    if arguments.command is None:
+        parser.print_help()
+        return 2
+    try:
+        return arguments.run(arguments) or 0
+    except UsageError as error:
+        return _problem(f"pgm-bma {arguments.command}: {one_line(error)}", 2)
+    except BrokenPipeError:  # the reader of a pipe has gone, as in `pgm-bma datasets | head -1`
+        sys.stdout = open(os.devnull, "w")
+        return 0
+    except KeyboardInterrupt:
+        return _problem("pgm-bma: interrupted", 130)
+    except Exception as error:
+        if os.environ.get("PGM_BMA_TRACEBACK"):
+            raise
+        return _problem(f"pgm-bma: {_message(error)}", 1)
+
+
+def build_parser():
+    parser = argparse.ArgumentParser(
+        prog="pgm-bma",
+        description="Average over graphical-model structures of discrete data instead of betting on one.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"pgm-bma {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_demo(commands)
+    if methods.clusterers():
+        _add_cluster(commands)
+    _add_classify(commands)
+    if methods.structure_learners():
+        _add_structure(commands)
+    _add_compare(commands)
+    datasets = commands.add_parser("datasets", help="list the embedded data sets and networks")
+    datasets.set_defaults(run=_datasets)
+    _add_reproduce(commands)
+    _add_repeat(commands)
+    return parser
+
+
+# --------------------------------------------------------------------------------------------------- options
+
+
+def _add_demo(commands):
+    demo = commands.add_parser("demo", help="run the main jobs on embedded data and write what they find")
+    demo.add_argument(
+        "--out", default="pgm-bma-demo", help="folder for models, pictures and labels (default: %(default)s)"
+    )
+    demo.set_defaults(run=_demo)
+
+
+def _add_cluster(commands):
+    parser = _table_command(commands, "cluster", "find clusters, what marks them and which columns matter")
+    parser.add_argument(
+        "--clusters",
+        type=_clusters,
+        default=range(1, 9),
+        metavar="K",
+        help="a number (3), a choice (2:8) or, for ema and em, auto (default: 1:8)",
+    )
+    _method(parser, methods.clusterers(), "ema")
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
+    )
+    parser.set_defaults(run=_learn("cluster"))
+
+
+def _add_classify(commands):
+    parser = _table_command(commands, "classify", "fit a classifier, judge it on rows it has not seen, and predict")
+    parser.add_argument("--target", metavar="COLUMN", help="the class (embedded data sets know theirs)")
+    _method(parser, methods.classifiers(), "averaged-nb")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
+    )
+    how.add_argument(
+        "--cv", type=_folds, default=10, metavar="FOLDS", help="cross-validation (default: %(default)s folds)"
+    )
+    parser.set_defaults(run=_learn("classify"))
+
+
+def _add_structure(commands):
+    parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
+    _method(parser, methods.structure_learners(), "order")
+    parser.set_defaults(run=_learn("structure"))
+
+
+def _add_compare(commands):
+    parser = _table_command(commands, "compare", "all classifiers on the same folds, in one table with standard errors")
+    parser.add_argument("--target", metavar="COLUMN", help="the class (embedded data sets know theirs)")
+    parser.add_argument(
+        "--cv", type=_folds, default=10, metavar="FOLDS", help="cross-validation (default: %(default)s folds)"
+    )
+    parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.classifiers())}")
+    parser.set_defaults(run=_learn("compare"))
+
+
+def _add_reproduce(commands):
+    parser = commands.add_parser("reproduce", help="list the tables of the papers, or run one: paper against ours")
+    parser.add_argument(
+        "table", nargs="?", metavar="TABLE", help="a name from the list, or all; without it the list is shown"
+    )
+    parser.add_argument(
+        "options", nargs=argparse.REMAINDER, metavar="...", help="options of the table: --full, --seed N, --out FOLDER"
+    )
+    parser.set_defaults(run=_reproduce)
+
+
+def _add_repeat(commands):
+    parser = commands.add_parser("repeat", help="repeat a run from its run.json and check that it comes out the same")
+    parser.add_argument("record", metavar="RUN.JSON", help="the file, or the folder that holds it")
+    parser.add_argument(
+        "--out", metavar="DIR", help="folder for the files (default: the old one with -repeat behind it)"
+    )
+    parser.set_defaults(run=_repeat)
+
+
+def _table_command(commands, name, help):
+    """A command that reads a table, with the options all of them share."""
+    parser = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+    parser.add_argument(
+        "file", metavar="FILE", help="CSV, TSV or Parquet, also compressed; or the name of an embedded data set"
+    )
+    parser.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a cell with this text is missing, as an empty one is; repeatable",
+    )
+    parser.add_argument(
+        "--no-header", action="store_true", help="the first row is data; columns are called x1, x2, ..."
+    )
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="COLUMN", help="leave this column out; repeatable, or a,b,c"
+    )
+    parser.add_argument("--keep-constant", action="store_true", help="keep columns that have one value only")
+    parser.add_argument(
+        "--discretize",
+        choices=("mdl", "frequency", "width"),
+        help="cut numbers into bins: where the class changes (mdl, inside the folds), equally full, or equally wide",
+    )
+    parser.add_argument(
+        "--bins", type=_positive, default=3, metavar="N", help="bins of frequency and width (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of everything random (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--jobs", type=_jobs, default=1, metavar="N", help="processors, -1 for all; results do not depend on it"
+    )
+    parser.add_argument("--out", metavar="DIR", help="folder for the files (default: the name of FILE and the command)")
+    return parser
+
+
+def _method(parser, offered, default):
+    titles = "; ".join(f"{name}: {method.title}" for name, method in offered.items())
+    default = default if default in offered else next(iter(offered))
+    parser.add_argument("--method", choices=list(offered), default=default, help=f"{titles} (default: %(default)s)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any parameter of the method's Python class; repeatable",
+    )
+
+
+def _clusters(text):
+    if text == "auto":
+        return text
+    try:
+        if ":" in text:
+            first, last = (int(part) for part in text.split(":"))
+            if not 1 <= first <= last:
+                raise ValueError
+            return range(first, last + 1)
+        return _positive(text)
+    except (ValueError, argparse.ArgumentTypeError):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a choice (2:8) nor auto") from None
+
+
+def _at_least(least, text):
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+    return number
+
+
+def _positive(text):
+    return _at_least(1, text)
+
+
+def _folds(text):
+    return _at_least(2, text)
+
+
+def _seed(text):
+    return _at_least(0, text)
+
+
+def _jobs(text):
+    return -1 if text == "-1" else _positive(text)
+
+
+# -------------------------------------------------------------------------------------------------- commands
+
+
+def _learn(command):
+    def run(arguments):
+        from pgm_bma.commands import runs
+
+        return getattr(runs, command)(arguments, Console())
+
+    return run
+
+
+def _demo(arguments):
+    from pgm_bma.commands.demo import run
+
+    run(arguments.out)
+
+
+def _datasets(arguments):
+    from pgm_bma.datasets import list_datasets, list_networks, load_dataset
+
+    print(f"{'data set':<16}{'rows':>8}{'columns':>9}  target")
+    for name in list_datasets():
+        frame, target = load_dataset(name)
+        print(f"{name:<16}{len(frame):>8}{frame.shape[1]:>9}  {target}")
+    print(f"\nnetworks: {', '.join(list_networks())}")
+
+
+def _reproduce(arguments):
+    from pgm_bma.commands.reproduction import reproduce
+
+    return reproduce(arguments.table, arguments.options)
+
+
+def _repeat(arguments):
+    from pgm_bma.commands.repetition import repeat
+
+    return repeat(arguments.record, arguments.out, build_parser(), Console())
+
+
+def _message(error):
+    """One line for any exception; those that are not about data or model are named, because nobody expected them."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = one_line(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    if isinstance(error, (ValueError, OSError, KeyError)) and text:
+        return text
+    return f"{type(error).__name__}: {text} (PGM_BMA_TRACEBACK=1 shows where)"
+
+
+def _problem(line, code):
+    print(line, file=sys.stderr)
+    return code

@@ -1,1 +1,0 @@
-"""The faces: thin scikit-learn and pgmpy estimators over the rooms."""

@@ -1,0 +1,1 @@
+"""Networks as BIF, estimators as one safe file."""

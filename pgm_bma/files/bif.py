@@ -1,0 +1,223 @@
+"""Networks as BIF files that every reader understands and that lose nothing.
+
+BIF knows plain words only. Readers differ in what breaks them: a bracket, comma, blank, quote or accent in a name, a
+keyword used as a name, two names that differ in case, states that are numbers. So names that are plain words are
+written as they are and all others get a plain stand-in; the real labels with their Python types, the latent nodes and
+the network's name travel beside it in a ``property`` called ``pgm_bma`` (hexadecimal JSON, which other readers skip).
+Every file is read back and compared before it takes its place on disk.
+"""
+
+import gzip
+import json
+import os
+import re
+import unicodedata
+import warnings
+import zlib
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from pgm_bma.files.bif_parser import NOTES_VERSION, parse_bif
+from pgm_bma.files.labels import to_json
+from pgm_bma.networks.objects import bayesian_network, network_arrays
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_WORD_OR_DIGITS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|[0-9]+")
+_RESERVED = frozenset("network variable probability property type discrete table default".split())
+# pgmpy's reader searches its keywords inside words: `table1` in a header is a table with the value 1 to it, and a
+# network called `my-variable` opens a variable block.
+_MISREAD_VARIABLE = re.compile(r"(?:table|default)[-+.0-9eE]")
+_MISREAD_NETWORK = re.compile(r"variable|probability")
+_NEVER = re.compile(r"(?!)")
+_LONGEST_WORD = 8000  # pyAgrum ends the interpreter at words of some 30,000 characters
+_PIECE = 4000
+
+
+def write_bif(model, path):
+    """Write a Bayesian network to a BIF file, read it back, compare, and only then put it in place.
+
+    Parameters
+    ----------
+    model : pgmpy.models.DiscreteBayesianNetwork
+        Nodes and states may be any text, number, boolean, None, date, tuple and the like. Of pgmpy's roles, latents are
+        kept; attributes of nodes and arcs are not.
+    path : str or path-like
+        A name that ends in ``.gz`` is compressed.
+
+    Returns
+    -------
+    pathlib.Path
+        The file, so that ``read_bif(write_bif(model, path))`` is the same network.
+
+    Warns
+    -----
+    UserWarning
+        If a variable has a single state: pyAgrum refuses such files.
+
+    Examples
+    --------
+    >>> import pgm_bma, tempfile, os
+    >>> from pgm_bma.networks.objects import bayesian_network
+    >>> model = bayesian_network(["a b"], [(1, 2)], [()], [[[0.25, 0.75]]])
+    >>> path = pgm_bma.write_bif(model, os.path.join(tempfile.mkdtemp(), "net.bif"))
+    >>> pgm_bma.read_bif(path).get_cpds("a b").state_names
+    {'a b': [1, 2]}
+    """
+    arrays, path = network_arrays(model), Path(path)
+    single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
+    if single:
+        warnings.warn(f"variables with one state, which pyAgrum refuses to read: {single}", UserWarning, stacklevel=2)
+    content = _bif_text(arrays).encode("ascii")
+    if path.suffix == ".gz":
+        content = gzip.compress(content, mtime=0)  # no time stamp: equal networks give equal files
+    draft = path.with_name(path.name + ".part")
+    try:
+        draft.write_bytes(content)
+        _compare(arrays, bif_arrays(draft))
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def read_bif(path):
+    """Read a BIF file, ours or anybody's, plain or gzip-compressed.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    pgmpy.models.DiscreteBayesianNetwork
+        Nodes in the order of the file. Files of `write_bif` give back names, states with their types, latents and
+        probabilities exactly; in other files every name and state is a text.
+
+    Raises
+    ------
+    ValueError
+        If the file is malformed; the message has the line.
+
+    Examples
+    --------
+    >>> import pgm_bma, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "coin.bif")
+    >>> text = "network n {} variable coin {type discrete [2] {head, tail};} probability (coin) {table 0.5, 0.5;}"
+    >>> with open(path, "w") as file:
+    ...     _ = file.write(text)
+    >>> pgm_bma.read_bif(path).check_model()
+    True
+    """
+    arrays = bif_arrays(path)
+    try:
+        return bayesian_network(*arrays)
+    except ValueError as error:  # a cycle: what the text of one block cannot show
+        raise ValueError(f"{path}: {error}") from error
+
+
+def bif_arrays(path):
+    """Read a BIF file into `NetworkArrays`, without pgmpy."""
+    content = Path(path).read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} begins like a gzip file, but it is damaged ({error})") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")  # old files with accents in comments
+    return parse_bif(text, source=str(path))
+
+
+def _bif_text(arrays):
+    words = _words(arrays.names, _WORD, _MISREAD_VARIABLE)
+    state_words = [_words(states, _WORD_OR_DIGITS) for states in arrays.states]
+    network_word = "unknown" if arrays.name is None else _words([arrays.name], _WORD, _MISREAD_NETWORK)[0]
+    lines = [f"network {network_word} {{", *_note_lines(_notes(arrays, network_word, words, state_words)), "}"]
+    for word, plain in zip(words, state_words):
+        lines += [f"variable {word} {{", f"    type discrete [ {len(plain)} ] {{ {', '.join(plain)} }};", "}"]
+    for i, (parents, cpt) in enumerate(zip(arrays.parents, arrays.cpts)):
+        rows = [", ".join(map(repr, row)) for row in cpt.tolist()]  # repr of a float reads back bit for bit
+        if parents:
+            lines.append(f"probability ( {words[i]} | {', '.join(words[p] for p in parents)} ) {{")
+            heads = product(*(state_words[p] for p in parents))
+            lines += [f"    ( {', '.join(head)} ) {row};" for head, row in zip(heads, rows)]
+        else:
+            lines += [f"probability ( {words[i]} ) {{", f"    table {rows[0]};"]
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _words(labels, allowed, misread=_NEVER):
+    """Give every label a word of its own: itself where readers agree on it, else a plain stand-in."""
+    texts = [str(label) for label in labels]
+    lowered = Counter(text.lower() for text in texts)
+    plain = [
+        bool(allowed.fullmatch(text))
+        and text not in _RESERVED
+        and not misread.search(text)
+        and lowered[text.lower()] == 1
+        and len(text) <= _LONGEST_WORD
+        for text in texts
+    ]
+    # word -> last number given out to tell its namesakes apart
+    taken = dict.fromkeys([*_RESERVED, *(text.lower() for text, keep in zip(texts, plain) if keep)], 1)
+    return [text if keep else _stand_in(text, taken, misread) for text, keep in zip(texts, plain)]
+
+
+def _stand_in(text, taken, misread):
+    """A readable word for `text` that nobody has yet; `taken` learns it."""
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    word = re.sub(r"[^A-Za-z0-9_-]+", "_", ascii_text)[:60]
+    if not _WORD.fullmatch(word):
+        word = f"_{word}"
+    word = misread.sub(lambda match: f"{match.group()[:-1]}_{match.group()[-1]}", word)
+    candidate = word
+    while candidate.lower() in taken:
+        taken[word.lower()] += 1
+        candidate = f"{word}_{taken[word.lower()]}"
+    taken[candidate.lower()] = 1
+    return candidate
+
+
+def _notes(arrays, network_word, words, state_words):
+    """What the words of the file do not say: labels that are not plain words, and which nodes are latent."""
+    hidden, variables = set(arrays.latents), {}
+    for name, word, states, plain in zip(arrays.names, words, arrays.states, state_words):
+        note = {}
+        if not _same(name, word):
+            note["name"] = to_json(name)
+        if not all(map(_same, states, plain)):
+            note["states"] = to_json(list(states))
+        if name in hidden:
+            note["latent"] = True
+        if note:
+            variables[word] = note
+    notes = {"version": NOTES_VERSION, "variables": variables}
+    if not _same(arrays.name, network_word):
+        notes["name"] = to_json(arrays.name)
+    return notes
+
+
+def _note_lines(notes):
+    # all in the network block: pgmpy's reader takes 8 microseconds for every character inside a variable block
+    code = json.dumps(notes, separators=(",", ":")).encode().hex()
+    return [f"    property pgm_bma = {code[i : i + _PIECE]};" for i in range(0, len(code), _PIECE)]
+
+
+def _same(label, word):
+    return type(label) is str and label == word
+
+
+def _compare(written, found):
+    """Raise if the file says anything else than the network; labels are compared with their types, numbers bit by bit."""
+    for field in ("names", "states", "parents", "latents", "name"):
+        if to_json(getattr(written, field)) != to_json(getattr(found, field)):
+            raise RuntimeError(f"nothing was written: the {field} of the network did not survive the BIF text")
+    for name, ours, theirs in zip(written.names, written.cpts, found.cpts):
+        if not np.array_equal(ours, theirs):
+            raise RuntimeError(f"nothing was written: the probabilities of {name!r} did not survive the BIF text")

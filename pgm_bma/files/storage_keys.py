@@ -1,0 +1,77 @@
+"""What a saved file may speak of: a stable short key for every class, and what changed between format versions.
+
+A file never names code. It holds keys, and this table says which class a key means today, so that classes and modules may
+move and be renamed. A key is never given to another class.
+
+``MIGRATIONS[v]`` turns what format v wrote into what format v + 1 expects: key -> `Change`. A parameter or field that did
+not exist in format v gets the value that keeps the old behaviour.
+"""
+
+from typing import NamedTuple
+
+VERSION = 2
+
+# key in files -> (module below pgm_bma, class)
+ESTIMATORS = {
+    "NaiveBayesClassifier": ("naive_bayes.classifier", "NaiveBayesClassifier"),
+    "AveragedNaiveBayesClassifier": ("naive_bayes.classifier", "AveragedNaiveBayesClassifier"),
+    "TANClassifier": ("naive_bayes.tan_classifier", "TANClassifier"),
+    "ForestAveragedClassifier": ("forests.classifier", "ForestAveragedClassifier"),
+    "ForestAveragedClusterer": ("forests.clusterer", "ForestAveragedClusterer"),
+    "KikuchiBayesClassifier": ("kikuchi.classifier", "KikuchiBayesClassifier"),
+    "FixedOrderClassifier": ("orders.classifier", "FixedOrderClassifier"),
+    "OrderAveragedClassifier": ("orders.classifier", "OrderAveragedClassifier"),
+    "OrderPosterior": ("orders.posterior", "OrderPosterior"),
+    "LatentClassClusterer": ("latent_class.clusterer", "LatentClassClusterer"),
+    "EMAClusterer": ("latent_class.clusterer", "EMAClusterer"),
+    "StructuralEMClusterer": ("augmented.clusterer", "StructuralEMClusterer"),
+    "MDLDiscretizer": ("discretize", "MDLDiscretizer"),
+    "FrequencyDiscretizer": ("discretize", "FrequencyDiscretizer"),
+    "WidthDiscretizer": ("discretize", "WidthDiscretizer"),
+    "SampleQuantileBinarizer": ("discretize", "SampleQuantileBinarizer"),
+    "AveragedNaiveBayesEstimator": ("naive_bayes.pgmpy_face", "AveragedNaiveBayesEstimator"),
+    "EMAEstimator": ("latent_class.pgmpy_face", "EMAEstimator"),
+    "EMEstimator": ("networks.pgmpy_face", "EMEstimator"),
+    "BoundCollapseEMEstimator": ("augmented.pgmpy_face", "BoundCollapseEMEstimator"),
+}
+RECORDS = {
+    "schema": ("foundation.table", "Schema"),
+    "network": ("networks.objects", "NetworkArrays"),
+    "naive-bayes-fit": ("naive_bayes.selective", "NaiveBayesFit"),
+    "tan-fit": ("naive_bayes.tan", "TANFit"),
+    "augmented-parameters": ("augmented.model", "Parameters"),
+    "augmented-model": ("augmented.structures", "AugmentedModel"),
+    "general-model": ("augmented.general", "GeneralModel"),
+    "latent-class-fit": ("latent_class.loop", "LatentClassFit"),
+    "latent-class-starts": ("latent_class.loop", "Starts"),
+    "forest-average": ("forests.average", "ForestAverage"),
+    "family-table": ("orders.family_table", "FamilyTable"),
+    "order-training": ("orders.fixed_order", "Training"),
+    "structure-average": ("orders.structure_average", "StructureAverage"),
+    "kikuchi-fit": ("kikuchi.fit", "KikuchiFit"),
+    "kikuchi-tests": ("kikuchi.selection", "FocusTests"),
+    "kikuchi-layout": ("kikuchi.terms", "Layout"),
+    "kikuchi-terms": ("kikuchi.terms", "Terms"),
+    "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
+    "node-bounds": ("augmented.bounds", "NodeBounds"),
+}
+
+
+class Change(NamedTuple):
+    """added: name -> value that keeps the old behaviour; renamed: old name -> new; removed: names that are dropped."""
+
+    added: dict = {}
+    renamed: dict = {}
+    removed: tuple = ()
+
+
+MIGRATIONS: dict[int, dict[str, Change]] = {}
+
+
+def migrate(key, fields, version):
+    """The fields (name -> value) that format `version` wrote for `key`, as this version expects them."""
+    for step in range(version, VERSION):
+        change = MIGRATIONS.get(step, {}).get(key, Change())
+        fields = {change.renamed.get(name, name): v for name, v in fields.items() if name not in change.removed}
+        fields = {**change.added, **fields}
+    return fields

@@ -1,0 +1,274 @@
+"""Exact average over all forest-augmented naive Bayes structures, class observed.
+
+Every column takes the class as a parent (or, selectively, may go without) and at most one other column, without cycles. The
+weight of a structure is a product over columns, so the evidence of the data is one forest sum (`forests.sums`), and the
+joint probability of a new row and a class is the ratio of two: multiply every family weight by the posterior-mean probability of
+the row's value under that family.
+
+Missing training cells: an arc is judged on the rows that have both its cells, against the same rows without the arc.
+Missing query cells: summed out over their completions while these are few, else averaged over sampled forests, each of which is a
+tree with exact inference.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.augmented.model import Parameters, log_joint, make_layout
+from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.pairs import indicators, pair_counts, pair_means, pair_scores
+
+STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
+WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs; 256 rows of 2 classes and 88 columns
+
+
+class ForestAverage(NamedTuple):
+    """Log weights of all families and the posterior means behind them; axes [child, parent], last axis with / without class.
+
+    class_probability (n_classes,)
+    log_arcs (n, n, 2), log_roots (n, 2): [..., 0] without the class (-inf unless selective), [..., 1] with it
+    log_means (n_classes, S, S), log_singles (n_classes, S): posterior means given the class; rows of the pair table are parents
+    log_free_means (S, S), log_free_singles (S,): posterior means without the class
+    log_sum: log forest sum     arc_posterior (n, n)     class_arc_posterior (n,)     log_evidence: log p(data)
+    """
+
+    cardinalities: np.ndarray
+    class_probability: np.ndarray
+    log_arcs: np.ndarray
+    log_roots: np.ndarray
+    log_means: np.ndarray
+    log_singles: np.ndarray
+    log_free_means: np.ndarray
+    log_free_singles: np.ndarray
+    log_sum: float
+    arc_posterior: np.ndarray
+    class_arc_posterior: np.ndarray
+    log_evidence: float
+
+
+def fit_forest_average(
+    codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0, equivalent_sample_size=None,
+    class_arc_prior=None, structure_prior="arc_cost", forbidden=None,
+):  # fmt: skip
+    """Weigh all families.
+
+    class_arc_prior : None (the class is a parent of every column) or (n_columns,) prior of each class arc (selective)
+    forbidden : (n, n) bool [child, parent] arcs between columns that no structure may have
+    """
+    class_weights = np.zeros((len(codes), n_classes))
+    class_weights[np.arange(len(codes)), target] = 1.0 if weights is None else weights
+    pairs = pair_counts(indicators(codes, cardinalities), class_weights)
+    return average_from_counts(
+        pairs,
+        class_weights.sum(0),
+        np.asarray(cardinalities),
+        alpha=alpha,
+        equivalent_sample_size=equivalent_sample_size,
+        class_arc_prior=class_arc_prior,
+        structure_prior=structure_prior,
+        forbidden=forbidden,
+    )
+
+
+def average_from_counts(
+    pairs,
+    totals,
+    cardinalities,
+    *,
+    alpha=1.0,
+    equivalent_sample_size=None,
+    class_arc_prior=None,
+    structure_prior="arc_cost",
+    forbidden=None,
+):
+    """The average behind observed or expected counts: pairs (n_classes, S, S), totals (n_classes,)."""
+    n, n_classes = len(cardinalities), len(totals)
+    free = pairs.sum(0, keepdims=True)
+    prior = {"alpha": alpha, "equivalent_sample_size": equivalent_sample_size}
+    log_cost = np.full((n, n), log_arc_prior(structure_prior, n))
+    if forbidden is not None:
+        log_cost[np.asarray(forbidden, dtype=bool)] = -np.inf
+    log_roots = np.full((n, 2), -np.inf)
+    log_arcs = np.full((n, n, 2), -np.inf)
+    with_class = pair_scores(pairs, cardinalities, **prior)
+    log_roots[:, 1] = with_class.alone
+    base = with_class.alone[:, None] - with_class.without_parent + log_cost
+    log_arcs[:, :, 1] = base + with_class.with_parent
+    if class_arc_prior is not None:
+        without = pair_scores(free, cardinalities, **prior)
+        with np.errstate(divide="ignore"):
+            log_in, log_out = np.log(class_arc_prior), np.log1p(-np.asarray(class_arc_prior))
+        log_roots[:, 0] = without.alone + log_out
+        log_roots[:, 1] += log_in
+        log_arcs[:, :, 0] = base + without.with_parent + log_out[:, None]
+        log_arcs[:, :, 1] += log_in[:, None]
+    arcs, roots = np.logaddexp(log_arcs[..., 0], log_arcs[..., 1]), np.logaddexp(log_roots[:, 0], log_roots[:, 1])
+    result = forest_sum(arcs, roots)
+    share = np.exp(log_arcs[..., 1] - np.where(np.isfinite(arcs), arcs, 0.0))  # of the arc's weight that has the class
+    class_arc = (result.arc_posterior * share).sum(1) + result.root_posterior * np.exp(log_roots[:, 1] - roots)
+    means, singles = pair_means(pairs, cardinalities, **prior)
+    free_means, free_singles = pair_means(free, cardinalities, **prior)
+    class_alpha = cell_alpha(1, n_classes, alpha, equivalent_sample_size)
+    log_class = float(log_marginal_likelihood(totals[None], class_alpha))
+    return ForestAverage(
+        cardinalities=cardinalities,
+        class_probability=posterior_mean(totals, class_alpha),
+        log_arcs=log_arcs,
+        log_roots=log_roots,
+        log_means=np.log(means),
+        log_singles=np.log(singles),
+        log_free_means=np.log(free_means[0]),
+        log_free_singles=np.log(free_singles[0]),
+        log_sum=result.log_sum,
+        arc_posterior=result.arc_posterior,
+        class_arc_posterior=np.ones(n) if class_arc_prior is None else np.minimum(class_arc, 1.0),
+        log_evidence=log_class + result.log_sum - forest_sum(log_cost, np.zeros(n)).log_sum,
+    )
+
+
+def log_arc_prior(structure_prior, n_columns):
+    """Log prior weight of one arc between columns."""
+    if structure_prior not in STRUCTURE_PRIORS:
+        raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(map(repr, STRUCTURE_PRIORS))}")
+    if structure_prior == "uniform":
+        return 0.0
+    return -float(np.log(max(n_columns - (structure_prior == "friedman_koller"), 1)))
+
+
+def row_weights(average, codes):
+    """Family weights times the probability of each row's values: (rows, n_classes, n, n, 2) and (rows, n_classes, n, 2)."""
+    position = codes.astype(np.int64) + state_offsets(average.cardinalities)[:-1]
+    arcs = np.empty((len(codes), len(average.class_probability), codes.shape[1], codes.shape[1], 2))
+    parent, child = position[:, None, :], position[:, :, None]  # axes: row, child, parent
+    arcs[..., 1] = average.log_means[:, parent, child].swapaxes(0, 1) + average.log_arcs[..., 1]
+    arcs[..., 0] = (average.log_free_means[parent, child] + average.log_arcs[..., 0])[:, None]
+    roots = np.empty((*arcs.shape[:3], 2))
+    roots[..., 1] = average.log_singles[:, position].swapaxes(0, 1) + average.log_roots[:, 1]
+    roots[..., 0] = (average.log_free_singles[position] + average.log_roots[:, 0])[:, None]
+    return arcs, roots
+
+
+def complete_log_joint(average, codes):
+    """log p(class, row | data) of complete rows: (n_samples, n_classes)."""
+    n_classes, n = len(average.class_probability), codes.shape[1]
+    result = np.empty((len(codes), n_classes))
+    step = min(max(WEIGHTS_AT_ONCE // (n_classes * n * n), 1), 256)
+    for start in range(0, len(codes), step):
+        arcs, roots = row_weights(average, codes[start : start + step])
+        arcs = np.logaddexp(arcs[..., 0], arcs[..., 1]).reshape(-1, n, n)
+        roots = np.logaddexp(roots[..., 0], roots[..., 1]).reshape(-1, n)
+        sums = log_forest_sums(arcs, roots).reshape(-1, n_classes)
+        result[start : start + step] = sums - average.log_sum + np.log(average.class_probability)
+    return result
+
+
+def log_joint_with_error(average, codes, max_completions, n_forests, rng):
+    """log p(class, row | data), missing cells summed out: (n_samples, n_classes), and the relative standard error of each
+    (0 where exact). Rows with more than `max_completions` completions are averaged over `n_forests` sampled forests."""
+    result = np.empty((len(codes), len(average.class_probability)))
+    error = np.zeros_like(result)
+    codes = np.where(average.cardinalities == 1, 0, codes)  # a cell with one possible value is never missing
+    missing = codes < 0
+    n_completions = np.exp((missing * np.log(average.cardinalities)).sum(1)).round()
+    whole = n_completions == 1
+    result[whole] = complete_log_joint(average, codes[whole])
+    few = ~whole & (n_completions <= max_completions)
+    for row in np.flatnonzero(few):
+        result[row] = np.logaddexp.reduce(complete_log_joint(average, completions(codes[row], average.cardinalities)))
+    many = ~whole & ~few
+    if many.any():
+        draws = np.array([log_joint(codes[many], average.cardinalities, parents, parameters)
+                          for parents, _, parameters in sample_trees(average, n_forests, rng)])  # fmt: skip
+        peak = draws.max(0)
+        scaled = np.exp(draws - peak)
+        mean = scaled.mean(0)
+        result[many] = np.log(mean) + peak
+        error[many] = scaled.std(0, ddof=1) / np.sqrt(n_forests) / mean
+    return result, error
+
+
+def completions(row, cardinalities):
+    """All complete rows that agree with `row` where it is known."""
+    choices = [range(r) if value < 0 else (int(value),) for value, r in zip(row, cardinalities)]
+    return np.array(list(product(*choices)))
+
+
+def expected_evidence(average, codes):
+    """How each column speaks for each class in one complete row.
+
+    Under the structures as re-weighted by the row, the expected log probability of every column's value, and what the
+    re-weighting itself costs (minus a divergence): columns and cost sum to log p(row | class). Returns (n + 1, n_classes).
+    """
+    arcs, roots = (a[0] for a in row_weights(average, codes))
+    n_classes, n = roots.shape[:2]
+    evidence = np.zeros((n + 1, n_classes))
+    for c in range(n_classes):
+        result = forest_sum(
+            np.logaddexp(arcs[c, ..., 0], arcs[c, ..., 1]), np.logaddexp(roots[c, :, 0], roots[c, :, 1])
+        )
+        for posterior, after, before in (
+            (result.arc_posterior, arcs[c], average.log_arcs),
+            (result.root_posterior, roots[c], average.log_roots),
+        ):
+            split = np.exp(after - np.logaddexp(after[..., :1], after[..., 1:]).clip(min=-1e300))
+            gain = np.where(np.isfinite(after), after, 0.0) - np.where(np.isfinite(before), before, 0.0)
+            spoken = (posterior[..., None] * split * gain).sum(-1)
+            evidence[:n, c] += spoken.sum(-1) if spoken.ndim == 2 else spoken
+        evidence[n, c] = result.log_sum - average.log_sum - evidence[:n, c].sum()
+    return evidence
+
+
+def sample_trees(average, n_samples, rng):
+    """Forests drawn from their posterior, as (parents, with_class, Parameters); class arcs are drawn too."""
+    arcs, roots = average_weights(average)
+    for parents in sample_forests(arcs, roots, n_samples, rng):
+        with_class = np.array([
+            rng.random() < np.exp(_pick(average, i, p, 1) - (roots[i] if p < 0 else arcs[i, p])) for i, p in enumerate(parents)
+        ])  # fmt: skip
+        yield parents, with_class, tree_parameters(average, parents, with_class)
+
+
+def best_tree(average):
+    """The structure of highest posterior probability: (parents, with_class)."""
+    arcs, roots = average.log_arcs.max(-1), average.log_roots.max(-1)
+    parents = best_forest(arcs, roots)
+    with_class = np.array([_pick(average, i, p, 1) >= _pick(average, i, p, 0) for i, p in enumerate(parents)])
+    return parents, with_class
+
+
+def average_weights(average):
+    """Log weights of arcs (n, n) and roots (n,), with and without the class together."""
+    return (
+        np.logaddexp(average.log_arcs[..., 0], average.log_arcs[..., 1]),
+        np.logaddexp(average.log_roots[:, 0], average.log_roots[:, 1]),
+    )
+
+
+def _pick(average, child, parent, with_class):
+    return average.log_roots[child, with_class] if parent < 0 else average.log_arcs[child, parent, with_class]
+
+
+def family_mean(average, child, parent, with_class):
+    """Posterior-mean table of one family: (n_classes or 1, parent cardinality or 1, cardinality)."""
+    offsets = state_offsets(average.cardinalities)
+    own = slice(offsets[child], offsets[child + 1])
+    if parent < 0:
+        table = average.log_singles[:, None, own] if with_class else average.log_free_singles[None, None, own]
+    else:
+        lines = slice(offsets[parent], offsets[parent + 1])
+        table = average.log_means[:, lines, own] if with_class else average.log_free_means[None, lines, own]
+    return np.exp(table)
+
+
+def tree_parameters(average, parents, with_class):
+    """Posterior-mean tables of one structure in the layout of `augmented_naive_bayes` (columns without the class repeat)."""
+    n_classes = len(average.class_probability)
+    layout = make_layout(parents, average.cardinalities)
+    table = np.empty((layout.offsets[-1], n_classes))
+    for i, (parent, flag) in enumerate(zip(parents, with_class)):
+        mean = family_mean(average, i, parent, flag).reshape(n_classes if flag else 1, -1)
+        table[layout.offsets[i] : layout.offsets[i + 1]] = np.broadcast_to(mean, (n_classes, mean.shape[1])).T
+    return Parameters(average.class_probability, table)

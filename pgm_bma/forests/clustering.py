@@ -1,0 +1,353 @@
+"""Clustering averaged over all forest-augmented naive Bayes structures: a variational loop with a bound that never falls.
+
+q(z) q(structure, tables): given the soft counts of q(z), the structures and tables have their exact posterior (one forest sum);
+given these, the clusters of a row follow from expected logarithms, weighted by the posterior of every arc:
+
+    log q(z=c) = E[log theta_c] + sum_i (P(root_i) E[log theta_i given c] + sum_j P(j -> i) E[log theta_i given c, x_j])
+    bound = sum_i score({C}) + log forest sum + log p(cluster counts) + entropy of q(z)
+
+Missing cells are hidden too, with q(x_i given z) of their own, updated one column at a time; the bound gains their entropy.
+Arcs whose posterior is below `PRUNED` are left out of the expectation step; what that can change is in `Run.pruned_loss`.
+Complete rows are counted and looked up by super-columns (`pair_groups`): ten tables instead of 210 for twenty binary columns.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, log_softmax
+
+from pgm_bma.augmented import model as anb
+from pgm_bma.augmented.structural_em import Settings as StructuralSettings
+from pgm_bma.augmented.structural_em import run_structural_em
+from pgm_bma.augmented.structures import AugmentedModel, tree_structure
+from pgm_bma.forests._cluster_kernels import expect_rows, normalise
+from pgm_bma.forests.average import ForestAverage, average_from_counts, log_arc_prior
+from pgm_bma.augmented.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
+from pgm_bma.forests.sums import forest_sum
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood
+from pgm_bma.foundation.pairs import indicators, pair_prior, pair_scores
+from pgm_bma.foundation.starts import align_labels, start_weights
+from pgm_bma.latent_class.loop import fit_latent_class, log_joint
+
+PRUNED = 1e-9
+MIN_WEIGHT = 0.5  # a cluster with fewer expected rows is dropped from the answer
+
+
+class Settings(NamedTuple):
+    """Prior and stopping rule of a run."""
+
+    alpha: float = 1.0
+    equivalent_sample_size: float | None = None
+    structure_prior: str = "arc_cost"
+    max_iter: int = 500
+    tol: float = 1e-8  # relative gain of the bound
+
+
+class Rows(NamedTuple):
+    """Distinct rows: the n_complete ones with every cell first. groups: super-columns of the complete rows; flags (n_incomplete,
+    S): indicators of the others, zero where missing; order: where the rows were."""
+
+    codes: np.ndarray
+    weights: np.ndarray
+    cardinalities: np.ndarray
+    groups: PairGroups
+    flags: np.ndarray
+    n_complete: int
+    order: np.ndarray
+
+
+class Run(NamedTuple):
+    """responsibilities (n, n_clusters) in the order the rows were given; bounds: at the start and after each update;
+    pairs and totals: the counts behind the last structures; pruned_loss: the most that left-out arcs moved any log q."""
+
+    responsibilities: np.ndarray
+    bounds: np.ndarray
+    converged: bool
+    pairs: np.ndarray
+    totals: np.ndarray
+    pruned_loss: float
+
+
+def make_rows(codes, cardinalities, weights):
+    """Rows as the loop wants them."""
+    incomplete = (codes < 0).any(axis=1)
+    order = np.argsort(incomplete, kind="stable")
+    codes = np.ascontiguousarray(codes[order], dtype=np.int64)
+    m = int((~incomplete).sum())
+    groups, flags = make_pair_groups(codes[:m], cardinalities), indicators(codes[m:], cardinalities)
+    return Rows(codes, weights[order], np.asarray(cardinalities), groups, flags, m, order)
+
+
+def run_start(rows, responsibilities, settings):
+    """The loop from one start: responsibilities (n, n_clusters) in the order that `make_rows` was given."""
+    q = np.array(responsibilities[rows.order], dtype=float)
+    hidden = _start_hidden(rows, q.shape[1])
+    entropy = _entropy(rows, q, hidden)
+    bounds, converged, loss = [], False, 0.0
+    while True:
+        pairs, totals = _soft_counts(rows, q, hidden)
+        forest, bound = _structures(pairs, totals, rows.cardinalities, settings)
+        bounds.append(bound + float(rows.weights @ entropy))
+        if len(bounds) > 1 and bounds[-1] - bounds[-2] <= settings.tol * abs(bounds[-2]):
+            converged = True
+        if converged or len(bounds) > settings.max_iter:
+            break
+        single, both, pruned = _expected_logs(pairs, totals, rows.cardinalities, forest, settings)
+        loss = max(loss, pruned)
+        q, hidden, entropy = _expect(rows, hidden, single, both, totals, settings)
+    result = np.empty_like(q)
+    result[rows.order] = q
+    return Run(result, np.array(bounds), converged, pairs, totals, loss)
+
+
+def average_of(pairs, totals, cardinalities, settings):
+    """The averaged model behind soft counts, for prediction."""
+    return average_from_counts(
+        pairs,
+        totals,
+        cardinalities,
+        alpha=settings.alpha,
+        equivalent_sample_size=settings.equivalent_sample_size,
+        structure_prior=settings.structure_prior,
+    )
+
+
+def _structures(pairs, totals, cardinalities, settings):
+    """Posterior of the structures given soft counts, and the bound without the entropies."""
+    scores = pair_scores(pairs, cardinalities, settings.alpha, settings.equivalent_sample_size)
+    n = len(cardinalities)
+    log_cost = log_arc_prior(settings.structure_prior, n)
+    forest = forest_sum(scores.with_parent - scores.alone[:, None] + log_cost, np.zeros(n))
+    alpha = cell_alpha(1, len(totals), settings.alpha, settings.equivalent_sample_size)
+    log_clusters = float(log_marginal_likelihood(totals[None], alpha))
+    # all forests under the prior alone: (1 + n w) ** (n - 1) for arcs of weight w (Cayley's formula with weights)
+    log_prior_mass = (n - 1) * np.log1p(n * np.exp(log_cost))
+    return forest, float(scores.alone.sum()) + forest.log_sum - log_prior_mass + log_clusters
+
+
+def _expected_logs(pairs, totals, cardinalities, forest, settings):
+    """Weighted expected logs: single (n_clusters, S), both (n_clusters, S, S) symmetric in its use, and the pruned loss.
+
+    both[c, a, b] for states a of column i and b of column j holds the two directions of the pair together; it is zero for i = j.
+    """
+    n, offsets = len(cardinalities), state_offsets(cardinalities)
+    starts, column = offsets[:-1], np.repeat(np.arange(n), cardinalities)
+    one, two = pair_prior(len(totals), cardinalities, settings.alpha, settings.equivalent_sample_size)
+    posterior = np.where(forest.arc_posterior >= PRUNED, forest.arc_posterior, 0.0)
+    singles = np.diagonal(pairs, axis1=1, axis2=2) + one[column]
+    logs = digamma(singles) - digamma(np.add.reduceat(singles, starts, axis=1))[:, column]
+    single = forest.root_posterior[column] * logs
+    cells = pairs + two[np.ix_(column, column)]
+    log_cells = (
+        digamma(cells) - digamma(np.add.reduceat(cells, starts, axis=2))[:, :, column]
+    )  # child states in columns
+    weighted = posterior.T[np.ix_(column, column)] * log_cells
+    pruned = np.where(posterior == 0.0, forest.arc_posterior, 0.0)
+    loss = float((pruned.T[np.ix_(column, column)] * -log_cells).max(initial=0.0) * n)
+    return single, weighted + weighted.swapaxes(1, 2), loss
+
+
+def _expect(rows, hidden, single, both, totals, settings):
+    """New responsibilities, hidden cells, and the entropy of every row."""
+    alpha = cell_alpha(1, len(totals), settings.alpha, settings.equivalent_sample_size)
+    log_cluster = digamma(totals + alpha) - digamma((totals + alpha).sum())
+    m, q = rows.n_complete, np.empty((len(rows.codes), len(totals)))
+    entropy = np.empty(len(q))
+    lookups = _group_tables(rows.groups, single, both)
+    entropy[:m] = expect_rows(rows.groups.columns, log_cluster, *lookups, q[:m])
+    if m < len(q):
+        hidden = _update_hidden(rows, hidden, single, both)
+        cells = np.empty_like(q[m:])
+        for k, soft in enumerate(hidden):
+            quadratic = 0.5 * np.einsum("ns,ns->n", soft @ both[k], soft)
+            cells[:, k] = _cell_entropy(soft)
+            q[m:, k] = log_cluster[k] + soft @ single[k] + quadratic + cells[:, k]
+        entropy[m:] = [normalise(line) for line in q[m:]]
+        entropy[m:] += (q[m:] * cells).sum(1)
+    return q, hidden, entropy
+
+
+def _group_tables(groups, single, both):
+    """Expected logs by joint states of super-columns, as `expect_rows` wants them; pairs that no arc joins are left out.
+
+    single (n_clusters, S), both (n_clusters, S, S) from `_expected_logs`
+    """
+    owns, pairs, tables = [], [], []
+    for g, (flags, here) in enumerate(zip(groups.flags, groups.places)):
+        own = single[:, here] @ flags.T
+        if flags[0].sum() > 1:  # several columns in one
+            own += 0.5 * ((flags @ both[:, here, here]) * flags).sum(axis=2)
+        owns.append(own)
+        for h in range(g + 1, len(groups.flags)):
+            block = both[:, here, groups.places[h]]
+            if block.any():
+                pairs.append((g, h))
+                tables.append((flags @ block @ groups.flags[h].T).reshape(len(single), -1))
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    starts = np.cumsum([0, *(table.shape[1] for table in tables)])[:-1]
+    tables = np.concatenate([np.zeros((len(single), 0)), *tables], axis=1)
+    own = np.ascontiguousarray(np.concatenate(owns, axis=1).T)
+    return state_offsets(groups.sizes), own, first, second, starts, groups.sizes[second], np.ascontiguousarray(tables.T)
+
+
+# ------------------------------------------------------------------------------------------------- missing cells
+
+
+def _start_hidden(rows, n_clusters):
+    """Soft indicators (n_clusters, n_incomplete, S): missing cells begin at the column's observed frequencies."""
+    soft = rows.flags.copy()
+    offsets, m = state_offsets(rows.cardinalities), rows.n_complete
+    complete = grouped_pair_counts(rows.groups, rows.weights[:m, None])[0]
+    frequency = np.diagonal(complete) + rows.weights[m:] @ rows.flags + 1.0
+    for i in range(len(rows.cardinalities)):
+        own = slice(offsets[i], offsets[i + 1])
+        missing = rows.codes[m:, i] < 0
+        soft[missing, own] = frequency[own] / frequency[own].sum()
+    return np.repeat(soft[None], n_clusters, axis=0)
+
+
+def _update_hidden(rows, hidden, single, both):
+    """q(x_i given z) of every missing cell, one column after another: each step raises the bound."""
+    offsets = state_offsets(rows.cardinalities)
+    codes = rows.codes[rows.n_complete :]
+    hidden = hidden.copy()
+    for k in range(len(hidden)):
+        for i in range(codes.shape[1]):
+            missing = codes[:, i] < 0
+            own = slice(offsets[i], offsets[i + 1])
+            logits = single[k, own] + hidden[k, missing] @ both[k][:, own]
+            hidden[k, missing, own] = np.exp(log_softmax(logits, axis=1))
+    return hidden
+
+
+def _soft_counts(rows, q, hidden):
+    m = rows.n_complete
+    weighted = q * rows.weights[:, None]
+    pairs = grouped_pair_counts(rows.groups, weighted[:m])
+    for k in range(q.shape[1]) if m < len(q) else ():
+        soft, weight = hidden[k], weighted[m:, k]
+        more = (soft.T * weight) @ soft
+        np.fill_diagonal(more, weight @ soft)  # a cell with itself: its expectation, not its square
+        pairs[k] += more
+    return pairs, weighted.sum(0)
+
+
+def _cell_entropy(soft):
+    """Entropy of the hidden cells of every incomplete row; observed cells have none."""
+    return -(soft * np.log(np.where(soft > 0, soft, 1.0))).sum(axis=1)
+
+
+def _entropy(rows, q, hidden):
+    """Entropy of every row's cluster and hidden cells."""
+    terms = -(q * np.log(np.where(q > 0, q, 1.0))).sum(axis=1)
+    m = rows.n_complete
+    for k in range(q.shape[1]) if m < len(q) else ():
+        terms[m:] += q[m:, k] * _cell_entropy(hidden[k])
+    return terms
+
+
+# ------------------------------------------------------------------------------------------------- several starts
+
+
+INITS = ("both", "em", "structural", "random")
+
+
+class ForestClusters(NamedTuple):
+    """average: the model of the combined starts; bound: of the best start; runs: every start; weights (n_starts,);
+    responsibilities (n, n_clusters) behind the model, clusters by falling size."""
+
+    average: ForestAverage
+    bound: float
+    runs: list
+    weights: np.ndarray
+    best: int
+    responsibilities: np.ndarray
+
+
+def fit_forest_clusters(
+    codes,
+    cardinalities,
+    weights,
+    n_clusters,
+    rng,
+    settings,
+    n_init=10,
+    init="both",
+    combine_starts="evidence",
+    run_all=map,
+):
+    """Several starts, each run to its bound, combined after alignment of their labels.
+
+    init : where starts come from: "em" (latent-class EM), "structural" (structural EM from a tree), "both" in turns, or "random"
+    combine_starts : "evidence" (responsibilities averaged with weights exp(bound)) or "best"
+    run_all : a map, so that a caller may run starts in parallel; start i is the same whatever `n_init` is
+    """
+    rows = make_rows(codes, cardinalities, weights)
+    starts = starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init)
+    runs = list(run_all(partial(_run_one, rows=rows, settings=settings), starts))
+    bounds = np.array([run.bounds[-1] for run in runs])
+    best = int(np.argmax(bounds))
+    shares = start_weights(combine_starts, bounds, bounds, np.ones(len(runs), dtype=bool), best)
+    combined, pairs = np.zeros_like(runs[best].responsibilities), np.zeros_like(runs[best].pairs)
+    for run, share in zip(runs, shares):
+        if share > 0:
+            order = align_labels(runs[best].responsibilities, run.responsibilities, weights)
+            combined += share * run.responsibilities[:, order]
+            pairs += share * run.pairs[order]
+    totals = weights @ combined
+    order = [k for k in np.argsort(-totals, kind="stable") if totals[k] >= MIN_WEIGHT] or [int(np.argmax(totals))]
+    combined = combined[:, order] / combined[:, order].sum(1, keepdims=True)
+    average = average_of(pairs[order], totals[order], rows.cardinalities, settings)
+    return ForestClusters(average, float(bounds[best]), runs, shares, best, combined)
+
+
+def _run_one(responsibilities, rows, settings):
+    return run_start(rows, responsibilities, settings)
+
+
+def starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init):
+    """Responsibilities (n, n_clusters) of every start; start i does not depend on `n_init`."""
+    if init == "random":
+        return [child.dirichlet(np.ones(n_clusters), size=len(codes)) for child in rng.spawn(n_init)]
+    data, (for_em, for_trees) = (codes, cardinalities, weights, n_clusters), rng.spawn(2)
+    if init == "em":
+        return _em_starts(*data, for_em, n_init)
+    if init == "structural":
+        return _structural_starts(*data, for_trees, n_init)
+    starts = [None] * n_init
+    starts[::2] = _em_starts(*data, for_em, len(starts[::2]))
+    starts[1::2] = _structural_starts(*data, for_trees, len(starts[1::2]))
+    return starts
+
+
+def _em_starts(codes, cardinalities, weights, n_clusters, rng, n_init):
+    fit = fit_latent_class(
+        codes,
+        cardinalities,
+        n_clusters,
+        weights=weights,
+        rng=rng,
+        n_init=n_init,
+        max_iter=100,
+        tol=1e-4,
+        collapse="ignore",
+    )
+    codes = np.asfortranarray(codes)
+    joints = (log_joint(codes, *found, fit.state_start) for found in zip(fit.starts.theta_c, fit.starts.theta))
+    return [np.exp(log_softmax(joint, axis=1)) for joint in joints]
+
+
+def _structural_starts(codes, cardinalities, weights, n_clusters, rng, n_init):
+    """Structural EM from the best structure without a cluster: dependences that all clusters share are not taken for clusters."""
+    cases = anb.make_cases(codes, cardinalities, weights)
+    settings = StructuralSettings()
+    model = AugmentedModel.build(cases, tree_structure(cases), settings.prior)
+    starts = []
+    for child in rng.spawn(n_init):
+        run = run_structural_em(model, anb.random_parameters(model.layout, n_clusters, child), settings)
+        found = np.empty_like(run.responsibilities)
+        found[cases.order] = run.responsibilities
+        starts.append(found)
+    return starts

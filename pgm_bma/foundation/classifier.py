@@ -1,0 +1,152 @@
+"""Base of the classifiers: one hook, ``_log_joint(codes)``, behind every prediction."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from pgm_bma.foundation import table
+from pgm_bma.foundation.face import DiscreteEstimator, as_table, log_probabilities, most_probable
+
+
+class Training(NamedTuple):
+    """What a classifier's room sees: codes of the features, codes of the class, weights (None = one each)."""
+
+    schema: table.Schema
+    codes: np.ndarray
+    target: np.ndarray
+    classes: tuple
+    weights: np.ndarray | None
+
+
+class ClassifierBase(ClassifierMixin, DiscreteEstimator):
+    """A child implements ``_fit(training)``, ``_log_joint(codes)`` -> (n_samples, n_classes) and ``_build_model()``.
+
+    Its parameters include `state_names`, `target_name` and `handle_unknown`.
+    """
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Learn from rows `X` with classes `y`.
+
+        Parameters
+        ----------
+        X : table of discrete values; NaN and None are missing
+        y : (n_samples,) classes, or the name of a column of X
+        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_by_failure():
+            self._fit(self._read_training(X, y, sample_weight))
+        return self
+
+    def predict(self, X):
+        """The most probable class of every row; ties go to the first class."""
+        chosen = most_probable(self._log_joint(self._encode(X)))  # first: it asks whether this is fitted
+        return self.classes_[chosen]
+
+    def predict_log_proba(self, X):
+        """Natural log of `predict_proba`."""
+        return log_probabilities(self._log_joint(self._encode(X)))
+
+    def predict_proba(self, X):
+        """P(class | row), columns in the order of ``classes_``."""
+        return np.exp(self.predict_log_proba(X))
+
+    def score(self, X, y, sample_weight=None):
+        """Accuracy: the (weighted) share of rows whose class is predicted. `y` may name a column of X."""
+        check_is_fitted(self)
+        y, X, name = self._split_target(X, y)
+        target, _ = table.encode_target(y, name, list(self.target_states_), unknown="missing")
+        codes = self._encode(X)
+        _check_lengths(len(codes), len(target))
+        if len(codes) == 0:
+            raise ValueError("X has no rows; the accuracy over no rows is not defined")
+        hits = most_probable(self._log_joint(codes)) == target
+        return float(np.average(hits, weights=table.check_weights(sample_weight, len(hits))))
+
+    def explain(self, row):
+        """Log evidence per variable and class for one row; the column sums are the log joint."""
+        codes = self._encode(single_row(row, self))
+        classes = pd.Index(self.classes_, tupleize_cols=False)
+        return pd.DataFrame(self._evidence(codes), index=["(prior)", *self.schema_.names], columns=classes)
+
+    def _read_training(self, X, y, sample_weight):
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y, X, name = self._split_target(as_table(X, self, fitting=True), y)
+        n_rows = len(X)
+        _check_lengths(n_rows, len(y))
+        read = self._read_features(X, sample_weight, name)
+        if len(read.codes) < n_rows:
+            y = y[table.check_weights(sample_weight, n_rows) > 0]
+        if name in read.schema.names:
+            raise ValueError(
+                f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
+            )
+        if isinstance(y, np.ndarray) and y.dtype.kind == "f" and np.isfinite(y).all() and len(y):
+            check_classification_targets(y)
+        target, classes = table.encode_target(y, name, (self.state_names or {}).get(name))
+        if len(classes) < 2:
+            raise ValueError(
+                f"target {name!r} has one class only, {classes[0]!r}; a classifier needs at least two classes"
+            )
+        self.target_name_ = name
+        self.classes_ = table.label_array(classes)
+        self.target_states_ = classes
+        return Training(read.schema, read.codes, target, classes, read.weights)
+
+    def _split_target(self, X, y):
+        """(y as an array, X without the target column, name of the target node)."""
+        names = table.column_names(X) if table.is_named(X) and (np.isscalar(y) or isinstance(y, tuple)) else []
+        if np.isscalar(y) and y not in names:
+            raise ValueError(f"y={y!r} is no column of X; {_listed(names)}")
+        if names and y in names:  # a tuple can be the name of a column, and a row of classes
+            column, X = table.take_column(X, y)
+            return column, X, self._target_node(y)
+        if hasattr(y, "columns") and len(y.columns) == 1:
+            (name,) = table.column_names(y)
+            return table.take_column(y, name)[0], X, self._target_node(name)
+        name = getattr(y, "name", None)
+        y = table.as_column(y)
+        return column_or_1d(y, warn=True) if np.ndim(y) != 1 else y, X, self._target_node(name)
+
+    def _target_node(self, name):
+        if self.target_name is not None:
+            return self.target_name
+        return "class" if name is None or (isinstance(name, str) and not name) else name
+
+    def _fitted_summary(self):
+        return f", {self.target_name_!r} in {len(self.classes_)} classes"
+
+
+def _listed(names):
+    return f"its columns are {', '.join(map(repr, names[:6]))}" if names else "its columns have no names"
+
+
+def _check_lengths(n_rows, n_targets):
+    if n_rows != n_targets:
+        raise ValueError(f"X and y have inconsistent lengths: {n_rows} rows and {n_targets} targets")
+
+
+def single_row(row, estimator):
+    """One row in any form as a one-row table."""
+    check_is_fitted(estimator)
+    if isinstance(row, (pd.Series, dict)):
+        return row
+    if isinstance(row, (np.ndarray, list, tuple)) and np.ndim(np.asarray(row, dtype=object)) == 1:
+        names = list(estimator.schema_.names)
+        if len(row) != len(names):
+            raise ValueError(
+                f"the row has {len(row)} values for the {len(names)} columns of {type(estimator).__name__}"
+            )
+        return pd.DataFrame([list(row)], columns=names)
+    rows = table.read_columns(row)[2]
+    if rows != 1:
+        raise ValueError(f"explain wants one row, got {rows}; pass X.iloc[[0]] or X.iloc[0]")
+    return row

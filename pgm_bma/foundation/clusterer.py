@@ -1,0 +1,157 @@
+"""Base of the clusterers: one hook, ``_log_joint(codes)``, behind responsibilities, labels and scores."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp
+from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pgm_bma.foundation import table
+from pgm_bma.foundation.classifier import single_row
+from pgm_bma.foundation.face import (
+    DiscreteEstimator,
+    as_table,
+    check_number,
+    log_probabilities,
+    most_probable,
+    random_generator,
+)
+
+
+class Folded(NamedTuple):
+    """What a clusterer's room sees: distinct rows in sorted order, their weights, and where every given row went."""
+
+    schema: table.Schema
+    codes: np.ndarray
+    weights: np.ndarray
+    inverse: np.ndarray
+
+
+class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
+    """A child implements ``_fit(folded)``, ``_log_joint(codes)`` -> (n_samples, n_clusters), ``_build_model()``,
+    ``_n_parameters()`` and ``_sample_codes(n, rng)`` -> (codes, cluster), and sets ``n_clusters_``.
+
+    Its parameters include `state_names`, `cluster_name`, `handle_unknown` and `random_state`.
+    """
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the clusters of rows `X`; `y` is ignored.
+
+        Parameters
+        ----------
+        X : table of discrete values; NaN and None are missing
+        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_by_failure():
+            X = as_table(X, self, fitting=True)
+            read = self._read_features(X, sample_weight, self.cluster_name)
+            if self.cluster_name in read.schema.names:
+                raise ValueError(f"cluster_name={self.cluster_name!r} is also a column of X; pass another cluster_name")
+            rows, weights, inverse = table.fold(read.codes, read.weights)
+            self._fit(Folded(read.schema, rows, weights, inverse))
+            codes = rows
+            if len(inverse) < len(X):
+                # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
+                codes, inverse = table.encode_like(X, self.schema_, "missing"), slice(None)
+            self.labels_ = most_probable(self._cluster_log_joint(codes))[inverse]
+        return self
+
+    def fit_predict(self, X, y=None, sample_weight=None):
+        """Fit and return ``labels_``."""
+        return self.fit(X, y, sample_weight=sample_weight).labels_
+
+    def predict(self, X):
+        """The most probable cluster of every row; ties go to the lowest."""
+        return most_probable(self._cluster_log_joint(self._encode(X)))
+
+    def predict_proba(self, X):
+        """P(cluster | row): responsibilities, columns 0 .. n_clusters_ - 1.
+
+        A row that is impossible in every cluster (with ``alpha=0`` only) tells nothing: it gets the sizes of the clusters.
+        """
+        return np.exp(log_probabilities(self._cluster_log_joint(self._encode(X))))
+
+    def transform(self, X):
+        """Responsibilities, as features for a later step."""
+        return self.predict_proba(X)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns of `transform`."""
+        check_is_fitted(self)
+        return np.array([f"{self.cluster_name}{k}" for k in range(self.n_clusters_)], dtype=object)
+
+    def score_samples(self, X):
+        """Natural log p(row) of every row, missing cells summed out."""
+        return logsumexp(self._log_joint(self._encode(X)), axis=1)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Weighted mean natural log p(row)."""
+        log_p, weights = self._weighted_log_p(X, sample_weight)
+        return float(np.average(log_p, weights=weights))
+
+    def bic(self, X, sample_weight=None):
+        """Bayesian information criterion, scikit-learn's sign: lower is better."""
+        log_p, weights = self._weighted_log_p(X, sample_weight)
+        return float(-2.0 * weights @ log_p + self._n_parameters() * np.log(weights.sum()))
+
+    def _weighted_log_p(self, X, sample_weight):
+        """log p(row) and weight of the rows that count."""
+        log_p = self.score_samples(X)
+        if not len(log_p):
+            raise ValueError("X has 0 rows; a score needs at least one")
+        weights = table.check_weights(sample_weight, len(log_p))
+        weights = np.ones(len(log_p)) if weights is None else weights
+        return log_p[weights > 0], weights[weights > 0]  # a row of weight 0 is absent, even if it is impossible
+
+    def _cluster_log_joint(self, codes):
+        """log p(cluster, row), where an impossible row counts as one with all its cells missing."""
+        log_joint = self._log_joint(codes)
+        impossible = np.isneginf(log_joint).all(axis=1)
+        if impossible.any():
+            log_joint[impossible] = self._log_joint(np.full((1, codes.shape[1]), -1))
+        return log_joint
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw rows from the fitted model: (DataFrame, labels). Without `random_state` the estimator's own seeds it."""
+        check_is_fitted(self)
+        check_number("n_samples", n_samples, 0, integer=True)
+        rng = random_generator(self.random_state if random_state is None else random_state)
+        codes, labels = self._sample_codes(int(n_samples), rng)
+        return table.decode(codes, self.schema_), labels
+
+    def explain(self, row):
+        """Log evidence per variable and cluster for one row; the column sums are the log joint."""
+        codes = self._encode(single_row(row, self))
+        return pd.DataFrame(
+            self._evidence(codes), index=["(prior)", *self.schema_.names], columns=range(self.n_clusters_)
+        )
+
+    def describe(self, n_states=5):
+        """Cluster sizes and the states that mark each cluster, by lift P(state | cluster) / P(state).
+
+        Returns a DataFrame with columns cluster, size, column, state, probability, lift: for every cluster the `n_states`
+        states whose probability it raises most (by probability x log lift, so that rare states do not crowd in).
+        """
+        check_is_fitted(self)
+        check_number("n_states", n_states, 0, integer=True)
+        sizes, tables = self._profiles()
+        rows = []
+        for k in range(self.n_clusters_):
+            found = []
+            for name, states, profile in zip(self.schema_.names, self.schema_.states, tables):
+                overall = sizes @ profile
+                for state, p, base in zip(states, profile[k], overall):
+                    if base > 0 and p > 0:
+                        found.append((p * np.log(p / base), name, state, p, p / base))
+            found.sort(key=lambda item: -item[0])
+            rows += [(k, sizes[k], name, state, p, lift) for _, name, state, p, lift in found[:n_states]]
+        return pd.DataFrame(rows, columns=["cluster", "size", "column", "state", "probability", "lift"])
+
+    def _fitted_summary(self):
+        return f", {self.n_clusters_} cluster{'' if self.n_clusters_ == 1 else 's'}"

@@ -1,0 +1,249 @@
+"""What every scikit-learn face shares: reading tables, seeds, the lazy network, saving, and a repr that tells the state.
+
+A face stores its parameters unchanged, checks them in `fit`, encodes once, calls a room and keeps arrays. Everything that
+predicts derives from one hook, ``_log_joint(codes)``; ``model_`` is built by ``_build_model()`` on first access.
+"""
+
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from pgm_bma.foundation import table
+
+ROWS_AT_ONCE = 1 << 16
+
+
+class DiscreteEstimator(BaseEstimator):
+    """Base of the scikit-learn faces; the target or cluster is added by its two children."""
+
+    # True: `model_` is the fitted distribution itself, so its exact queries equal predict_proba
+    model_is_exact_ = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __getattr__(self, name):
+        """Only called where the ordinary lookup failed: what a fit would have set gets an error that says so."""
+        learned = name.endswith("_") and not name.startswith("_")
+        if learned and "schema_" not in self.__dict__:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit before reading {name}"
+            )
+        return object.__getattribute__(self, name)  # raises the error of that lookup again
+
+    @property
+    def model_(self):
+        """The fitted pgmpy network, built on first access."""
+        check_is_fitted(self)
+        if "_cached_model" not in self.__dict__:
+            self._cached_model = self._build_model()
+        return self._cached_model
+
+    def to_networkx(self):
+        """The structure as a plain ``networkx.DiGraph``, with the posterior of an arc where the method has one."""
+        from pgm_bma.networks.graphs import structure_graph
+
+        return structure_graph(self.model_, self._arc_posteriors())
+
+    def _arc_posteriors(self):
+        return {}
+
+    def save(self, path):
+        """Write the fitted estimator to one file (JSON and arrays, no pickle)."""
+        from pgm_bma.files.storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path):
+        """Read an estimator written by `save`."""
+        from pgm_bma.files.storage import load
+
+        estimator = load(path)
+        if not isinstance(estimator, cls):
+            raise TypeError(f"{path} holds a {type(estimator).__name__}, not a {cls.__name__}")
+        return estimator
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if not name.startswith("_cached_")}
+
+    def __repr__(self, N_CHAR_MAX=700):
+        text = super().__repr__(N_CHAR_MAX)
+        if "schema_" not in self.__dict__:
+            return text
+        return f"{text} fitted on {self.n_samples_} rows x {self.n_features_in_} columns{self._fitted_summary()}"
+
+    def _fitted_summary(self):
+        return ""
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    @contextmanager
+    def _unchanged_by_failure(self):
+        """A fit that fails leaves the estimator as it was: not half fitted, and not half refitted."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _read_features(self, X, sample_weight, forbidden_name):
+        """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
+        self.__dict__.pop("_cached_model", None)
+        check_choice("handle_unknown", self.handle_unknown, ("error", "missing"))
+        X = as_table(X, self, fitting=True)
+        read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
+        names = read.schema.names
+        self.n_features_in_ = len(names)
+        self.__dict__.pop("feature_names_in_", None)
+        if table.is_named(X) and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.schema_ = read.schema
+        self.n_samples_ = len(read.codes)
+        return read
+
+    def _feature_state_names(self, X, forbidden_name):
+        if self.state_names is None:
+            return None
+        if not isinstance(self.state_names, dict):
+            raise ValueError(f"state_names must be a dict column -> states, got {type(self.state_names).__name__}")
+        names = set(table.column_names(X))
+        unknown = [name for name in self.state_names if name not in names and name != forbidden_name]
+        if unknown:
+            raise ValueError(f"state_names declares {unknown[0]!r}, which is no column of X (nor {forbidden_name!r})")
+        return {name: states for name, states in self.state_names.items() if name in names}
+
+    def _encode(self, X):
+        """Codes of new rows; arrays by position, tables by name."""
+        check_is_fitted(self)
+        X = as_table(X, self)
+        fitted_names = self.schema_.names
+        by_position = not table.is_named(X)
+        if by_position and hasattr(self, "feature_names_in_"):
+            _warn_caller(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names"
+            )
+        if not by_position and not hasattr(self, "feature_names_in_"):
+            unnamed_fit = fitted_names == tuple(table.default_names(len(fitted_names)))
+            if unnamed_fit and not set(fitted_names) <= set(table.column_names(X)):
+                _warn_caller(f"X has feature names, but {type(self).__name__} was fitted without feature names")
+                by_position = True
+        if by_position:
+            width = len(table.column_names(X))
+            if width != self.n_features_in_:
+                raise ValueError(
+                    f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+                )
+        return table.encode_like(X, self.schema_, self.handle_unknown, by_position=by_position)
+
+
+def log_probabilities(log_joint):
+    """log p(class | row) from log p(class, row): (n_samples, n_classes)."""
+    return log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+
+
+def most_probable(log_joint):
+    """Position of the largest probability of every row. Taken from the probabilities, so that those which round to a tie
+    go to the lowest index, as the argmax of `predict_proba` does. Block by block, to spare memory on tall tables."""
+    chosen = np.empty(len(log_joint), dtype=np.int64)
+    for start in range(0, len(log_joint), ROWS_AT_ONCE):
+        block = slice(start, start + ROWS_AT_ONCE)
+        chosen[block] = np.argmax(np.exp(log_probabilities(log_joint[block])), axis=1)
+    return chosen
+
+
+def seed_sequence(random_state):
+    """The root SeedSequence behind a seed: an int as it is, None fresh, a Generator or RandomState by one 128-bit draw."""
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence([int(w) for w in random_state.integers(0, 2**32, size=4, dtype=np.uint64)])
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence([int(w) for w in random_state.randint(0, 2**32, size=4, dtype=np.uint64)])
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+        return np.random.SeedSequence(int(random_state))
+    raise ValueError(
+        f"random_state={random_state!r} (seed= in the pgmpy faces): pass a non-negative integer, None, "
+        "a numpy Generator or a numpy RandomState"
+    )
+
+
+def random_generator(random_state):
+    """One generator from a seed in any accepted form: ``default_rng(seed)`` for an int. Starts and chains spawn from it."""
+    return np.random.default_rng(seed_sequence(random_state))
+
+
+def check_choice(name, value, choices):
+    """An error that lists the choices, unless `value` is one of them."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(repr(c) for c in choices)}")
+
+
+def check_number(name, value, low=0.0, high=np.inf, *, open_low=False, integer=False):
+    """An error that names the parameter and its range, unless `value` is a finite number inside it."""
+    kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    inside = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high and value != np.inf
+    if not inside or (open_low and value == low):
+        left = f"greater than {low}" if open_low else f"at least {low}"
+        limit = f" and at most {high}" if high < np.inf else "" if integer else " and finite"
+        raise ValueError(f"{name}={value!r} must be {'an integer' if integer else 'a number'} {left}{limit}")
+
+
+def resolve_preset(estimator, presets):
+    """Values of the parameters under ``estimator.preset``: a dict, never written to the estimator.
+
+    presets : dict preset name -> dict of parameter values. A parameter that the user set to something that is neither its
+    default nor the preset's value is an error naming both.
+    """
+    values = estimator.get_params(deep=False)
+    if estimator.preset is None:
+        return values
+    check_choice("preset", estimator.preset, presets)
+    defaults = type(estimator)().get_params(deep=False)
+    for name, wanted in presets[estimator.preset].items():
+        given = values[name]
+        if not _same(given, wanted) and not _same(given, defaults[name]):
+            raise ValueError(
+                f"preset={estimator.preset!r} sets {name}={wanted!r}, but {name}={given!r} was passed; drop one"
+            )
+        values[name] = wanted
+    return values
+
+
+def _same(a, b):
+    return a is b or (type(a) is type(b) and bool(np.all(a == b)))
+
+
+def _warn_caller(message):
+    warnings.warn(message, UserWarning, stacklevel=4)  # who called predict, which called _encode
+
+
+def as_table(X, estimator, fitting=False):
+    """X in a form that `table` reads, or a clear error; arrays go through scikit-learn's checks."""
+    if fitting and table.is_one_row(X):
+        raise ValueError(f"a {type(X).__name__} is one row; fit wants a table, pass a DataFrame or 2D array")
+    if X is None or isinstance(X, (str, bytes)) or np.isscalar(X):
+        raise ValueError(
+            f"{type(estimator).__name__} wants a table of discrete values, got {X!r}; pass a DataFrame or 2D array"
+        )
+    if np.ma.isMaskedArray(X) or (getattr(getattr(X, "dtype", None), "kind", "O") in "US" and np.ndim(X) == 2):
+        return table.unmasked(X)  # check_array drops the mask, and refuses bytes
+    if hasattr(X, "tocsr") or isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not table.is_named(X)):
+        return check_array(
+            X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1, estimator=estimator
+        )
+    if not hasattr(X, "__len__"):
+        raise TypeError(f"cannot read a table from {type(X).__name__}; pass a DataFrame or 2D array")
+    return X

@@ -1,0 +1,285 @@
+"""Data in: tables of discrete values become integer codes, once, with a Schema that remembers what they meant.
+
+Goes in: DataFrame (pandas, or polars and pyarrow through narwhals), 2-D array, one dict or Series as a single row.
+Comes out: a `Table` of codes (n_samples, n_columns) in the smallest signed dtype, column-contiguous, -1 = missing.
+States keep their Python types. Their order: as declared in `state_names`, else the categories of a categorical (unused
+ones kept), else sorted, mixed types by (type name, value).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pgm_bma.foundation.columns import (
+    MAX_FLOAT_STATES,
+    WIDE,
+    as_column,
+    check_states,
+    code_columns,
+    column_names,
+    default_names,
+    is_named,
+    is_one_row,
+    order_states,
+    read_columns,
+    smallest_dtype,
+    take_column,
+    unmasked,
+)
+
+__all__ = [
+    "MAX_FLOAT_STATES",
+    "WIDE",
+    "Schema",
+    "Table",
+    "as_column",
+    "check_states",
+    "check_weights",
+    "column_names",
+    "decode",
+    "default_names",
+    "encode",
+    "encode_like",
+    "encode_target",
+    "fold",
+    "is_named",
+    "is_one_row",
+    "label_array",
+    "order_states",
+    "pack",
+    "read_columns",
+    "take_column",
+    "unmasked",
+]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names and states of the columns, in order.
+
+    Examples
+    --------
+    >>> from pgm_bma.foundation.table import Schema
+    >>> Schema(("smoker",), (("no", "yes"),)).cardinalities
+    array([2])
+    """
+
+    names: tuple
+    states: tuple
+
+    @cached_property
+    def cardinalities(self):
+        return np.array([len(states) for states in self.states], dtype=np.int64)
+
+    @cached_property
+    def _positions(self):
+        return {name: position for position, name in enumerate(self.names)}
+
+    def index(self, name):
+        if name not in self._positions:
+            raise KeyError(f"no column {name!r}; the columns are {_shorten(self.names)}")
+        return self._positions[name]
+
+    def __getstate__(self):
+        return {"names": self.names, "states": self.states}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+
+class Table(NamedTuple):
+    """Codes with their schema; `weights` is None or (n_samples,) positive floats."""
+
+    schema: Schema
+    codes: np.ndarray
+    weights: np.ndarray | None
+
+
+def encode(X, state_names=None, sample_weight=None):
+    """Encode a table for fitting.
+
+    Parameters
+    ----------
+    X : table
+    state_names : dict column -> states, optional; may hold states never seen and columns that are not in X
+    sample_weight : (n_samples,), optional; rows of weight 0 are absent, and so are states seen only there
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgm_bma.foundation.table import encode
+    >>> table = encode(pd.DataFrame({"a": ["y", "n", None], "b": [3, 1, 3]}))
+    >>> table.codes.tolist(), table.schema.states
+    ([[1, 1], [0, 0], [-1, 1]], (('n', 'y'), (1, 3)))
+    """
+    names, columns, n_rows = read_columns(X)
+    state_names = {} if state_names is None else dict(state_names)
+    if not names:
+        raise ValueError("the table has no columns; pass at least one column of discrete values")
+    if n_rows == 0 and any(name not in state_names for name in names):
+        unknown = [name for name in names if name not in state_names]
+        raise ValueError(
+            f"the table has 0 sample(s) (rows); declare state_names for {_shorten(unknown)} to get the prior"
+        )
+    weights = check_weights(sample_weight, n_rows)
+    if weights is not None and (weights == 0).any():
+        keep = weights > 0
+        columns, weights = columns.take(keep), weights[keep]
+    declared = {name: check_states(name, state_names[name]) for name in names if name in state_names}
+    coded, states = columns.factorize(names, declared, "undeclared")
+    for name, column_states in zip(names, states):
+        if not column_states:
+            raise ValueError(f"column {name!r} has no values; declare state_names={{{name!r}: [...]}} or drop it")
+    return Table(Schema(tuple(names), tuple(tuple(s) for s in states)), pack(coded, states), weights)
+
+
+def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_network=False):
+    """Encode a table for prediction with the states of a fitted schema; columns are matched by name.
+
+    Extra columns are ignored. An array (with `by_position` any table) is matched by position. An unseen value is an error,
+    or missing when `handle_unknown="missing"`; `of_network` words the error for a network that the caller gave. Returns codes
+    (n_samples, n_columns).
+
+    Examples
+    --------
+    >>> from pgm_bma.foundation.table import Schema, encode_like
+    >>> encode_like({"b": 7, "a": "y"}, Schema(("a",), (("n", "y"),))).tolist()
+    [[1]]
+    """
+    if handle_unknown not in ("error", "missing"):
+        raise ValueError(f"handle_unknown={handle_unknown!r} is not one of 'error', 'missing'")
+    names, columns, _ = read_columns(X)
+    if columns.named and not by_position:
+        position = {name: i for i, name in enumerate(names)}
+        absent = [name for name in schema.names if name not in position]
+        if absent:
+            raise ValueError(
+                f"X lacks {'column' if len(absent) == 1 else 'columns'} {_shorten(absent)} that fit saw; "
+                "add them, filled with NaN if unknown"
+            )
+        columns = columns.select([position[name] for name in schema.names])
+    elif len(names) != len(schema.names):
+        raise ValueError(f"X has {len(names)} features, but the model was fitted with {len(schema.names)}")
+    unknown = "no state" if of_network and handle_unknown == "error" else handle_unknown
+    coded, _ = columns.factorize(schema.names, dict(zip(schema.names, map(list, schema.states))), unknown)
+    return pack(coded, schema.states)
+
+
+def encode_target(y, name, states=None, unknown="undeclared"):
+    """Encode a target column: (codes, states). Missing targets are an error that tells their count.
+
+    A value that is not among `states` is an error too, or gets the code -1 when `unknown="missing"`.
+    """
+    column = as_column(y)
+    n_missing = int(pd.isna(column).sum())
+    if n_missing:
+        raise ValueError(
+            f"target {name!r} has {n_missing} missing {'value' if n_missing == 1 else 'values'} (NaN); drop those rows"
+        )
+    if len(column) == 0 and states is None and not isinstance(column.dtype, pd.CategoricalDtype):
+        raise ValueError(f"target {name!r} has no rows; declare its classes in state_names to get the prior")
+    declared = {} if states is None else {name: check_states(name, states)}
+    coded, found = code_columns([column], [name], declared, unknown)
+    return pack(coded, found)[:, 0], tuple(found[0])
+
+
+def fold(codes, weights=None):
+    """Fold equal rows into one; the code -1 (missing) is a value like any other.
+
+    Returns (rows, row_weights, inverse): distinct rows in lexicographic order, their total weight, and for every row of
+    `codes` the position of its distinct row. Sorted order makes a repeated row and a weight bit-equal.
+    """
+    n_rows = len(codes)
+    if codes.shape[1] == 0:
+        return codes[: min(n_rows, 1)], _total_weights(np.zeros(n_rows, int), weights), np.zeros(n_rows, dtype=np.int64)
+    key = np.zeros(n_rows, dtype=np.int64)
+    size = 1
+    for column in range(codes.shape[1]):
+        values = codes[:, column].astype(np.int64) + 1
+        width = int(values.max(initial=0)) + 1
+        if size * width > 2**62:
+            distinct, key = np.unique(key, return_inverse=True)
+            size = len(distinct)
+        key = key * width + values
+        size *= width
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return np.asfortranarray(codes[first]), _total_weights(inverse, weights), inverse
+
+
+def _total_weights(inverse, weights):
+    return np.bincount(inverse, weights).astype(float)
+
+
+def decode(codes, schema):
+    """The inverse of `encode`: a DataFrame with the original values, NaN where missing."""
+    columns = {}
+    for position, (name, states) in enumerate(zip(schema.names, schema.states)):
+        values = codes[:, position]
+        labels = label_array(states)
+        column = labels[np.maximum(values, 0)]
+        columns[name] = column if (values >= 0).all() else pd.Series(column).where(values >= 0)
+    return pd.DataFrame(columns)
+
+
+def label_array(states):
+    """States as a 1-D array: a plain dtype when they share one type, else objects."""
+    kinds = {type(state) for state in states}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        labels = np.array(list(states))
+        # numpy drops a NUL at the end of a text, and makes floats of -1 beside 2**63
+        if labels.tolist() == list(states) and type(labels.tolist()[0]) in kinds:
+            return labels
+    labels = np.empty(len(states), dtype=object)
+    labels[:] = list(states)
+    return labels
+
+
+def check_weights(sample_weight, n_rows):
+    """Weights as floats, or None; negative, NaN, infinite or all-zero weights are errors."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold one number per row; {error}") from None
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array")
+    if weights.shape[0] != n_rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
+    for bad, word in ((~np.isfinite(weights), "NaN or infinite"), (weights < 0, "negative")):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"sample_weight holds a {word} value, {weights[row]}, at row {row}; weights must be >= 0")
+    if n_rows and not (weights > 0).any():
+        raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total):
+        raise ValueError("the sum of sample_weight is infinite; divide the weights by a constant")
+    return weights
+
+
+def pack(coded, states):
+    """Column codes -> one (n_samples, n_columns) array in the smallest dtype, column-contiguous."""
+    if isinstance(coded, np.ndarray):
+        return coded
+    largest = max((len(s) for s in states), default=1)
+    codes = np.empty((len(coded[0]) if coded else 0, len(coded)), dtype=smallest_dtype(largest), order="F")
+    for position, column in enumerate(coded):
+        codes[:, position] = column
+    return codes
+
+
+def _shorten(names, limit=6):
+    names = list(names)
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

@@ -1,0 +1,1 @@
+"""Kikuchi-Bayes: region graphs, interaction terms, their selection and weights."""

@@ -1,0 +1,149 @@
+"""Kikuchi-Bayes: choose regions, make their interaction terms, weigh them (KIK section 3).
+
+The parts are rooms of their own: `kikuchi_terms` (tables and terms), `kikuchi_selection` and `kikuchi_criteria` (which
+regions), `kikuchi_weights` (tree and learned weights), `kikuchi_tuning` (ridge and prior mass). Here they are put
+together, from codes to a `KikuchiFit` that scores rows. Nothing is iterated but the learned weights.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
+from pgm_bma.kikuchi import _kernels as kernels
+from pgm_bma.kikuchi.criteria import cross_validated_tests
+from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
+from pgm_bma.kikuchi.terms import MAX_CELLS, Terms, downward_closure, interaction_terms
+from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH, tune_weights
+from pgm_bma.kikuchi.weights import LearnedWeights, find_copies, learned_weights, tree_weights
+from pgm_bma.naive_bayes.tan import maximum_tree
+
+
+def fit_kikuchi(data, options, rng, regions=None):
+    """Fit a Kikuchi-Bayes classifier.
+
+    Parameters
+    ----------
+    data : ClassData
+    options : KikuchiOptions
+    rng : numpy.random.Generator, for the resamples
+    regions : attribute tuples of the initial regions that hold the class, or None to select them
+
+    Returns
+    -------
+    KikuchiFit
+    """
+    if regions is None:
+        regions, tests = choose_regions(data, options, rng)
+    else:
+        regions, tests = maximal_sets([(), *(tuple(sorted(r)) for r in regions)]), []
+    sets = downward_closure(regions)
+    learned = options.weights == "learned"
+    strength, ridge, path = options.strength, options.ridge, []
+    if learned and ridge == "cv":
+        strength, ridge, path = tune_weights(data, sets, options.prior, strength, rng)
+    strength = DEFAULT_STRENGTH if strength is None else strength
+    terms = interaction_terms(data, sets, options.prior, strength, leave_one_out=learned)
+    result = None
+    if learned:
+        result = learned_weights(data, terms, ridge)
+        weights = result.weights
+        terms = terms._replace(reduced=None)
+    elif options.weights == "tree":
+        weights = tree_weights(sets, find_copies(data))
+    else:
+        weights = np.ones(len(sets))
+    return KikuchiFit(regions, tests, terms, weights, strength, result, path)
+
+
+def choose_regions(data, options, rng):
+    """Initial regions by the criterion of the options: (attribute tuples, list of FocusTests)."""
+    if options.structure == "tan":
+        return tan_regions(data), []
+    selection = SelectionOptions(
+        options.prior,
+        DEFAULT_STRENGTH if options.strength is None else options.strength,
+        options.significance_level,
+        options.n_resamples,
+        screen=options.screen and options.cycles != "table",  # the table's order needs every z
+    )
+
+    def test(chosen, candidates, size):
+        if options.criterion == "divergence":
+            # only a comparison of p between foci asks for resamples of them all, and singles are never compared
+            level_options = selection._replace(screen=options.screen) if size == 1 else selection
+            return divergence_tests(data, chosen, candidates, level_options, rng)
+        return cross_validated_tests(data, chosen, candidates, selection, options.criterion)
+
+    return select_regions(data, options.level, test, options.cycles, options.significance_level)
+
+
+def tan_regions(data):
+    """The pairs of the tree of highest I(X_i; X_j | C), as regions; all single attributes lie in them."""
+    class_weights = np.zeros((len(data.codes), data.n_classes))
+    class_weights[np.arange(len(data.codes)), data.target] = data.weights
+    pairs = pair_counts(indicators(data.codes, data.cardinalities), class_weights)
+    information = conditional_mutual_information(pairs, data.cardinalities)
+    parents = maximum_tree(information)
+    pairs = [tuple(sorted((child, int(parent)))) for child, parent in enumerate(parents) if parent >= 0]
+    return maximal_sets([(), *((a,) for a in range(len(parents))), *pairs])
+
+
+def interaction_information(data):
+    """Information on the class in nats: I(X_i; C) on the diagonal, I(X_i; X_j; C) = I(X_i; X_j | C) - I(X_i; X_j) beside it.
+
+    Positive: the pair says more than its two attributes (synergy); negative: they repeat each other.
+    Returns (n_features, n_features), symmetric; NaN for a pair whose table is too large.
+    """
+    result = kernels.pair_interactions(
+        data.codes, data.target, data.weights, data.cardinalities, data.n_classes, MAX_CELLS
+    )
+    np.fill_diagonal(result, information_gains(data))
+    return result
+
+
+def information_gains(data):
+    """I(X_i; C) of every attribute in nats, over the rows that have it."""
+    gains = np.zeros(len(data.cardinalities))
+    for a, cardinality in enumerate(data.cardinalities):
+        seen = data.codes[:, a] >= 0
+        cell = data.codes[seen, a].astype(np.int64) * data.n_classes + data.target[seen]
+        table = np.bincount(cell, data.weights[seen], minlength=int(cardinality) * data.n_classes)
+        table = table.reshape(-1, data.n_classes)
+        if table.sum() > 0:
+            table = table / table.sum()
+            independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
+            filled = table > 0
+            gains[a] = max(float(table[filled] @ np.log(table[filled] / independent[filled])), 0.0)
+    return gains
+
+
+class KikuchiOptions(NamedTuple):
+    """Every choice of a fit; the words are those of `KikuchiBayesClassifier`. structure "tan" replaces the selection."""
+
+    level: int = 2
+    significance_level: float = 0.1
+    n_resamples: int = 100
+    cycles: str = "allow"
+    prior: str = "consistent"
+    strength: float | None = None
+    weights: str = "learned"
+    ridge: float | str = "cv"
+    criterion: str = "divergence"
+    structure: str = "kikuchi"
+    screen: bool = True
+
+
+class KikuchiFit(NamedTuple):
+    """regions: maximal attribute sets; tests: one FocusTests per level; terms with their weights (n_sets,).
+
+    strength : total prior mass used; learned : LearnedWeights or None; tuning : points tried to choose mass and ridge
+    """
+
+    regions: list
+    tests: list
+    terms: Terms
+    weights: np.ndarray
+    strength: float
+    learned: LearnedWeights | None
+    tuning: list

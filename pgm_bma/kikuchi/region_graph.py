@@ -1,0 +1,192 @@
+"""Region graphs as networkx objects, region-based entropy and free energy, and the graph of interactions (KIK section 4)."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from pgm_bma.kikuchi.regions import region_closure
+from pgm_bma.networks.graphs import directed_graph
+
+
+def region_graph(initial_regions):
+    """Region graph of the cluster variation method.
+
+    The nodes are the maximal initial regions and all their non-empty intersections. Counting numbers make every subset of a
+    region count once: c_R = 1 - (sum over strict supersets).
+
+    Parameters
+    ----------
+    initial_regions : iterable of iterables of hashable names
+        Regions inside others drop out, and so do empty ones.
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes are frozensets with the attributes ``counting_number`` (int; may be 0) and ``level`` (0 for a maximal region, else
+        one more than the deepest region above it). An edge goes from a region to each largest one inside it.
+
+    Examples
+    --------
+    >>> from pgm_bma import region_graph
+    >>> graph = region_graph(["AB", "BC", "CA"])
+    >>> {"".join(sorted(region)): number for region, number in graph.nodes(data="counting_number")}
+    {'AB': 1, 'AC': 1, 'BC': 1, 'A': -1, 'B': -1, 'C': -1}
+    """
+    if isinstance(initial_regions, str) or not hasattr(initial_regions, "__iter__"):
+        raise ValueError(f"initial_regions must be several regions, got {initial_regions!r}; pass a list")
+    initial_regions = list(initial_regions)
+    for region in initial_regions:
+        if not hasattr(region, "__iter__"):
+            raise ValueError(f"a region must be several names, got {region!r}; write [{region!r}]")
+    initial_regions = [list(region) for region in initial_regions]
+    for name in (name for region in initial_regions for name in region):
+        if not isinstance(name, Hashable):
+            raise ValueError(f"a name in a region must be hashable, got {name!r}; a region is a flat list of names")
+    numbers, levels, covers = region_closure(initial_regions)
+    nodes = list(numbers)
+    position = {region: k for k, region in enumerate(nodes)}
+    return directed_graph(
+        nodes,
+        [(position[larger], position[smaller]) for larger, smaller in covers],
+        node_data={"counting_number": list(numbers.values()), "level": [levels[region] for region in nodes]},
+    )
+
+
+def region_entropy(graph, marginals, variables=None):
+    """Region-based entropy in nats: sum over regions of c_R H(P_R), H = -sum P ln P.
+
+    With the marginals of one joint distribution P this equals -sum_y P(y) ln Phi(y), Phi = prod P(y_R)^c_R (KIK theorem 2; the
+    paper's H_R lacks its minus sign), and it is the entropy of P itself when the regions are acyclic and P factorises over them.
+
+    Parameters
+    ----------
+    graph : region graph, as made by `region_graph`
+    marginals : distribution
+        A joint distribution: array with one axis per name in `variables`, or Series with a MultiIndex that is named like the
+        variables, such as ``frame.value_counts(normalize=True)``. Or a dict region -> array of its probabilities.
+    variables : names of the axes, when `marginals` is an array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgm_bma import region_entropy, region_graph
+    >>> fair = np.full((2, 2, 2), 1 / 8)
+    >>> print(round(region_entropy(region_graph(["AB", "BC"]), fair, "ABC") / np.log(2), 12))
+    3.0
+    """
+    table = _marginal_reader(marginals, variables)
+    total = 0.0
+    for region, number in graph.nodes(data="counting_number"):
+        if number:
+            p = np.ravel(table(region))
+            if not abs(p.sum() - 1) <= 1e-6 or p.min() < 0:
+                raise ValueError(
+                    f"the probabilities of region {sorted(map(str, region))} sum to {p.sum():.6g} with a smallest one of "
+                    f"{p.min():.6g}; pass a distribution, such as frame.value_counts(normalize=True)"
+                )
+            p = p[p > 0]
+            total -= number * float(p @ np.log(p))
+    return total
+
+
+def region_free_energy(graph, marginals, energies, variables=None):
+    """Region-based free energy F = U - H in nats, U = sum over regions of c_R sum P(y_R) E_R(y_R).
+
+    Parameters
+    ----------
+    graph, marginals, variables : as in `region_entropy`
+    energies : dict
+        Region -> array E_R(y_R) with the axes of that region's marginal (in the order of `variables`, or of the index); regions
+        that are not named have energy 0. For a product of factors, E_R = -sum of ln f over the factors inside R.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgm_bma import region_free_energy, region_graph
+    >>> p = np.array([[0.4, 0.1], [0.2, 0.3]])
+    >>> round(region_free_energy(region_graph(["AB"]), p, {frozenset("AB"): -np.log(p)}, "AB"), 12) == 0
+    True
+    """
+    table = _marginal_reader(marginals, variables)
+    energies = {frozenset(region): np.asarray(energy, dtype=float) for region, energy in energies.items()}
+    unknown = [region for region in energies if region not in graph]
+    if unknown:
+        raise ValueError(f"energies name {sorted(map(str, unknown[0]))}, which is no region of the graph")
+    average = 0.0
+    for region, energy in energies.items():
+        p = np.asarray(table(region), dtype=float)
+        if energy.shape != p.shape:
+            raise ValueError(
+                f"the energy of {sorted(map(str, region))} has shape {energy.shape}, its marginal {p.shape}"
+            )
+        filled = p > 0
+        average += graph.nodes[region]["counting_number"] * float(p[filled] @ energy[filled])
+    return average - region_entropy(graph, marginals, variables)
+
+
+def interaction_graph(names, target, regions, strength=None):
+    """Plain graph of a classifier's regions: an edge for every two variables that share one.
+
+    names : columns     regions : frozensets of names and the target
+    strength : DataFrame as `interaction_strength_`, or None; it fills the node attribute ``information_gain`` and the edge
+        attribute ``interaction`` (information gain for an edge of the class).
+    """
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_node(target)
+    graph.add_nodes_from(names)
+    order = {name: k for k, name in enumerate([target, *names])}
+    for region in regions:
+        members = sorted(region, key=order.__getitem__)
+        graph.add_edges_from((a, b) for k, a in enumerate(members) for b in members[k + 1 :])
+    if strength is not None:
+        values, position = strength.to_numpy(), {name: k for k, name in enumerate(names)}
+        for name, k in position.items():
+            graph.nodes[name]["information_gain"] = float(values[k, k])
+        for a, b, data in graph.edges(data=True):
+            i, j = position.get(a, position.get(b)), position.get(b, position.get(a))  # of the class: the other end
+            value = values[i, j]
+            if np.isfinite(value):
+                data["interaction"] = float(value)
+    return graph
+
+
+def _marginal_reader(marginals, variables):
+    """Function region -> array of its probabilities."""
+    if hasattr(marginals, "index") and hasattr(marginals, "groupby"):
+        levels = list(marginals.index.names)
+        if None in levels:
+            raise ValueError("the index of the joint distribution must be named like the variables")
+
+        def from_series(region):
+            _refuse_unknown(region, levels)
+            kept = [level for level in levels if level in region]
+            return marginals.groupby(level=kept, observed=False).sum().to_numpy()
+
+        return from_series
+    if hasattr(marginals, "keys"):
+        tables = {frozenset(region): np.asarray(table, dtype=float) for region, table in marginals.items()}
+
+        def from_dict(region):
+            if region not in tables:
+                raise ValueError(f"no marginal is given for region {sorted(map(str, region))}")
+            return tables[region]
+
+        return from_dict
+    joint = np.asarray(marginals, dtype=float)
+    if variables is None or len(variables) != joint.ndim:
+        raise ValueError(f"name the {joint.ndim} axes of the joint distribution by variables=")
+    names = list(variables)
+
+    def from_joint(region):
+        _refuse_unknown(region, names)
+        return joint.sum(axis=tuple(k for k, name in enumerate(names) if name not in region))
+
+    return from_joint
+
+
+def _refuse_unknown(region, known):
+    unknown = [name for name in region if name not in known]
+    if unknown:
+        raise ValueError(f"region {sorted(map(str, region))} holds {unknown[0]!r}, which the joint distribution lacks")

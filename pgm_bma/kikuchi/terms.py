@@ -1,0 +1,278 @@
+"""Interaction terms of Kikuchi-Bayes: what a set of attributes says about the class beyond its subsets (KIK eq. 2, rewritten).
+
+With the regions that hold the class C, ln Phi(x, c) = sum of c_R ln P(x_R, c) is the same as a sum over every attribute
+set A whose {C} + A lies in a region, of
+
+    t_A(x_A, c) = sum over B in A of (-1)^(size of A - size of B) ln P(x_B, c),
+
+so t_{} = ln P(c), t_{i} = ln P(x_i | c), and a pair's term is its conditional dependence. Terms are additive: a further
+region changes none of them (but for prior="marginal"), a missing attribute only takes out those that hold it, and none
+overflows as P^c does.
+
+Tables of all sets lie in one flat array (`Layout`); log P comes from one of three priors:
+"laplace" (paper): (n + 1) / (N + cells), every region on its own; "consistent": (n + s / cells) / (N + s) with one total mass s;
+"marginal": only the maximal regions are estimated (Laplace), smaller ones are the mean of their marginals.
+"""
+
+from itertools import chain, combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.kikuchi import _kernels as kernels
+
+# cells of all tables together; 50 million numbers are 400 MB
+MAX_CELLS = 50_000_000
+
+
+def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_out=False):
+    """Terms of a downward closed family of attribute sets.
+
+    Parameters
+    ----------
+    data : ClassData
+    sets : iterable of tuples of attribute numbers; every subset of a member must be a member (see `downward_closure`)
+    leave_one_out : also return the terms with one row less in every cell, for the row's own class
+
+    Returns
+    -------
+    Terms, with `reduced` None unless `leave_one_out`
+    """
+    layout = make_layout(sets, data.cardinalities, data.n_classes)
+    taken = data.unit if leave_one_out else None
+    return terms_of_tables(
+        layout, strict_parts(layout.sets, layout), *count_tables(data, layout), prior, strength, taken
+    )
+
+
+def terms_of_tables(layout, parts, counts, totals, prior, strength, left_out=None):
+    """`interaction_terms` from counts; parts : strict subsets of the sets of the layout in the layout itself.
+
+    left_out : weight of the row that `reduced` lacks, None for no such terms
+    """
+    tables = []
+    for taken in (0.0,) if left_out is None else (0.0, left_out):
+        values = log_tables(counts, totals, layout, prior, strength, taken)
+        subtract(values, layout, parts, values, layout)
+        tables.append(values)
+    return Terms(layout, counts, totals, tables[0], None if left_out is None else tables[1])
+
+
+def log_scores(terms, codes, weights=None):
+    """Sum of the (weighted) terms at every row: (n_samples, n_classes). Terms with a missing cell are left out."""
+    layout = terms.layout
+    values = terms.values if weights is None else terms.values * np.repeat(weights, np.diff(layout.offsets))
+    scores = np.zeros((len(codes), layout.n_classes))
+    kernels.add_scores(
+        as_codes(codes), layout.columns, layout.strides, layout.offsets, layout.n_classes, values, scores
+    )
+    return scores
+
+
+def term_evidence(terms, codes, weights=None):
+    """The terms of one row, apart: (n_sets, n_classes); rows of zeros where a cell is missing."""
+    layout = terms.layout
+    evidence = np.zeros((len(layout.sets), layout.n_classes))
+    for t, attributes in enumerate(layout.sets):
+        digits = [int(codes[a]) for a in attributes]
+        if min(digits, default=0) >= 0:
+            start = layout.offsets[t] + layout.n_classes * int(np.dot(digits, layout.strides[t, : len(digits)]))
+            evidence[t] = terms.values[start : start + layout.n_classes]
+    return evidence if weights is None else evidence * np.asarray(weights)[:, None]
+
+
+def term_table(terms, t):
+    """Table of set number `t`: shape (*cardinalities, n_classes)."""
+    return flat_table(terms.values, terms.layout, t)
+
+
+def flat_table(values, layout, t):
+    shape = [*layout.cards[t, : len(layout.sets[t])], layout.n_classes]
+    return values[layout.offsets[t] : layout.offsets[t + 1]].reshape(shape)
+
+
+def downward_closure(regions):
+    """All subsets of the given attribute tuples, the empty one included, by size and then in order."""
+    found = {tuple(sorted(region)) for region in regions}
+    closure = set(chain.from_iterable(combinations(r, k) for r in found for k in range(len(r) + 1))) | {()}
+    return sorted(closure, key=lambda s: (len(s), s))
+
+
+def make_layout(sets, cardinalities, n_classes):
+    """Where the tables of `sets` lie in one flat array."""
+    sets = tuple(tuple(int(a) for a in s) for s in sets)
+    width = max((len(s) for s in sets), default=0) or 1
+    columns = np.full((len(sets), width), -1, dtype=np.int64)
+    cards = np.ones((len(sets), width), dtype=np.int64)
+    for size in range(1, width + 1):
+        rows = [t for t, s in enumerate(sets) if len(s) == size]
+        if rows:
+            columns[rows, :size] = [sets[t] for t in rows]
+            cards[rows, :size] = np.asarray(cardinalities)[columns[rows, :size]]
+    strides = np.ones_like(cards)
+    for j in range(width - 2, -1, -1):
+        strides[:, j] = strides[:, j + 1] * cards[:, j + 1]
+    sizes = np.prod(cards.astype(float), axis=1) * n_classes
+    if sizes.sum() > MAX_CELLS:
+        worst = sets[int(np.argmax(sizes))]
+        raise ValueError(
+            f"the tables of {len(sets)} regions have {sizes.sum():.3g} cells, more than {MAX_CELLS:.3g}; the largest, "
+            f"attributes {list(worst)}, has {sizes.max():.3g}: merge rare states or give smaller regions"
+        )
+    offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
+    return Layout(sets, columns, cards, strides, offsets, int(n_classes))
+
+
+def count_tables(data, layout):
+    """Flat weighted counts of every set with the class, and the weight counted per set (complete rows of the set only)."""
+    counts, totals = np.zeros(int(layout.offsets[-1])), np.zeros(len(layout.sets))
+    kernels.count_cells(
+        data.codes,
+        data.target,
+        data.weights,
+        layout.columns,
+        layout.strides,
+        layout.offsets,
+        layout.n_classes,
+        counts,
+        totals,
+    )
+    return counts, totals
+
+
+def log_tables(counts, totals, layout, prior, strength, taken=0.0):
+    """Flat ln P(x_A, c) of every set under a prior.
+
+    taken : rows less in each cell, as seen by a row that is left out (the total is the same for every class and stays)
+    """
+    if prior == "marginal":
+        return _marginal_log_tables(counts, totals, layout, taken)
+    sizes = np.diff(layout.offsets)
+    # alpha per cell, and the mass that it adds in total
+    alpha, mass = (np.ones(len(sizes)), sizes) if prior == "laplace" else (strength / sizes, strength)
+    values = np.maximum(counts - taken, 0.0)
+    values += np.repeat(alpha, sizes)
+    np.log(values, out=values)
+    return values - np.repeat(np.log(totals + mass), sizes)
+
+
+def _marginal_log_tables(counts, totals, layout, taken):
+    """Mean of the marginals of the maximal sets; a maximal set is its own Laplace table."""
+    inside = {part for s in layout.sets if s for part in combinations(s, len(s) - 1)}
+    maximal = [t for t, s in enumerate(layout.sets) if s not in inside]
+    sums, holders = np.zeros(len(counts)), np.zeros(len(layout.sets))
+    index = {s: t for t, s in enumerate(layout.sets)}
+    for m in maximal:
+        region = layout.sets[m]
+        table = flat_table(counts, layout, m)
+        for size in range(len(region) + 1):
+            for keep in combinations(range(len(region)), size):
+                t = index[tuple(region[k] for k in keep)]
+                others = tuple(k for k in range(len(region)) if k not in keep)
+                marginal = np.maximum(table.sum(axis=others) - taken, 0.0)
+                flat_table(sums, layout, t)[...] += (marginal + table.size / marginal.size) / (totals[m] + table.size)
+                holders[t] += 1
+    return np.log(sums / np.repeat(holders, np.diff(layout.offsets)))
+
+
+def strict_parts(sets, layout):
+    """For every set, its strict subsets that `layout` holds: (pointers, parts, part_strides), see the kernels.
+
+    Sets of one size are looked up together, one choice of positions after the other.
+    """
+    width = max((len(s) for s in sets), default=0) or 1
+    index = {s: t for t, s in enumerate(layout.sets)}
+    owners, parts, strides = [], [], []
+    for size in range(1, width + 1):
+        rows = np.array([k for k, s in enumerate(sets) if len(s) == size], dtype=np.int64)
+        if not len(rows):
+            continue
+        members = np.array([sets[k] for k in rows], dtype=np.int64)
+        for keep in (keep for n in range(size) for keep in combinations(range(size), n)):
+            found = np.array([index.get(part, -1) for part in map(tuple, members[:, keep].tolist())], dtype=np.int64)
+            held = found >= 0
+            if not held.any():
+                continue
+            owners.append(rows[held])
+            parts.append(found[held])
+            spread = np.zeros((int(held.sum()), width), dtype=np.int64)
+            spread[:, keep] = layout.strides[found[held], : len(keep)]
+            strides.append(spread)
+    if not owners:
+        return (
+            np.zeros(len(sets) + 1, dtype=np.int64),
+            np.zeros(0, dtype=np.int64),
+            np.zeros((0, width), dtype=np.int64),
+        )
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(sets)))])
+    return pointers, np.concatenate(parts)[order], np.concatenate(strides)[order]
+
+
+def subtract(values, layout, parts, source, source_layout):
+    """In place: the table of every set of `layout` minus the tables of its parts, which lie in `source`."""
+    pointers, members, part_strides = parts
+    kernels.subtract_parts(
+        layout.cards,
+        layout.offsets,
+        pointers,
+        members,
+        part_strides,
+        source_layout.offsets,
+        layout.n_classes,
+        source,
+        values,
+    )
+
+
+def class_data(codes, target, cardinalities, n_classes, weights=None, unit=1.0):
+    """Bring codes into the form that the kernels want."""
+    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
+    return ClassData(
+        as_codes(codes),
+        np.asarray(target, dtype=np.int32),
+        np.asarray(cardinalities, np.int64),
+        int(n_classes),
+        weights,
+        unit,
+    )
+
+
+def as_codes(codes):
+    return np.asfortranarray(codes, dtype=np.int32)
+
+
+class ClassData(NamedTuple):
+    """codes (n_samples, n_features) column-contiguous, -1 = missing; target (n_samples,); weights (n_samples,).
+
+    unit : weight of a row that is left out of its own tables; 1 unless the rows weigh less
+    """
+
+    codes: np.ndarray
+    target: np.ndarray
+    cardinalities: np.ndarray
+    n_classes: int
+    weights: np.ndarray
+    unit: float = 1.0
+
+
+class Layout(NamedTuple):
+    """Attribute sets and the place of their tables (cells, n_classes) in one flat array; see the kernels."""
+
+    sets: tuple
+    columns: np.ndarray
+    cards: np.ndarray
+    strides: np.ndarray
+    offsets: np.ndarray
+    n_classes: int
+
+
+class Terms(NamedTuple):
+    """Interaction terms with the counts they come from; flat arrays over `layout`."""
+
+    layout: Layout
+    counts: np.ndarray
+    totals: np.ndarray
+    values: np.ndarray
+    reduced: np.ndarray | None

@@ -1,0 +1,271 @@
+"""Weights of interaction terms: the cure for loops of regions.
+
+Each pair term takes back evidence that its two attributes share, and only a tree of pairs takes back the right amount:
+with n copies of one attribute and all pairs, its evidence is counted n (3 - n) / 2 times, inverted from 4 copies on.
+Two remedies:
+
+tree : a pair weighs as much as the share of spanning trees of the graph of chosen pairs that hold it, which is its
+    effective resistance (all strengths 1). Exact for copies, and the same as weight 1 where the pairs form a forest.
+learned : the weights that maximise the leave-one-out conditional likelihood with a ridge around naive Bayes (1 for the
+    class and the single attributes, 0 for larger sets). Convex: a logistic regression with one feature per term. A
+    row's own features come from tables without that row, so that the fitted tables do not flatter themselves.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from pgm_bma.kikuchi import _kernels as kernels
+
+RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+_NEWTON_TERMS, _NEWTON_STEPS = 300, 50
+# contrasts kept in memory: 120 million numbers are 1 GB
+_MAX_CONTRASTS = 120_000_000
+
+
+def tree_weights(sets, copies=()):
+    """Weights of the terms by effective resistance.
+
+    sets : attribute tuples of at most two attributes     copies : groups of attributes that repeat each other
+    returns (n_sets,). A group of n copies counts as one attribute: each single term weighs 1 / n, pairs inside weigh nothing, and
+    the weight of a pair of groups is shared equally by its chosen pairs.
+    """
+    larger = [s for s in sets if len(s) > 2]
+    if larger:
+        raise ValueError(f"weights='tree' needs regions of at most two attributes, got attributes {list(larger[0])}")
+    group, size = {}, {}
+    for number, members in enumerate(copies):
+        for attribute in members:
+            group[attribute] = ("copies", number)
+            size[attribute] = len(members)
+    bundles = {}
+    for s in sets:
+        if len(s) == 2:
+            ends = [group.get(a, a) for a in s]
+            if ends[0] != ends[1]:
+                bundles.setdefault(frozenset(ends), []).append(s)
+    nodes = {node: k for k, node in enumerate(dict.fromkeys(end for pair in bundles for end in sorted(pair, key=str)))}
+    edges = [tuple(nodes[end] for end in pair) for pair in bundles]
+    share = {}
+    for pairs, rho in zip(bundles.values(), spanning_edge_probability(len(nodes), edges)):
+        for s in pairs:
+            share[s] = rho / len(pairs)
+    return np.array([share.get(s, 0.0) if len(s) == 2 else 1.0 / size.get(s[0], 1) if s else 1.0 for s in sets])
+
+
+def spanning_edge_probability(n_nodes, edges):
+    """Share of spanning forests (one tree per component) that hold each edge: its effective resistance at unit strength.
+
+    edges : list of (i, j), each pair once     returns (n_edges,)
+    """
+    if not len(edges):
+        return np.zeros(0)
+    i, j = np.asarray(edges, dtype=np.int64).T
+    laplacian = np.zeros((n_nodes, n_nodes))
+    np.add.at(laplacian, (i, i), 1.0)
+    np.add.at(laplacian, (j, j), 1.0)
+    np.add.at(laplacian, (i, j), -1.0)
+    np.add.at(laplacian, (j, i), -1.0)
+    # components only shift the null space: the pseudo-inverse takes care of it
+    inverse = np.linalg.pinv(laplacian, hermitian=True)
+    return inverse[i, i] + inverse[j, j] - 2 * inverse[i, j]
+
+
+def find_copies(data):
+    """Groups of attributes that are the same up to a renaming of their states, missing cells included: list of tuples."""
+    groups = {}
+    for a, cardinality in enumerate(data.cardinalities):
+        codes = data.codes[:, a]
+        seen, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        if np.count_nonzero(seen >= 0) < 2:
+            continue
+        # states numbered by first appearance, so that copies become equal; a missing cell stays -1
+        rank = np.empty(len(seen), dtype=np.int32)
+        rank[np.argsort(first)] = np.arange(len(seen))
+        canonical = np.where(codes < 0, -1, rank[inverse])
+        groups.setdefault((int(cardinality), canonical.tobytes()), []).append(a)
+    return [tuple(members) for members in groups.values() if len(members) > 1]
+
+
+def learned_weights(data, terms, ridge=5.0):
+    """Weights by leave-one-out conditional likelihood with a ridge.
+
+    terms : Terms with `reduced`
+    ridge : number; dict order of a set -> number (the class counts as order 1); or "loo": the number of RIDGE_GRID that is
+        best when each row is left out of the weights as well
+    returns LearnedWeights
+    """
+    sets = terms.layout.sets
+    start = naive_weights(sets)
+    if data.weights.sum() == 0:
+        return LearnedWeights(start, {}, {})
+    contrasts = leave_one_out_contrasts(data, terms)
+    rows, path = data.weights, {}
+    if ridge == "loo":
+        theta, best = start, None
+        for value in reversed(RIDGE_GRID):  # from stiff to loose, each start near its solution
+            theta = ridge_fit(contrasts, rows, start, np.full(len(sets), value), theta)
+            path[value] = leave_one_out_loss(contrasts, rows, theta, np.full(len(sets), value))
+            if best is None or path[value] < path[best[0]]:
+                best = value, theta
+        ridge, theta = best
+    else:
+        theta = ridge_fit(contrasts, rows, start, ridge_vector(sets, ridge), start)
+    orders = {max(len(s), 1): float(r) for s, r in zip(sets, ridge_vector(sets, ridge))}
+    return LearnedWeights(theta, orders, path)
+
+
+def naive_weights(sets):
+    """The centre of the ridge: naive Bayes."""
+    return np.array([1.0 if len(s) <= 1 else 0.0 for s in sets])
+
+
+def ridge_vector(sets, ridge):
+    """One ridge per set, from a number or from a dict order -> number (a larger order takes that of the largest)."""
+    if not isinstance(ridge, dict):
+        return np.full(len(sets), float(ridge))
+    return np.array([ridge[min(max(len(s), 1), max(ridge))] for s in sets], dtype=float)
+
+
+def leave_one_out_contrasts(data, terms):
+    """(n_samples, n_classes - 1, n_sets): terms of the other classes minus those of the row's own class, the row left out."""
+    layout = terms.layout
+    shape = len(data.codes), layout.n_classes - 1, len(layout.sets)
+    if np.prod(shape, dtype=float) > _MAX_CONTRASTS:
+        raise ValueError(
+            f"weights='learned' needs {shape[0]} rows x {shape[1]} contrasts x {shape[2]} regions in memory; take fewer regions "
+            "(a lower significance_level or level), fewer rows, or weights='tree'"
+        )
+    contrasts = np.zeros(shape)
+    kernels.fill_contrasts(
+        data.codes,
+        data.target,
+        layout.columns,
+        layout.strides,
+        layout.offsets,
+        layout.n_classes,
+        terms.values,
+        terms.reduced,
+        contrasts,
+    )
+    return contrasts
+
+
+def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
+    """argmin of sum_r rows_r ln(1 + sum_k exp(contrasts_rk . theta)) + sum_t ridge_t (theta_t - centre_t)^2 / 2.
+
+    Newton steps while the curvature matrix is small, else L-BFGS. tolerance : promised gain, relative, at which it ends
+    """
+    n, k, p = contrasts.shape
+    if p > _NEWTON_TERMS:
+        return _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start, tolerance)
+    flat = contrasts.reshape(n * k, p)
+    theta = start
+    value, probability = _objective(flat @ theta, rows, theta - centre, ridge, k)
+    for _ in range(_NEWTON_STEPS):
+        slope = (probability * rows[:, None]).ravel() @ flat + ridge * (theta - centre)
+        factor = cho_factor(_curvature(contrasts, rows, probability, ridge), overwrite_a=True, check_finite=False)
+        step = -cho_solve(factor, slope, check_finite=False)
+        gain = -float(slope @ step)  # twice the fall that the quadratic model promises
+        if gain < tolerance * (1.0 + abs(value)):
+            break
+        length = 1.0
+        while True:
+            trial = theta + length * step
+            trial_value, trial_probability = _objective(flat @ trial, rows, trial - centre, ridge, k)
+            if trial_value <= value - 1e-4 * length * gain or length < 1e-6:
+                break
+            length /= 2
+        theta, value, probability = trial, trial_value, trial_probability
+    return theta
+
+
+def _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start, tolerance):
+    n, k, p = contrasts.shape
+    flat = contrasts.reshape(n * k, p)
+    # steps are scaled by the curvature at even odds, so that strong and weak terms converge alike
+    scale = 1.0 / np.sqrt(ridge + 0.25 * np.repeat(rows, k) @ (flat * flat))
+
+    def objective(u):
+        shift = scale * u
+        value, probability = _objective(flat @ (centre + shift), rows, shift, ridge, k)
+        return value, ((probability * rows[:, None]).ravel() @ flat + ridge * shift) * scale
+
+    options = {"maxiter": 500, "maxcor": 20, "ftol": max(tolerance / 10, 1e-11), "gtol": 1e-6}
+    result = minimize(objective, (start - centre) / scale, jac=True, method="L-BFGS-B", options=options)
+    return centre + scale * result.x
+
+
+def _objective(scores, rows, shift, ridge, k):
+    """Penalised loss, and the probabilities of the other classes (n, k)."""
+    scores = scores.reshape(-1, k)
+    top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)
+    weights = np.exp(scores - top[:, None])
+    total = np.exp(-top) + weights.sum(axis=1)
+    return rows @ (top + np.log(total)) + 0.5 * np.sum(ridge * shift * shift), weights / total[:, None]
+
+
+def _curvature(contrasts, rows, probability, ridge):
+    """sum_r rows_r G_r' (diag(p) - p p') G_r + ridge, as two matrix products."""
+    n, k, p = contrasts.shape
+    if k == 1:
+        spread = contrasts[:, 0] * np.sqrt(probability * (1 - probability) * rows[:, None])
+        matrix = spread.T @ spread
+    else:
+        spread = contrasts.reshape(n * k, p) * np.sqrt(probability * rows[:, None]).reshape(-1, 1)
+        mean = np.matmul(probability[:, None, :], contrasts)[:, 0] * np.sqrt(rows)[:, None]
+        matrix = spread.T @ spread - mean.T @ mean
+    matrix[np.diag_indices(p)] += ridge
+    return matrix
+
+
+def leave_one_out_loss(contrasts, rows, theta, ridge):
+    """Mean log loss when each row is left out of the weights as well: one Newton step from the full solution (approximate).
+
+    Without one row of G_r and probabilities p_r, theta moves by H^-1 G_r' p_r to first order, and the scores of the row by
+    (1 - A W)^-1 A p with A = G_r H^-1 G_r', W = diag(p) - p p'.
+    """
+    n, k, p = contrasts.shape
+    scores = (contrasts.reshape(n * k, p) @ theta).reshape(n, k)
+    probability = _objective(scores, rows, np.zeros(1), np.zeros(1), k)[1]
+    leverage = _leverages(contrasts, rows, probability, ridge)
+    curvature = -probability[:, :, None] * probability[:, None, :]
+    curvature[:, np.arange(k), np.arange(k)] += probability
+    system = np.eye(k) - leverage @ curvature
+    scores = scores + np.linalg.solve(system, leverage @ probability[:, :, None])[:, :, 0]
+    return float(rows @ np.logaddexp(0.0, np.logaddexp.reduce(scores, axis=1)) / rows.sum())
+
+
+def _leverages(contrasts, rows, probability, ridge):
+    """G_r H^-1 G_r' of every row: (n, k, k)."""
+    n, k, p = contrasts.shape
+    flat = contrasts.reshape(n * k, p)
+    if p <= n * k:
+        factor = cholesky(_curvature(contrasts, rows, probability, ridge), lower=True)
+        solved = solve_triangular(factor, flat.T, lower=True).T.reshape(n, k, p)
+        return solved @ solved.transpose(0, 2, 1)
+    # fewer rows than terms: with columns divided by sqrt(ridge), (W'W + 1)^-1 = 1 - W'(W W' + 1)^-1 W
+    scaled = contrasts / np.sqrt(ridge)
+    weighted = (_curvature_roots(probability, rows) @ scaled).reshape(n * k, p)
+    factor = cholesky(weighted @ weighted.T + np.eye(n * k), lower=True)
+    solved = solve_triangular(factor, weighted @ scaled.reshape(n * k, p).T, lower=True).T.reshape(n, k, n * k)
+    return scaled @ scaled.transpose(0, 2, 1) - solved @ solved.transpose(0, 2, 1)
+
+
+def _curvature_roots(probability, rows):
+    """R_r with R_r' R_r = row weight x (diag(p) - p p'): (n, k, k)."""
+    curvature = -probability[:, :, None] * probability[:, None, :]
+    index = np.arange(probability.shape[1])
+    curvature[:, index, index] += probability
+    values, vectors = np.linalg.eigh(curvature)
+    return np.sqrt(np.maximum(values, 0.0) * rows[:, None])[:, :, None] * vectors.transpose(0, 2, 1)
+
+
+class LearnedWeights(NamedTuple):
+    """weights (n_sets,), ridge by order of the set, and the approximate leave-one-out log loss of every ridge tried."""
+
+    weights: np.ndarray
+    ridge: dict
+    path: dict

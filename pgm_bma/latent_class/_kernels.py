@@ -1,0 +1,517 @@
+"""Compiled loop of latent-class EM, EMA and its variational twin: one loop, the step that renews the tables is swapped.
+
+Columns are grouped into super-columns of a few dozen joint states: their tables are multiplied together once per
+iteration, so that a row costs one look-up per group instead of one per column, and the counts of the groups are summed
+back onto the columns. Rows are multiplied up in the linear domain; a run of groups whose product could underflow is
+closed by a logarithm (`_chunks`), so that wide tables are exact too. A missing cell is one more state of its column,
+with factor 1 (exact marginalisation) and no count.
+
+Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pgm_bma.foundation._special_kernels import digamma, log_add, log_gamma, logistic, stirling
+
+EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
+CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
+PATIENCE = 5  # updates in a row that see no arc before a start counts as collapsed: an early lull may pass
+BLOCK = 128  # rows handled together: their products stay in the first-level cache
+TINY = 1e-280  # products are kept above this
+FLOOR = 1e-39  # smallest positive factor: at most 7 columns (128 joint states) are multiplied in a group
+
+
+class Layout(NamedTuple):
+    """What the loop knows of the data."""
+
+    codes: np.ndarray  # (n_groups, n_rows) joint state of every super-column
+    weights: np.ndarray  # (n_rows,)
+    group_start: np.ndarray  # (n_groups + 1,) first column of a group
+    table_start: np.ndarray  # (n_groups + 1,) first joint state of a group
+    state_start: np.ndarray  # (n_columns + 1,) first state of a column
+    slots: np.ndarray  # (n_columns,) states of a column, one more if it has missing cells
+
+
+class Priors(NamedTuple):
+    """Pseudo-counts, and the half of the averaging that the clusters do not change."""
+
+    cluster: float  # per cell of the cluster variable
+    dependent: np.ndarray  # (n_columns,) per cell of P(column | cluster)
+    log_arc: np.ndarray  # (n_columns,) log prior of the arc
+    log_alone: np.ndarray  # (n_columns,) log p(column on its own)
+    log_independent: np.ndarray  # (n_columns,) log prior of no arc + log_alone
+    independent_mean: np.ndarray  # (n_states_total,) posterior mean without the arc
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_collapsed, max_iter, tol):
+    """Iterate a batch of starts in place.
+
+    all_theta_c (n_starts, n_clusters), all_theta (n_starts, n_states_total, n_clusters) : in the start, out the end
+    all_arcs (n_starts, n_columns) : out, the weights of the arcs that built the tables
+    returns found (n_starts, 4): sum of log normalisers, evidence bound, updates, how it ended; and the list of the paths
+    of the objective, longer than the number of updates + 1
+    """
+    n_starts, n_clusters = all_theta_c.shape
+    n_columns = len(layout.slots)
+    has_scores = priors.cluster > 0.0  # EM without a prior has none
+    for i in range(n_columns):
+        has_scores = has_scores and priors.dependent[i] > 0.0
+    factor_c, factors = np.empty(n_clusters), np.empty(all_theta.shape[1:])  # what the expectation step multiplies
+    log_factors, log_dependent = np.empty(all_theta.shape[1:]), np.empty(n_columns)
+    class_counts, counts = np.empty(n_clusters), np.empty(all_theta.shape[1:])
+    work = np.empty((2, layout.table_start[-1], n_clusters))
+    found, paths = np.empty((n_starts, 4)), []
+    for start in range(n_starts):
+        theta_c, theta, arcs = all_theta_c[start], all_theta[start], all_arcs[start]
+        path = np.empty(min(max_iter, 256) + 1)
+        bound, n_iter, n_idle, ended, is_last = np.nan, 0, 0, EXHAUSTED, max_iter == 0
+        while True:
+            if mode != VARIATIONAL or n_iter == 0:
+                _copy_tables(theta_c, theta, factor_c, factors)
+                if has_scores and (is_last or n_iter == 0):
+                    _log_into(factors, log_factors)
+            total = expectation(layout, factor_c, factors, class_counts, counts, work)
+            if has_scores and (mode != EM or is_last):
+                family_scores(layout, priors, class_counts, counts, log_dependent)
+                if mode == VARIATIONAL or is_last:
+                    bound = _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent)
+            if n_iter == len(path):
+                path = _longer(path)
+            path[n_iter] = _objective(layout, priors, mode, total, bound, theta_c, theta)
+            if is_last:
+                break
+            if mode == EM:
+                change = maximise(layout, priors, class_counts, counts, theta_c, theta)
+            else:
+                change = average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs)
+            if mode == VARIATIONAL:
+                expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors)
+            n_iter += 1
+            if mode != EM and stop_collapsed:
+                n_idle = n_idle + 1 if _no_arc(priors, log_dependent) else 0
+            if n_idle == PATIENCE or (n_idle > 0 and change < tol):
+                ended = COLLAPSED
+            elif change < tol:
+                ended = CONVERGED
+            is_last = ended != EXHAUSTED or n_iter == max_iter
+        if mode == EM or max_iter == 0:
+            for i in range(n_columns):
+                log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
+                arcs[i] = logistic(log_odds) if has_scores else np.nan
+        found[start, 0], found[start, 1], found[start, 2], found[start, 3] = total, bound, n_iter, ended
+        paths.append(path)
+    return found, paths
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _objective(layout, priors, mode, total, bound, theta_c, theta):
+    """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
+    if mode == VARIATIONAL:
+        return bound
+    if mode == LINEAR:
+        return total
+    if priors.cluster > 0.0:
+        for k in range(len(theta_c)):
+            total += priors.cluster * np.log(theta_c[k])
+    product, a = 1.0, 0.0
+    for i in range(len(layout.slots)):
+        if priors.dependent[i] != a:
+            total += a * np.log(product)
+            product, a = 1.0, priors.dependent[i]
+        if a > 0.0:
+            for s in range(layout.state_start[i], layout.state_start[i + 1]):
+                for k in range(len(theta_c)):
+                    product *= theta[s, k]
+                    if product < 1e-150:  # theta >= a / (n + a r) in EM with a prior, far above 1e-150
+                        total += a * np.log(product)
+                        product = 1.0
+    return total + a * np.log(product)
+
+
+# ------------------------------------------------------------------------------------------------------- the steps
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def maximise(layout, priors, class_counts, counts, theta_c, theta):
+    """EM's step: posterior means, EMA eq. 7. Returns the largest change."""
+    n_clusters = len(theta_c)
+    change = _renew_clusters(priors, class_counts, theta_c)
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        for k in range(n_clusters):
+            total = (last - first) * a
+            for s in range(first, last):
+                total += counts[s, k]
+            scale = 1.0 / total if total > 0.0 else 0.0
+            for s in range(first, last):
+                # neither counts nor prior: uniform
+                value = (counts[s, k] + a) * scale if total > 0.0 else 1.0 / (last - first)
+                change = max(change, abs(value - theta[s, k]))
+                theta[s, k] = value
+    return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs):
+    """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. Returns the change."""
+    n_clusters = len(theta_c)
+    change = _renew_clusters(priors, class_counts, theta_c)
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        arc = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
+        arcs[i] = arc
+        for k in range(n_clusters):
+            total = (last - first) * a
+            for s in range(first, last):
+                total += counts[s, k]
+            scale = arc / total
+            for s in range(first, last):
+                value = (counts[s, k] + a) * scale + (1.0 - arc) * priors.independent_mean[s]
+                change = max(change, abs(value - theta[s, k]))
+                theta[s, k] = value
+    return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
+    """Factors of the variational expectation step: exp(E log theta_C) and exp(P(arc) E log theta_ijk)."""
+    n_clusters = len(factor_c)
+    total = n_clusters * priors.cluster
+    for k in range(n_clusters):
+        total += class_counts[k]
+    for k in range(n_clusters):
+        factor_c[k] = np.exp(digamma(class_counts[k] + priors.cluster) - digamma(total))
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        for k in range(n_clusters):
+            total = (last - first) * a
+            for s in range(first, last):
+                total += counts[s, k]
+            base = digamma(total)
+            for s in range(first, last):
+                log_factors[s, k] = arcs[i] * (digamma(counts[s, k] + a) - base)
+                factors[s, k] = np.exp(log_factors[s, k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _renew_clusters(priors, class_counts, theta_c):
+    total = len(theta_c) * priors.cluster
+    for k in range(len(theta_c)):
+        total += class_counts[k]
+    change = 0.0
+    for k in range(len(theta_c)):
+        value = (class_counts[k] + priors.cluster) / total if total > 0.0 else 1.0 / len(theta_c)
+        change = max(change, abs(value - theta_c[k]))
+        theta_c[k] = value
+    return change
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _no_arc(priors, log_dependent):
+    """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
+    for i in range(len(log_dependent)):
+        is_open = priors.log_arc[i] > -np.inf
+        # a column with one state (or no rows) has ratio 1 up to rounding and speaks for nothing
+        if priors.log_arc[i] == 0.0 or (is_open and log_dependent[i] > priors.log_alone[i] + 1e-9):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------------ expectation
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expectation(layout, factor_c, factors, class_counts, counts, work):
+    """E step (EMA eq. 4, 5): fills the expected counts, returns the sum of log normalisers (the log-likelihood)."""
+    tables, group_counts = work[0], work[1]
+    n_groups, n_rows = layout.codes.shape
+    n_clusters = len(factor_c)
+    chunk_end = np.empty(n_groups, np.int64)
+    n_chunks = _chunks(layout, factors, chunk_end)
+    for g in range(n_groups):
+        _multiply_out(layout, factors, g, tables)
+    for k in range(n_clusters):
+        class_counts[k] = 0.0
+        for cell in range(len(group_counts)):
+            group_counts[cell, k] = 0.0
+    p = np.empty((BLOCK, n_clusters))
+    logs = np.empty((BLOCK if n_chunks > 1 else 1, n_clusters))
+    total, product, product_weight = 0.0, 1.0, 1.0
+    for start in range(0, n_rows, BLOCK):
+        size = min(BLOCK, n_rows - start)
+        for row in range(size):
+            for k in range(n_clusters):
+                p[row, k] = factor_c[k]
+        group = 0
+        for chunk in range(n_chunks):
+            while group < chunk_end[chunk]:
+                base, codes = layout.table_start[group], layout.codes[group]
+                for row in range(size):
+                    cell = base + codes[start + row]
+                    for k in range(n_clusters):
+                        p[row, k] *= tables[cell, k]
+                group += 1
+            if n_chunks > 1:
+                for row in range(size):
+                    for k in range(n_clusters):
+                        value = np.log(p[row, k])
+                        logs[row, k] = value if chunk == 0 else logs[row, k] + value
+                        p[row, k] = 1.0
+        for row in range(size):
+            weight = layout.weights[start + row]
+            shift = 0.0
+            if n_chunks > 1:
+                shift = logs[row, 0]
+                for k in range(1, n_clusters):
+                    shift = max(shift, logs[row, k])
+                for k in range(n_clusters):
+                    p[row, k] = np.exp(logs[row, k] - shift) if shift > -np.inf else 0.0
+            norm = 0.0
+            for k in range(n_clusters):
+                norm += p[row, k]
+            if norm == 0.0:  # impossible under every cluster: it says nothing about the cluster
+                total = -np.inf
+                for k in range(n_clusters):
+                    p[row, k] = factor_c[k]
+                    norm += p[row, k]
+            elif n_chunks > 1 or norm < 1e-100:
+                total += weight * (shift + np.log(norm))
+            else:  # one logarithm for many rows: their normalisers are multiplied up while the weight stays the same
+                if weight != product_weight or product < 1e-200:
+                    total += product_weight * np.log(product)
+                    product, product_weight = 1.0, weight
+                product *= norm
+            scale = weight / norm
+            for k in range(n_clusters):
+                p[row, k] *= scale
+                class_counts[k] += p[row, k]
+        for group in range(n_groups):
+            base, codes = layout.table_start[group], layout.codes[group]
+            for row in range(size):
+                cell = base + codes[start + row]
+                for k in range(n_clusters):
+                    group_counts[cell, k] += p[row, k]
+    for g in range(n_groups):
+        _sum_back(layout, group_counts, g, counts)
+    return total + product_weight * np.log(product)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _chunks(layout, factors, chunk_end):
+    """Ends of the runs of groups whose products stay above TINY whatever the row holds; returns their number.
+
+    Positive factors below FLOOR are raised to it. Exact zeros stay and are left out of the bound: a product that meets
+    one is zero, as it should be.
+    """
+    n_groups = len(chunk_end)
+    smallest, n_chunks = 1.0, 0
+    for g in range(n_groups):
+        group_smallest = 1.0
+        for i in range(layout.group_start[g], layout.group_start[g + 1]):
+            low = 1.0
+            for s in range(layout.state_start[i], layout.state_start[i + 1]):
+                for k in range(factors.shape[1]):
+                    value = factors[s, k]
+                    if 0.0 < value < low:
+                        if value < FLOOR:
+                            value = FLOOR
+                            factors[s, k] = FLOOR
+                        low = value
+            group_smallest *= low
+        if smallest * group_smallest < TINY and g > 0:
+            chunk_end[n_chunks] = g
+            n_chunks += 1
+            smallest = 1.0
+        smallest *= group_smallest
+    chunk_end[n_chunks] = n_groups
+    return n_chunks + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _multiply_out(layout, factors, g, tables):
+    """Joint table of one group, column by column, the last column fastest; a missing cell has factor 1."""
+    n_clusters = factors.shape[1]
+    base = layout.table_start[g]
+    for k in range(n_clusters):
+        tables[base, k] = 1.0
+    size = 1
+    for i in range(layout.group_start[g], layout.group_start[g + 1]):
+        first, slots = layout.state_start[i], layout.slots[i]
+        n_states = layout.state_start[i + 1] - first
+        for cell in range(size - 1, -1, -1):  # backwards, so that a cell is read before it is overwritten
+            source, target = base + cell, base + cell * slots
+            if n_states < slots:
+                for k in range(n_clusters):
+                    tables[target + n_states, k] = tables[source, k]
+            for state in range(n_states - 1, -1, -1):
+                for k in range(n_clusters):
+                    tables[target + state, k] = tables[source, k] * factors[first + state, k]
+        size *= slots
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum_back(layout, group_counts, g, counts):
+    """Counts of one group onto its columns, last column first; overwrites the group's counts."""
+    n_clusters = counts.shape[1]
+    base = layout.table_start[g]
+    size = layout.table_start[g + 1] - base
+    for i in range(layout.group_start[g + 1] - 1, layout.group_start[g] - 1, -1):
+        first, slots = layout.state_start[i], layout.slots[i]
+        n_states = layout.state_start[i + 1] - first
+        for s in range(first, first + n_states):
+            for k in range(n_clusters):
+                counts[s, k] = 0.0
+        size //= slots
+        for cell in range(size):
+            source, target = base + cell * slots, base + cell
+            for k in range(n_clusters):
+                total = 0.0
+                for state in range(n_states):
+                    value = group_counts[source + state, k]
+                    counts[first + state, k] += value
+                    total += value
+                if n_states < slots:
+                    total += group_counts[source + n_states, k]
+                group_counts[target, k] = total
+
+
+# -------------------------------------------------------------------------------------------- scores and bound
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def family_scores(layout, priors, class_counts, counts, log_dependent):
+    """Log marginal likelihood of every column given the cluster (the Gammas of EMA eq. 11), at expected counts.
+
+    Gamma functions are shifted upwards by products, and one logarithm per family closes all the products: the price of
+    a cell is one logarithm.
+    """
+    n_clusters = len(class_counts)
+    whole_prior, whole = -1.0, 0.0
+    for i in range(len(layout.slots)):
+        first, last = layout.state_start[i], layout.state_start[i + 1]
+        a = priors.dependent[i]
+        score, up = 0.0, 1.0
+        is_complete = layout.slots[i] == last - first
+        if is_complete and whole_prior == (last - first) * a:
+            score = whole  # without missing cells the row totals are the cluster sizes, whatever the column
+        else:
+            for k in range(n_clusters):
+                total = 0.0
+                for s in range(first, last):
+                    total += counts[s, k]
+                if is_complete:
+                    total = class_counts[k]
+                score += log_gamma((last - first) * a) - log_gamma(total + (last - first) * a)
+            score -= (last - first) * n_clusters * log_gamma(a)
+            if is_complete:
+                whole_prior, whole = (last - first) * a, score
+        for s in range(first, last):
+            for k in range(n_clusters):
+                x = counts[s, k] + a
+                while x < 10.0:
+                    up *= x
+                    x += 1.0
+                score += stirling(x)
+                if up > 1e250:
+                    score -= np.log(up)
+                    up = 1.0
+        log_dependent[i] = score - np.log(up)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
+    """Evidence bound: sum_i log(w_dep + w_ind) + log p(class counts) + entropy of q.
+
+    The entropy is the sum of log normalisers minus the expected log factors.
+    """
+    if total == -np.inf:  # a row that the start finds impossible
+        return total
+    n_clusters = len(factor_c)
+    bound = total
+    n = 0.0
+    for k in range(n_clusters):
+        n += class_counts[k]
+        bound += log_gamma(class_counts[k] + priors.cluster) - log_gamma(priors.cluster)
+        if class_counts[k] > 0.0:
+            bound -= class_counts[k] * np.log(factor_c[k])
+    bound += log_gamma(n_clusters * priors.cluster) - log_gamma(n + n_clusters * priors.cluster)
+    for i in range(len(layout.slots)):
+        bound += log_add(priors.log_arc[i] + log_dependent[i], priors.log_independent[i])
+        for s in range(layout.state_start[i], layout.state_start[i + 1]):
+            for k in range(n_clusters):
+                if counts[s, k] > 0.0:
+                    bound -= counts[s, k] * log_factors[s, k]
+    return bound
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _copy_tables(theta_c, theta, factor_c, factors):
+    for k in range(len(theta_c)):
+        factor_c[k] = theta_c[k]
+        for s in range(len(theta)):
+            factors[s, k] = theta[s, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _longer(path):
+    longer = np.empty(2 * len(path))
+    for t in range(len(path)):
+        longer[t] = path[t]
+    return longer
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_into(values, logs):
+    for s in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            logs[s, k] = np.log(values[s, k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_joint(codes, state_start, log_theta_c, log_theta):
+    """log p(cluster, row), (n_rows, n_clusters); a missing cell (-1) adds nothing."""
+    n_rows, n_columns = codes.shape
+    n_clusters = len(log_theta_c)
+    joint = np.empty((n_rows, n_clusters))
+    for row in range(n_rows):
+        for k in range(n_clusters):
+            joint[row, k] = log_theta_c[k]
+    for i in range(n_columns):
+        first = state_start[i]
+        for row in range(n_rows):
+            code = codes[row, i]
+            if code >= 0:
+                for k in range(n_clusters):
+                    joint[row, k] += log_theta[first + code, k]
+    return joint
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def join_codes(codes, group_start, cardinalities, slots, joined):
+    """Joint state of every super-column, first column slowest; a missing cell takes the slot after the last state."""
+    for g in range(len(group_start) - 1):
+        for row in range(codes.shape[0]):
+            joined[g, row] = 0
+        for i in range(group_start[g], group_start[g + 1]):
+            for row in range(codes.shape[0]):
+                code = codes[row, i]
+                joined[g, row] = joined[g, row] * slots[i] + (code if code >= 0 else cardinalities[i])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def column_counts(codes, weights, state_start, counts, has_missing):
+    """Weighted counts of every column on its own, and which columns have missing cells."""
+    for i in range(codes.shape[1]):
+        for row in range(codes.shape[0]):
+            code = codes[row, i]
+            if code >= 0:
+                counts[state_start[i] + code] += weights[row]
+            else:
+                has_missing[i] = True

@@ -1,0 +1,180 @@
+"""How many clusters: a scan over a range, or a search that splits clusters and merges pairs while the score rises.
+
+The score is the Cheeseman-Stutz approximation of log p(D) for EM and EMA (its EMA version averages every column's factor
+over the two structures), and the evidence bound for the variational twin. Both are in nats, higher is better. The scan
+fits every number from many starts. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
+two, each merge pours two clusters together, and the whole model is iterated on from there; when no move gains, one more
+step is tried from the best split before it stops; at the end all starts are run at the number found.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.latent_class.loop import LatentClassFit, fit_latent_class, log_joint, split_tables
+
+SPLIT_STARTS = 4  # starts of the two-cluster fit inside a cluster
+MERGE_PAIRS = 6  # most alike pairs that are tried as merges
+PATIENCE = 1  # splits that may fail to gain before the search gives up
+GAIN = 1e-6  # nats; smaller differences are rounding
+
+
+def scan_clusters(codes, cardinalities, candidates, *, rng, **options):
+    """Fit every number in `candidates`, keep the one of highest score; ties go to the smaller number.
+
+    rng, options : as for `fit_latent_class`; every number starts from the same generator, so that the fit at k is the fit
+    that k alone would give. Returns a `NumberFit`.
+    """
+    path, best = [], None
+    for n_clusters in sorted({int(k) for k in candidates}):
+        fit = fit_latent_class(codes, cardinalities, n_clusters, rng=fresh(rng), **options)
+        score = number_score(fit, options.get("averaging"))
+        path.append(Step(n_clusters, score, fit.log_likelihood, len(fit.theta_c), "fit"))
+        if best is None or score > best[0] + GAIN:
+            best = score, fit
+    return NumberFit(best[1], tuple(path))
+
+
+def search_clusters(codes, cardinalities, *, rng, max_clusters=None, weights=None, **options):
+    """Find the number of clusters by splits and merges; `max_clusters` defaults to the number of rows.
+
+    Returns a `NumberFit`; its path holds every number at which the search stood, with the best score found there.
+    """
+    search = _Search(codes, cardinalities, np.ones(len(codes)) if weights is None else weights, fresh(rng), options)
+    max_clusters = len(codes) if max_clusters is None else max_clusters
+    current = search.fit(1, None)
+    best, failures = current, 0
+    path = [search.step(current, "one cluster")]
+    seen = {1: current.score}
+    while failures <= PATIENCE:
+        n_clusters = len(current.fit.theta_c)
+        moves = [(search.split(current.fit, k), "split") for k in range(n_clusters) if n_clusters < max_clusters]
+        moves += [(search.merge(current.fit, *pair), "merge") for pair in _alike(current.fit)]
+        moves = [(search.fit(len(start[0]), start), name) for start, name in moves if start is not None]
+        # a start that collapsed is not at its number any more
+        moves = [(found, name) for found, name in moves if seen.get(found.n_clusters, -np.inf) + GAIN < found.score]
+        if not moves:
+            break
+        current, name = max(moves, key=lambda move: move[0].score)
+        seen[current.n_clusters] = current.score
+        path.append(search.step(current, name))
+        if current.score > best.score + GAIN:
+            best, failures = current, 0
+        else:
+            failures += 1
+    chosen = best.fit if best.n_clusters == 1 else search.polish(best.fit)
+    path.append(Step(best.n_clusters, search.score(chosen), chosen.log_likelihood, len(chosen.theta_c), "all starts"))
+    return NumberFit(chosen, tuple(path))
+
+
+def number_score(fit, averaging):
+    """What chooses the number of clusters, nats, higher is better."""
+    return fit.evidence_bound if averaging == "variational" else fit.cheeseman_stutz
+
+
+def fresh(rng):
+    """A generator with the seed of `rng` and none of its starts spawned yet."""
+    seeds = rng.bit_generator.seed_seq
+    return np.random.default_rng(np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key))
+
+
+def _alike(fit):
+    """The pairs of clusters whose tables differ least, weighted by the smaller cluster."""
+    n_clusters = len(fit.theta_c)
+    distance = {}
+    for a in range(n_clusters):
+        for b in range(a + 1, n_clusters):
+            gap = np.abs(fit.theta[:, a] - fit.theta[:, b]).sum()
+            distance[a, b] = gap * min(fit.theta_c[a], fit.theta_c[b])
+    return sorted(distance, key=distance.get)[:MERGE_PAIRS]
+
+
+class _Search:
+    """The data and settings of a search: fits from given tables, and the starts that a split or a merge makes."""
+
+    def __init__(self, codes, cardinalities, weights, rng, options):
+        self.codes, self.cardinalities, self.weights, self.rng, self.options = (
+            codes,
+            cardinalities,
+            weights,
+            rng,
+            options,
+        )
+        self.averaging = options.get("averaging")
+
+    def fit(self, n_clusters, start):
+        one = {**self.options, "n_init": 1, "combine_starts": "best", "init": "random" if start is None else start}
+        fit = fit_latent_class(
+            self.codes, self.cardinalities, n_clusters, weights=self.weights, rng=fresh(self.rng), **one
+        )
+        return Scored(self.score(fit), fit)
+
+    def polish(self, fit):
+        """All starts at the number found, the found tables as start 0."""
+        options = {**self.options, "init": (fit.theta_c, fit.tables), "keep_order": False}
+        n_clusters = len(fit.theta_c)
+        return fit_latent_class(
+            self.codes, self.cardinalities, n_clusters, weights=self.weights, rng=fresh(self.rng), **options
+        )
+
+    def split(self, fit, k):
+        """Tables with cluster k replaced by the two clusters of its own rows; None where that finds only one."""
+        log_p = log_joint(self.codes, fit.theta_c, fit.theta, fit.state_start)
+        inside = np.exp(log_p[:, k] - np.logaddexp.reduce(log_p, axis=1)) * self.weights
+        keep = inside > 1e-9 * inside.sum()
+        two = fit_latent_class(
+            self.codes[keep],
+            self.cardinalities,
+            2,
+            weights=inside[keep],
+            rng=fresh(self.rng),
+            n_init=SPLIT_STARTS,
+            priors=self.options.get("priors"),
+            tol=1e-3,
+        )
+        if len(two.theta_c) < 2:
+            return None
+        others = [c for c in range(len(fit.theta_c)) if c != k]
+        theta_c = np.concatenate([fit.theta_c[others], fit.theta_c[k] * two.theta_c])
+        theta = np.concatenate([fit.theta[:, others], two.theta], axis=1)
+        return theta_c, split_tables(theta, fit.state_start)
+
+    def merge(self, fit, a, b):
+        """Tables with clusters a and b poured together."""
+        others = [c for c in range(len(fit.theta_c)) if c not in (a, b)]
+        weight = fit.theta_c[[a, b]]
+        merged = fit.theta[:, [a, b]] @ (weight / weight.sum())
+        theta_c = np.append(fit.theta_c[others], weight.sum())
+        theta = np.column_stack([fit.theta[:, others], merged])
+        return theta_c, split_tables(theta, fit.state_start)
+
+    def score(self, fit):
+        return number_score(fit, self.averaging)
+
+    def step(self, scored, name):
+        n_clusters = scored.n_clusters
+        return Step(n_clusters, scored.score, scored.fit.log_likelihood, n_clusters, name)
+
+
+class Scored(NamedTuple):
+    score: float
+    fit: LatentClassFit
+
+    @property
+    def n_clusters(self):
+        return len(self.fit.theta_c)
+
+
+class Step(NamedTuple):
+    """One number that was tried: asked for, its score, and how many clusters the fit kept."""
+
+    n_clusters: int
+    score: float
+    log_likelihood: float
+    n_effective: int
+    move: str
+
+
+class NumberFit(NamedTuple):
+    fit: LatentClassFit
+    path: tuple

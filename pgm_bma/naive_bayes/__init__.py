@@ -1,0 +1,1 @@
+"""Naive Bayes, its exact average over all selective structures, and TAN: classifiers with observed classes."""

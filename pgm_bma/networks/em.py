@@ -1,0 +1,296 @@
+"""EM for any discrete network: several latent variables, cells missing anywhere, Dirichlet priors, tables held fixed.
+
+The expectation step is exact: all completions of every row, through a junction tree (`junction_tree`, `evidence`). The
+maximisation step is the posterior mean (expected count + alpha) / (total), which climbs
+
+    log p(observed cells | theta) + sum of alpha x log theta            (alpha = 0: maximum likelihood)
+
+Arrays only. Codes are (n_rows, n_variables) with one column per node of the network, -1 = unobserved, so a latent variable is
+a column of -1. `parents[i]` is a tuple of positions, `cpts[i]` has shape (n_parent_states, n_states), first parent slowest.
+
+For other rooms, one expectation step of a given network:
+
+    expected_family_counts(codes, cardinalities, parents, cpts, weights=None, families=None)
+        -> (list of (n_parent_states, n_states) expected counts, log-likelihood)
+
+`families` asks for other families than the network's own, as a list of (child, parents): what structure search needs.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from pgm_bma.foundation.counts import family_counts
+from pgm_bma.networks import evidence
+from pgm_bma.networks._junction_tree_kernels import normalise_tables
+from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree
+
+
+def fit_network(
+    codes,
+    cardinalities,
+    parents,
+    *,
+    weights=None,
+    alpha=1.0,
+    init=None,
+    fixed=(),
+    draw_all=False,
+    n_init=1,
+    rng=None,
+    max_iter=100,
+    atol=1e-8,
+    n_jobs=1,
+    progress=None,
+    max_clique_size=MAX_CLIQUE_SIZE,
+):
+    """Fit the tables of a network by EM.
+
+    Parameters
+    ----------
+    codes : (n_rows, n_variables) ints, -1 = unobserved; fold equal rows first (`table.fold`)
+    cardinalities : (n_variables,)
+    parents : list of tuples of positions
+    weights : (n_rows,), optional
+    alpha : pseudo-count per cell: a number, or a list with a number or an (n_parent_states, n_states) array per node
+    init : list of tables (None where free to draw), optional; they make start 0, and `fixed` ones every start
+    draw_all : draw all free tables of a start, also those that the complete rows could give (see `draw_start`)
+    fixed : positions of the nodes whose table in `init` is kept
+    n_init : starts; the one with the highest log-likelihood is returned
+    rng : numpy.random.Generator; start i draws from its i-th spawned child, whatever `n_init` is
+    max_iter, atol : updates at most, and the largest parameter change that counts as converged
+    n_jobs : threads over the starts, -1 for all processors; the result does not depend on it
+    progress : callable(n_updates) called after every update, optional
+
+    Returns
+    -------
+    NetworkFit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgm_bma.networks.em import fit_network
+    >>> codes = np.array([[0, 0], [0, -1], [1, 1], [-1, 1], [1, 0]])
+    >>> fit = fit_network(codes, [2, 2], [(), (0,)], alpha=1.0)
+    >>> fit.cpts[1].round(3), fit.converged
+    (array([[0.586, 0.414],
+           [0.436, 0.564]]), True)
+    """
+    codes = np.asarray(codes)
+    cardinalities = np.asarray(cardinalities, dtype=np.int64)
+    problem = make_problem(codes, cardinalities, parents, weights, alpha, fixed, max_clique_size)
+    rng = np.random.default_rng() if rng is None else rng
+
+    def run(item):
+        number, generator = item
+        return run_start(problem, draw_start(problem, number, generator, init, draw_all), max_iter, atol, progress)
+
+    starts = _map(run, list(enumerate(rng.spawn(n_init))), n_jobs)
+    best = int(np.argmax([start.log_likelihood for start in starts]))
+    chosen = starts[best]
+    counts, log_likelihood = evidence.expected_counts(problem.plan, chosen.theta)
+    return NetworkFit(
+        cpts=problem.split(chosen.theta),
+        expected_counts=problem.split(counts),
+        log_likelihood=log_likelihood,
+        n_iter=chosen.n_iter,
+        converged=chosen.converged,
+        score_path=chosen.score_path,
+        log_likelihood_path=chosen.log_likelihood_path,
+        starts=tuple(starts),
+        best=best,
+    )
+
+
+def expected_family_counts(
+    codes, cardinalities, parents, cpts, weights=None, families=None, max_clique_size=MAX_CLIQUE_SIZE
+):
+    """Expected counts of families under a network with given tables: one exact expectation step.
+
+    Parameters
+    ----------
+    codes : (n_rows, n_variables), -1 = unobserved
+    cpts : list of (n_parent_states, n_states)
+    families : list of (child, parents), optional; by default the network's own families
+
+    Returns
+    -------
+    counts : list of (n_parent_states, n_states), in the order asked for
+    log_likelihood : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgm_bma.networks.em import expected_family_counts
+    >>> cpts = [np.array([[0.5, 0.5]]), np.array([[0.75, 0.25], [0.25, 0.75]])]
+    >>> counts, _ = expected_family_counts(np.array([[-1, 0]]), [2, 2], [(), (0,)], cpts, families=[(0, (1,))])
+    >>> counts
+    [array([[0.75, 0.25],
+           [0.  , 0.  ]])]
+    """
+    codes = np.asarray(codes)
+    hidden = np.flatnonzero((codes < 0).any(axis=0))
+    theta = flatten(cpts)
+    extra = [] if families is None else [(*ps, child) for child, ps in families]
+    try:
+        tree = build_tree(cardinalities, parents, hidden, extra, max_clique_size)
+    except CliqueTooLarge:
+        if len(extra) < 2:
+            raise
+        # together the wanted scopes couple too many hidden variables: ask for half of them at a time
+        half = len(families) // 2
+        parts = [
+            expected_family_counts(codes, cardinalities, parents, cpts, weights, part, max_clique_size)
+            for part in (families[:half], families[half:])
+        ]
+        return parts[0][0] + parts[1][0], parts[0][1]
+    counts, log_likelihood = evidence.expected_counts(evidence.plan_rows(tree, codes, weights), theta)
+    first = 0 if families is None else tree.n_families
+    tables = [
+        counts[tree.family_start[i] : tree.family_start[i + 1]].reshape(-1, int(cardinalities[tree.families[i][-1]]))
+        for i in range(first, len(tree.families))
+    ]
+    return tables, log_likelihood
+
+
+def make_problem(codes, cardinalities, parents, weights=None, alpha=1.0, fixed=(), max_clique_size=MAX_CLIQUE_SIZE):
+    """Everything about the data and the prior that stays the same while the tables change."""
+    gaps = codes < 0
+    tree = build_tree(cardinalities, parents, np.flatnonzero(gaps.any(axis=0)), max_clique_size=max_clique_size)
+    plan = evidence.plan_rows(tree, codes, weights)
+    n_states = [int(cardinalities[child]) for child in range(len(parents))]
+    n_lines = [int(size) // r for size, r in zip(np.diff(tree.family_start), n_states)]
+    line_start = np.concatenate([[0], np.cumsum(np.repeat(n_states, n_lines))]).astype(np.int64)
+    free = np.repeat([node not in set(fixed) for node in range(len(parents))], n_lines)
+    per_node = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha] * len(parents)
+    prior = flatten([np.broadcast_to(np.asarray(a, float), (q, r)) for a, q, r in zip(per_node, n_lines, n_states)])
+    return Problem(plan, prior, line_start, free, frozenset(np.flatnonzero(gaps.all(axis=0)).tolist()))
+
+
+def draw_start(problem, number, rng, init=None, draw_all=False):
+    """Tables of start `number`, one flat vector.
+
+    Families that touch a latent variable are drawn from Dirichlet(1). The others start from the rows in which they are
+    complete, smoothed by one count per cell; without any latent variable all are drawn from start 1 on, with `draw_all`
+    always. Given tables are used in start 0, fixed ones in every start.
+    """
+    plan, tree = problem.plan, problem.plan.tree
+    codes, cards = plan.codes, tree.cardinalities
+    tables = []
+    for node, scope in enumerate(tree.families):
+        size = int(tree.family_start[node + 1] - tree.family_start[node])
+        drawn = rng.standard_exponential(
+            (int(cards[node]), size // int(cards[node]))
+        ).T  # always drawn: start i stays start i
+        is_fixed = not problem.free[np.searchsorted(problem.line_start, tree.family_start[node])]
+        given = None if init is None else init[node]
+        if given is not None and (number == 0 or is_fixed):
+            tables.append(np.asarray(given, dtype=float))
+            continue
+        if not draw_all and problem.latent.isdisjoint(scope) and (problem.latent or number == 0):
+            drawn = family_counts(codes, cards, node, scope[:-1], plan.weights) + 1.0
+        tables.append(drawn / drawn.sum(axis=1, keepdims=True))
+    return flatten(tables)
+
+
+def run_start(problem, theta, max_iter, atol, progress=None):
+    """Iterate one start to its end."""
+    plan = problem.plan
+    theta = theta.copy()
+    log_likelihoods, objectives = [], []
+    n_iter, converged = 0, False
+
+    def note(log_likelihood):
+        log_likelihoods.append(log_likelihood)
+        objectives.append(log_likelihood + log_prior(problem, theta))
+
+    while n_iter < max_iter and not converged:
+        counts, log_likelihood = evidence.expected_counts(plan, theta)
+        note(log_likelihood)
+        updated = np.empty_like(theta)
+        change = normalise_tables(counts, problem.alpha, problem.line_start, problem.free, theta, updated)
+        theta = updated
+        n_iter += 1
+        converged = change < atol
+        if progress is not None:
+            progress(1)
+    note(evidence.total_log_likelihood(plan, theta))
+    if log_likelihoods[-1] == -np.inf:
+        raise evidence.ImpossibleEvidence(int(np.argmin(evidence.row_log_likelihood(plan, theta))))
+    return StartRecord(
+        theta, log_likelihoods[-1], n_iter, bool(converged), np.array(objectives), np.array(log_likelihoods)
+    )
+
+
+def log_prior(problem, theta):
+    """Sum of alpha x log theta over the tables that are free: what the prior adds to the objective."""
+    free = np.repeat(problem.free, np.diff(problem.line_start))
+    return float(xlogy(problem.alpha[free], theta[free]).sum())
+
+
+def relabel(cpts, parents, cardinalities, node, order):
+    """The same network with the states of `node` in another order: new state k is old state ``order[k]``."""
+    changed = list(cpts)
+    changed[node] = np.ascontiguousarray(cpts[node][:, order])
+    for child, ps in enumerate(parents):
+        if node in ps:
+            shaped = cpts[child].reshape([int(cardinalities[p]) for p in ps] + [-1])
+            changed[child] = np.take(shaped, order, axis=ps.index(node)).reshape(cpts[child].shape)
+    return changed
+
+
+def flatten(tables):
+    """Tables of all nodes as one flat vector."""
+    return np.concatenate([np.zeros(0), *(np.ravel(table) for table in tables)])
+
+
+def _map(function, items, n_jobs):
+    if n_jobs == 1 or len(items) == 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(None if n_jobs < 0 else n_jobs) as pool:
+        return list(pool.map(function, items))
+
+
+class Problem(NamedTuple):
+    """Rows on their tree; `alpha` flat like the tables; lines (one parent state each) and whether they are updated."""
+
+    plan: evidence.EvidencePlan
+    alpha: np.ndarray
+    line_start: np.ndarray
+    free: np.ndarray
+    latent: frozenset  # variables that no row observes
+
+    def split(self, flat):
+        """A flat vector as a list of (n_parent_states, n_states)."""
+        tree = self.plan.tree
+        return [
+            flat[a:b].reshape(-1, int(r))
+            for a, b, r in zip(tree.family_start[:-1], tree.family_start[1:], tree.cardinalities)
+        ]
+
+
+class StartRecord(NamedTuple):
+    """One start: flat tables, their log-likelihood, and the paths (value at the start and after every update)."""
+
+    theta: np.ndarray
+    log_likelihood: float
+    n_iter: int
+    converged: bool
+    score_path: np.ndarray
+    log_likelihood_path: np.ndarray
+
+
+class NetworkFit(NamedTuple):
+    """The best start's tables, the expected counts under them, and how it went."""
+
+    cpts: list
+    expected_counts: list
+    log_likelihood: float
+    n_iter: int
+    converged: bool
+    score_path: np.ndarray
+    log_likelihood_path: np.ndarray
+    starts: tuple
+    best: int

@@ -1,0 +1,238 @@
+"""Exact answers from a discrete network for whole tables at once: log-likelihood, posteriors, and gaps filled in.
+
+`data` is a table whose columns are nodes of the network. A missing cell (NaN, None) and a node without a column are
+unobserved and are summed out exactly, latent variables included; columns that are no nodes are ignored. All rows share one
+junction tree, and equal pieces of evidence are computed once, so a thousand rows cost little more than one.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+import pandas as pd
+
+from pgm_bma.foundation import table
+from pgm_bma.networks import evidence
+from pgm_bma.networks.em import flatten
+from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree, relevant_variables
+from pgm_bma.networks.objects import network_arrays
+
+
+def log_likelihood(
+    model, data, sample_weight=None, per_row=False, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE
+):
+    """Natural log probability of the observed cells of `data` under a network.
+
+    Parameters
+    ----------
+    model : pgmpy DiscreteBayesianNetwork with its tables
+    data : table
+    sample_weight : (n_samples,), optional
+    per_row : return a Series with one value per row instead of the (weighted) sum
+    handle_unknown : "error" or "missing", for values that are no state of their node
+    max_clique_size : joint states of a clique beyond which the network is refused
+
+    Returns
+    -------
+    float, or Series; -inf for impossible rows
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgm_bma import load_network, log_likelihood
+    >>> rows = pd.DataFrame({"smoke": ["yes", "no"], "lung": ["yes", None]})
+    >>> log_likelihood(load_network("asia"), rows, per_row=True).round(4).tolist()
+    [-2.9957, -0.6931]
+    """
+    asked = _Question(model, data, (), handle_unknown, max_clique_size)
+    values = evidence.row_log_likelihood(asked.plan(), asked.theta)[asked.inverse]
+    if per_row:
+        return pd.Series(values, index=asked.index, name="log_likelihood")
+    weights = table.check_weights(sample_weight, len(values))
+    if weights is None:
+        return float(values.sum())
+    return float(weights[weights > 0] @ values[weights > 0])
+
+
+def predict_proba(model, data, variables=None, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE):
+    """Posterior probabilities of variables given each row, everything unobserved summed out.
+
+    Parameters
+    ----------
+    model : pgmpy DiscreteBayesianNetwork with its tables
+    data : table
+    variables : a node, or a list of nodes; by default all nodes that are no column of `data`
+        A variable that is observed in a row has probability one at its value there: drop its column to predict it.
+    handle_unknown, max_clique_size : as in `log_likelihood`
+
+    Returns
+    -------
+    DataFrame with a row per row of `data`
+        One node: a column per state. A list: columns (variable, state).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgm_bma import load_network, predict_proba
+    >>> rows = pd.DataFrame({"smoke": ["yes", "no"], "xray": ["yes", None]})
+    >>> predict_proba(load_network("asia"), rows, "lung").round(4)
+    lung    yes     no
+    0     0.646  0.354
+    1     0.010  0.990
+    """
+    nodes = list(model.nodes())
+    single = isinstance(variables, str) or (isinstance(variables, Hashable) and variables in nodes)
+    if variables is None:
+        present = set(table.read_columns(data)[0])
+        wanted = [node for node in nodes if node not in present]
+        if not wanted:
+            raise ValueError("every node is a column of data; name the variables to predict, or drop their columns")
+    else:
+        wanted = list(variables) if not single and np.iterable(variables) else [variables]
+    for node in wanted:
+        if node not in nodes:
+            raise ValueError(f"variables names {node!r}, which is no node of the network")
+    asked = _Question(model, data, wanted, handle_unknown, max_clique_size)
+    found = asked.answer(lambda plan: evidence.posteriors(plan, asked.theta, [asked.position[v] for v in wanted]))
+    values = (
+        np.concatenate([rows[asked.inverse] for rows in found], axis=1) if found else np.zeros((len(asked.index), 0))
+    )
+    if single:
+        columns = pd.Index(list(asked.states[variables]), name=variables)
+    else:
+        pairs = [(node, state) for node in wanted for state in asked.states[node]]
+        columns = pd.MultiIndex.from_tuples(pairs, names=["variable", "state"])
+    return pd.DataFrame(values, index=asked.index, columns=columns)
+
+
+def impute(model, data, method="marginal", random_state=None, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE):
+    """Fill the missing cells of a table from a network.
+
+    Parameters
+    ----------
+    model : pgmpy DiscreteBayesianNetwork with its tables
+    data : table; columns that are no nodes stay as they are
+    method : {"marginal", "joint", "sample"}
+        "marginal": each cell its own most probable state, which gets the most cells right. "joint": the jointly most
+        probable states of all unobserved nodes, latent variables and nodes without a column included. "sample": one
+        draw per row from the joint posterior, for multiple imputation. Ties go to the first state.
+    random_state : int, Generator, RandomState or None; for "sample"
+    handle_unknown, max_clique_size : as in `log_likelihood`
+
+    Returns
+    -------
+    pandas DataFrame like `data`, without gaps in the columns that are nodes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgm_bma import impute, load_network
+    >>> rows = pd.DataFrame({"smoke": ["yes", None], "lung": [None, "yes"], "note": ["a", None]})
+    >>> impute(load_network("asia"), rows)
+      smoke lung note
+    0   yes   no    a
+    1   yes  yes  NaN
+    """
+    if method not in ("marginal", "joint", "sample"):
+        raise ValueError(f"method={method!r} is not one of 'marginal', 'joint', 'sample'")
+    # nodes below all columns sum to one and may be cut off, but not where the maximum over them counts
+    wanted = list(model.nodes()) if method == "joint" else ()
+    asked = _Question(model, data, wanted, handle_unknown, max_clique_size)
+    open_columns = [v for v in asked.columns if (asked.codes[:, asked.position[v]] < 0).any()]
+    positions = [asked.position[v] for v in open_columns]
+    if method == "marginal":
+        found = asked.answer(lambda plan: evidence.posteriors(plan, asked.theta, positions))
+        states = [np.argmax(rows, axis=1)[asked.inverse] for rows in found]
+    elif method == "joint":
+        found = asked.answer(lambda plan: evidence.completions(plan, asked.theta))
+        states = [found[asked.inverse, p] for p in positions]
+    else:
+        from pgm_bma.foundation.face import random_generator
+
+        asked = asked.unfolded()
+        rng = random_generator(random_state)
+        found = asked.answer(lambda plan: evidence.completions(plan, asked.theta, rng), fold=False)
+        states = [found[:, p] for p in positions]
+    filled = data.copy() if isinstance(data, pd.DataFrame) else _as_pandas(data)
+    for column, codes in zip(open_columns, states):
+        filled[column] = _labelled(filled[column], asked.states[column], codes)
+    return filled
+
+
+def _as_pandas(data):
+    """A table of another library, or a single row, as a DataFrame."""
+    if table.is_one_row(data):
+        return pd.DataFrame({name: [value] for name, value in data.items()})
+    if not hasattr(data, "columns") and not hasattr(data, "column_names"):
+        return pd.DataFrame(list(data))
+    return pd.DataFrame({name: table.take_column(data, name)[0] for name in table.column_names(data)})
+
+
+def _labelled(column, states, codes):
+    """Codes as values of the type that the states have, or of the categorical dtype that was there."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and set(states) <= set(column.dtype.categories):
+        return pd.Categorical.from_codes(codes, categories=list(states)).astype(column.dtype)
+    return table.label_array(states)[codes]
+
+
+class _Question:
+    """A network without what cannot matter, and the table as folded codes, one column per node that is left."""
+
+    def __init__(self, model, data, variables, handle_unknown, max_clique_size):
+        network = network_arrays(model)
+        states = dict(zip(network.names, network.states))
+        self.states, self.max_clique_size = states, max_clique_size
+        if not isinstance(max_clique_size, (int, float, np.number)):
+            raise ValueError(f"max_clique_size={max_clique_size!r} must be a number of joint states")
+        names, read, n_rows = table.read_columns(data)
+        if not read.named and n_rows:
+            raise ValueError(
+                "the columns of data have no names; pass a DataFrame whose columns are nodes of the network"
+            )
+        self.columns = [name for name in names if name in states]
+        self.index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(n_rows)
+        self.schema = table.Schema(tuple(self.columns), tuple(states[c] for c in self.columns))
+        if self.columns:
+            self.given_codes = table.encode_like(data, self.schema, handle_unknown, of_network=True)
+        else:
+            self.given_codes = np.zeros((n_rows, 0), dtype=np.int8)
+        place = {name: i for i, name in enumerate(network.names)}
+        kept = relevant_variables(network.parents, [place[v] for v in [*self.columns, *variables]])
+        self.names = [network.names[v] for v in kept]
+        self.position = {name: i for i, name in enumerate(self.names)}
+        new = {v: i for i, v in enumerate(kept)}
+        self.parents = [tuple(new[p] for p in network.parents[v]) for v in kept]
+        self.cardinalities = np.array([len(states[name]) for name in self.names], dtype=np.int64)
+        self.theta = flatten([network.cpts[v] for v in kept])
+        rows, _, self.inverse = table.fold(self.given_codes)
+        self.codes = self._spread(rows)
+
+    def _spread(self, rows):
+        """Codes of the columns at the places of their nodes, -1 for the nodes without a column."""
+        codes = np.full((len(rows), len(self.names)), -1, dtype=rows.dtype, order="F")
+        codes[:, [self.position[c] for c in self.columns]] = rows
+        return codes
+
+    def unfolded(self):
+        self.codes = self._spread(self.given_codes)
+        self.inverse = np.arange(len(self.codes))
+        return self
+
+    def plan(self, fold=True):
+        hidden = np.flatnonzero((self.codes < 0).any(axis=0))
+        try:
+            tree = build_tree(self.cardinalities, self.parents, hidden, max_clique_size=self.max_clique_size)
+        except CliqueTooLarge as error:
+            raise error.named(self.names) from None
+        return evidence.plan_rows(tree, self.codes, fold=fold)
+
+    def answer(self, question, fold=True):
+        """Ask the plan; impossible rows are named as they stand in the data."""
+        plan = self.plan(fold)
+        try:
+            possible = evidence.observed_rows_possible(plan, self.theta)
+            if not possible.all():
+                raise evidence.ImpossibleEvidence(int(np.argmin(possible)))
+            return question(plan)
+        except evidence.ImpossibleEvidence as error:
+            row = int(np.argmax(self.inverse == error.row))
+            raise evidence.ImpossibleEvidence(row, self.index[row]) from None

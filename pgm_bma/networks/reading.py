@@ -1,0 +1,218 @@
+"""What the pgmpy faces share: a network's structure and a table become arrays, with the tables that a user gave.
+
+The order of the nodes inside: latent variables first, then the columns as they stand in the data, so that a seed draws the
+same starts here as in the scikit-learn faces, which never see the network's own order.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pgm_bma.foundation import table
+from pgm_bma.foundation.dirichlet import cell_alpha
+from pgm_bma.foundation.face import check_number
+from pgm_bma.networks.cpds import cpt_array
+
+
+def read_network(model, data, state_names=None, latent_card=None, given=({}, {}), sample_weight=None):
+    """Arrays of a structure and its data.
+
+    Parameters
+    ----------
+    model : DiscreteBayesianNetwork; only structure and latents are read
+    data : DataFrame with a column for every node that is not latent
+    state_names : dict node -> states      latent_card : dict latent -> number of states
+    given : (dict node -> TabularCPD for the start, dict node -> TabularCPD to keep)
+
+    Returns
+    -------
+    NetworkData
+    """
+    nodes = dict.fromkeys(model.nodes())  # in their order, and quick to ask
+    hidden = set(model.latents)
+    latents = tuple(node for node in nodes if node in hidden)
+    columns = [column for column in data.columns if column in nodes and column not in hidden]
+    lacking = nodes.keys() - hidden - set(columns)
+    if lacking:
+        node = next(node for node in nodes if node in lacking)
+        raise ValueError(
+            f"node {node!r} is no column of data; add it (NaN where unknown), or make it a latent variable"
+        )
+    declared = _declared_states(nodes, state_names, given)
+    if latent_card is not None and not isinstance(latent_card, dict):
+        raise ValueError(f"latent_card={latent_card!r} must be a dict latent variable -> number of states")
+    latent_card = latent_card or {}
+    for node in latent_card:
+        if node not in nodes:
+            raise ValueError(f"latent_card names {node!r}, which is no node of the network")
+    for node in latents:
+        if node in data.columns and not _is_empty(data[node]):
+            raise ValueError(
+                f"{node!r} is a latent variable of the network but also a column with values; drop the column, or take "
+                f"{node!r} out of the latents to use its values (NaN where unknown)"
+            )
+    for node in [*latents, *(c for c in columns if c in latent_card)]:
+        declared.setdefault(node, range(_latent_cardinality(node, latent_card)))
+        declared[node] = table.check_states(node, declared[node])
+        if node in latent_card and len(declared[node]) != latent_card[node]:
+            raise ValueError(
+                f"latent_card gives {node!r} {latent_card[node]} states, but {len(declared[node])} are declared: "
+                f"{list(declared[node])}"
+            )
+    read = table.encode(data[columns], {c: declared[c] for c in columns if c in declared}, sample_weight)
+    rows, weights, inverse = table.fold(read.codes, read.weights)
+    codes = np.full((len(rows), len(latents) + len(columns)), -1, dtype=rows.dtype, order="F")
+    codes[:, len(latents) :] = rows
+    names = (*latents, *columns)
+    states = (*(tuple(declared[node]) for node in latents), *read.schema.states)
+    position = {node: i for i, node in enumerate(names)}
+    parents = tuple(tuple(position[p] for p in model.predecessors(node)) for node in names)
+    by_name = dict(zip(names, states))
+
+    def arrays(cpds, argument):
+        return {
+            node: cpt_array(cpd, [names[p] for p in parents[position[node]]], by_name, argument)
+            for node, cpd in cpds.items()
+        }
+
+    kept = np.arange(len(data)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight) > 0)
+    return NetworkData(
+        names=names,
+        states=states,
+        parents=parents,
+        latents=latents,
+        codes=codes,
+        weights=weights,
+        init=arrays(given[0], "init_cpds"),
+        fixed=arrays(given[1], "fixed_cpds"),
+        inverse=inverse,
+        kept=kept,
+    )
+
+
+def check_frame(data):
+    """pgmpy reads `data.columns` without asking."""
+    if not hasattr(data, "columns"):
+        raise ValueError(f"data is a {type(data).__name__}; pass a DataFrame whose columns are nodes of the network")
+
+
+def _declared_states(nodes, state_names, given):
+    """States by node: from `state_names`, else from the node's own given table, else from one that has it as a parent."""
+    declared = {}
+    if state_names is not None:
+        if not isinstance(state_names, dict):
+            raise ValueError(f"state_names must be a dict node -> states, got {type(state_names).__name__}")
+        for node in state_names:
+            if node not in nodes:
+                raise ValueError(f"state_names declares {node!r}, which is no node of the network")
+        declared.update(state_names)
+    cpds = [cpd for tables in given for cpd in tables.values()]
+    for cpd in cpds:
+        declared.setdefault(cpd.variable, list(cpd.state_names[cpd.variable]))
+    for cpd in cpds:
+        for node in cpd.variables[1:]:
+            declared.setdefault(node, list(cpd.state_names[node]))
+    return declared
+
+
+def _latent_cardinality(node, latent_card):
+    cardinality = latent_card.get(node, 2)
+    if not isinstance(cardinality, (int, np.integer)) or isinstance(cardinality, bool) or cardinality < 1:
+        raise ValueError(f"latent_card[{node!r}]={cardinality!r} must be an integer at least 1")
+    return int(cardinality)
+
+
+def _is_empty(column):
+    import pandas as pd
+
+    return bool(pd.isna(np.asarray(column, dtype=object)).all())
+
+
+def alpha_per_node(alpha, network, equivalent_sample_size=None):
+    """Pseudo-counts for every node: numbers, or arrays (n_parent_states, n_states) made from pgmpy's transposed layout."""
+    if equivalent_sample_size is not None:
+        check_number("equivalent_sample_size", equivalent_sample_size, 0.0, open_low=True)
+        if isinstance(alpha, dict) or alpha != 1.0:
+            raise ValueError(f"alpha={alpha!r} and {equivalent_sample_size=} exclude each other; pass one of them")
+        cards = network.cardinalities
+        sizes = [int(np.prod(cards[[*ps, node]], dtype=np.int64)) for node, ps in enumerate(network.parents)]
+        return [cell_alpha(size, 1, equivalent_sample_size=equivalent_sample_size) for size in sizes]
+    by_node = alpha if isinstance(alpha, dict) else dict.fromkeys(network.names, alpha)
+    names = set(network.names)
+    for node in by_node:
+        if node not in names:
+            raise ValueError(f"alpha names {node!r}, which is no node of the network")
+    found = []
+    for i, node in enumerate(network.names):
+        try:
+            values = np.asarray(by_node.get(node, 1.0), dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"alpha of {node!r} must be a number or an array, got {by_node[node]!r}") from None
+        n_states = int(network.cardinalities[i])
+        n_parent_states = int(np.prod(network.cardinalities[list(network.parents[i])], dtype=np.int64))
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise ValueError(f"alpha of {node!r} must be finite and at least 0, got {by_node[node]!r}")
+        if values.ndim:
+            if values.size != n_states * n_parent_states or values.shape[0] != n_states:
+                raise ValueError(
+                    f"alpha[{node!r}] has shape {values.shape}, want a number or (n_states, n_parent_states) = "
+                    f"({n_states}, {n_parent_states})"
+                )
+            values = values.reshape(n_states, n_parent_states).T
+        found.append(values)
+    return found
+
+
+@contextmanager
+def progress_bar(show, unit):
+    """A callable that counts, shown when the work takes longer than two seconds; None when nothing is to be shown."""
+    from pgmpy import config
+
+    if not (show and config.SHOW_PROGRESS):
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(desc="EM", unit=f" {unit}", delay=2, leave=False) as bar:
+        yield bar.update
+
+
+@dataclass(frozen=True)
+class NetworkData:
+    """A structure and its folded data; `init` and `fixed` hold the given tables as arrays by node name.
+
+    codes : (n_distinct_rows, n_nodes), -1 = unobserved      weights : (n_distinct_rows,)
+    inverse, kept : distinct row of every row used, and the positions of the rows used in the data
+    """
+
+    names: tuple
+    states: tuple
+    parents: tuple
+    latents: tuple
+    codes: np.ndarray
+    weights: np.ndarray
+    init: dict
+    fixed: dict
+    inverse: np.ndarray
+    kept: np.ndarray
+
+    @cached_property
+    def cardinalities(self):
+        return np.array([len(states) for states in self.states], dtype=np.int64)
+
+    def init_tables(self, uniform=False):
+        """Given tables by node position: fixed ones, else start tables, else uniform ones or None."""
+        tables = []
+        for i, node in enumerate(self.names):
+            found = self.fixed.get(node, self.init.get(node))
+            if found is None and uniform:
+                shape = (int(np.prod(self.cardinalities[list(self.parents[i])], dtype=np.int64)), len(self.states[i]))
+                found = np.full(shape, 1.0 / shape[1])
+            tables.append(found)
+        return tables
+
+    def first_row(self, distinct):
+        """Position in the data of the first row that was folded into `distinct`."""
+        return int(self.kept[np.argmax(self.inverse == distinct)])

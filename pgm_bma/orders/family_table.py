@@ -1,0 +1,280 @@
+"""All log family scores up to an in-degree, once: everything about orders and DAGs is then sums over this table.
+
+ORD eq. 7 and 13. Goes in: codes, cardinalities, weights, priors, arc constraints. Comes out: a `FamilyTable`, in which the
+parent sets of a child stand by size and, within a size, in colexicographic order of their positions among the child's
+candidates. Compiled in `_family_kernels`.
+"""
+
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from pgm_bma.orders._family_kernels import score_families
+
+STRUCTURE_PRIORS = ("mdl", "friedman_koller", "uniform")
+MAX_FAMILIES = 4_000_000  # a table of this size takes 64 MB; beyond it candidates are chosen
+MAX_BIT_ROWS = 2_000_000  # rows written out from integer weights, 0.25 MB per state
+MAX_CELL_BYTES = 50_000_000  # of the bitsets of the cells of one set of variables
+MAX_LGAMMA = 5_000_000  # entries of the lgamma tables
+
+
+def family_table(
+    codes,
+    cardinalities,
+    weights=None,
+    *,
+    max_indegree=3,
+    alpha=1.0,
+    equivalent_sample_size=None,
+    structure_prior="mdl",
+    required=(),
+    forbidden=(),
+    n_candidates=None,
+):
+    """Score every family.
+
+    Parameters
+    ----------
+    codes : (n_samples, n_variables) integers without missing values
+    cardinalities : (n_variables,)
+    weights : (n_samples,) or None; integers are repetitions, fractions are exact
+    alpha, equivalent_sample_size : K2's pseudo-count per cell, or BDeu's total
+    structure_prior : "mdl", "friedman_koller" or "uniform"
+    required, forbidden : pairs (parent, child) of positions
+    n_candidates : int or None
+        Parents to choose from, per child: the best by their score alone, required ones among them. None: all others.
+
+    Returns
+    -------
+    FamilyTable
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgm_bma.orders.family_table import family_table, parent_sets
+    >>> table = family_table(np.array([[0, 0], [1, 1], [1, 1]]), np.array([2, 2]), max_indegree=1)
+    >>> parent_sets(table, 1), table.log_marginal[table.offsets[1] :].round(4)
+    ([(), (0,)], array([-2.4849, -1.7918]))
+    """
+    cardinalities = np.asarray(cardinalities, dtype=np.int64)
+    n = len(cardinalities)
+    max_indegree = min(max_indegree, n - 1)
+    prepared = _prepare(codes, cardinalities, weights, max_indegree)
+    scoring = alpha, equivalent_sample_size
+    allowed = _allowed(n, required, forbidden, max_indegree)
+    if n_candidates is not None and n_candidates < n - 1:
+        allowed = _choose_candidates(prepared, scoring, allowed, n_candidates, required)
+    table = _layout(cardinalities, allowed, max_indegree)
+    log_marginal = _score(prepared, scoring, table)
+    log_prior = _log_prior(table, structure_prior)
+    for parent, child in required:
+        start, stop = table.offsets[child], table.offsets[child + 1]
+        lacks = np.array([parent not in parents for parents in parent_sets(table, child)])
+        log_prior[start:stop][lacks] = -np.inf
+    return table._replace(log_marginal=log_marginal, log_prior=log_prior)
+
+
+def parent_sets(table, child):
+    """Parent sets of `child` in the order of the table, as sorted tuples of variables."""
+    candidates = [int(c) for c in table.candidates[child, : table.n_candidates[child]]]
+    return [tuple(candidates[k] for k in row if k >= 0) for row in local_sets(len(candidates), table.max_indegree)]
+
+
+@lru_cache(maxsize=64)
+def local_sets(n_candidates, max_indegree):
+    """(n_sets, max_indegree) positions among the candidates, ascending, padded with -1: by size, then colexicographic."""
+    blocks = [np.full((1, max_indegree), -1, dtype=np.int64)]
+    block = np.zeros((1, 0), dtype=np.int64)
+    for size in range(1, min(max_indegree, n_candidates) + 1):
+        # sets of `size` with largest element k: every set of size - 1 below k, which is a prefix of the previous block
+        parts = [
+            np.column_stack([block[: comb(k, size - 1)], np.full(comb(k, size - 1), k)])
+            for k in range(size - 1, n_candidates)
+        ]
+        block = np.concatenate(parts)
+        blocks.append(np.pad(block, ((0, 0), (0, max_indegree - size)), constant_values=-1))
+    sets = np.concatenate(blocks)
+    sets.flags.writeable = False  # shared by all callers
+    return sets
+
+
+def n_families(n_variables, n_candidates, max_indegree):
+    """How many families a table would hold."""
+    return n_variables * sum(comb(n_candidates, size) for size in range(max_indegree + 1))
+
+
+def fitting_candidates(n_variables, max_indegree, limit=MAX_FAMILIES):
+    """Largest number of candidates per child whose table stays under `limit` families."""
+    k = n_variables - 1
+    while k > max_indegree and n_families(n_variables, k, max_indegree) > limit:
+        k -= 1
+    return k
+
+
+def binomials(n, max_indegree):
+    """(n + 1, max_indegree + 2) table of binomial coefficients."""
+    return np.array([[comb(i, k) for k in range(max_indegree + 2)] for i in range(n + 1)], dtype=np.int64)
+
+
+def _allowed(n, required, forbidden, max_indegree):
+    """(n, n) allowed[child, parent]; contradictions are errors."""
+    allowed = ~np.eye(n, dtype=bool)
+    for parent, child in forbidden:
+        allowed[child, parent] = False
+    for child in range(n):
+        wanted = sorted({p for p, c in required if c == child})
+        if len(wanted) > max_indegree:
+            raise ValueError(
+                f"{len(wanted)} arcs into variable {child} are required, but max_indegree={max_indegree}; raise max_indegree"
+            )
+        for parent in wanted:
+            if parent == child or not allowed[child, parent]:
+                raise ValueError(f"arc {parent} -> {child} is both required and forbidden")
+    return allowed
+
+
+def _choose_candidates(prepared, scoring, allowed, n_candidates, required):
+    """Keep the parents with the best score alone; ties go to the first."""
+    n = len(allowed)
+    pairs = _layout(prepared.cardinalities, allowed, 1)
+    scores = _score(prepared, scoring, pairs)
+    kept = np.zeros_like(allowed)
+    for child in range(n):
+        parents = pairs.candidates[child, : pairs.n_candidates[child]]
+        gains = scores[pairs.offsets[child] + 1 : pairs.offsets[child + 1]].copy()
+        gains[np.isin(parents, [p for p, c in required if c == child])] = np.inf
+        kept[child, parents[np.argsort(-gains, kind="stable")[:n_candidates]]] = True
+    return kept
+
+
+def _layout(cardinalities, allowed, max_indegree):
+    counts = allowed.sum(1)
+    candidates = np.full((len(allowed), max(int(counts.max(initial=0)), 1)), -1, dtype=np.int64)
+    for child, row in enumerate(allowed):
+        candidates[child, : counts[child]] = np.flatnonzero(row)
+    sizes = [n_families(1, int(k), max_indegree) for k in counts]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    empty = np.zeros(0)
+    return FamilyTable(cardinalities, max_indegree, candidates, counts.astype(np.int64), offsets, empty, empty)
+
+
+def _log_prior(table, structure_prior):
+    n = len(table.cardinalities)
+    log_prior = np.empty(table.offsets[-1])
+    for child in range(n):
+        position = table.offsets[child]
+        for size in range(table.max_indegree + 1):
+            width = comb(int(table.n_candidates[child]), size)
+            if structure_prior == "mdl":
+                value = -np.log(n * comb(n, size))  # ORD eq. 13, read as 1/(n binom(n, size))
+            elif structure_prior == "friedman_koller":
+                value = -np.log(comb(n - 1, size))
+            elif structure_prior == "uniform":
+                value = 0.0
+            else:
+                raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(STRUCTURE_PRIORS)}")
+            log_prior[position : position + width] = value
+            position += width
+    return log_prior
+
+
+def _score(prepared, scoring, table):
+    alpha, sample_size = scoring
+    cards, max_indegree = prepared.cardinalities, table.max_indegree
+    n = len(cards)
+    local = np.full((n, n), -1, dtype=np.int64)
+    for child in range(n):
+        k = table.n_candidates[child]
+        local[child, table.candidates[child, :k]] = np.arange(k)
+    layout = local, table.offsets, table.n_candidates, binomials(n, max_indegree), max_indegree
+    distinct = np.unique(cards)
+    if sample_size is None:
+        child_row = 1 + np.searchsorted(distinct, cards)
+        products = np.zeros(0)
+        alphas = np.concatenate([[alpha], alpha * distinct])
+    else:
+        child_row = np.zeros(n, dtype=np.int64)
+        products = np.unique(
+            [1.0]
+            + [
+                np.prod(some, dtype=float)
+                for size in range(1, max_indegree + 2)
+                for some in combinations_with_replacement(distinct, size)
+            ]
+        )
+        alphas = sample_size / products
+    tables = np.zeros((0, 0))
+    total = prepared.weights.sum()
+    if prepared.integral and len(alphas) * (total + 1) <= MAX_LGAMMA:
+        tables = gammaln(alphas[:, None] + np.arange(total + 1)) - gammaln(alphas[:, None])
+    prior = float(alpha), float(sample_size or 0.0), tables, child_row, products
+    data = prepared.bits, prepared.first_value, prepared.codes, prepared.weights, cards
+    scores = np.zeros(table.offsets[-1])
+    widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
+    max_cells = int(max(min(widest, prepared.codes.shape[1]), 1))
+    score_families(data, prior, layout, prepared.bits.shape[1] > 0, max_cells, scores)
+    return scores
+
+
+def _prepare(codes, cardinalities, weights, max_indegree):
+    """Rows as the kernel wants them: bitsets when rows can be counted as bits, else codes with weights."""
+    codes = np.asarray(codes)
+    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
+    integral = bool((weights == np.rint(weights)).all())
+    first_value = np.concatenate([[0], np.cumsum(cardinalities)[:-1]]).astype(np.int64)
+    n_values = int(cardinalities.sum())
+    bits = np.zeros((n_values, 0), dtype=np.uint64)
+    if integral and _bits_pay(cardinalities, len(codes), weights.sum(), max_indegree):
+        codes = np.repeat(codes, weights.astype(np.int64), axis=0)
+        weights = np.ones(len(codes))
+        bits = _bitsets(codes, cardinalities, first_value, n_values)
+    # one column after another: with a single row, a transposed array would count as another type and compile again
+    codes = np.ascontiguousarray(codes.T, dtype=np.int32)
+    return _Prepared(bits, first_value, codes, weights, cardinalities, integral)
+
+
+def _bits_pay(cardinalities, n_distinct, total, max_indegree):
+    """A bitset touches every 64-row word of about r^3 cells, row lists touch every distinct row."""
+    typical = float(cardinalities.mean())
+    widest = min(np.prod(np.sort(cardinalities)[::-1][:max_indegree], dtype=float), total)
+    if total > MAX_BIT_ROWS or widest * total / 8 > MAX_CELL_BYTES:
+        return False
+    return min(typical**3, total) * typical * total / 64 <= 3.0 * n_distinct or total <= 1000
+
+
+def _bitsets(codes, cardinalities, first_value, n_values):
+    n_words = max(-(-len(codes) // 64), 1)
+    rows = np.zeros((n_values, n_words * 64), dtype=np.uint8)
+    for column, first in enumerate(first_value):
+        rows[first + codes[:, column].astype(np.int64), np.arange(len(codes))] = 1
+    return np.packbits(rows, axis=1, bitorder="little").view(np.uint64)
+
+
+class FamilyTable(NamedTuple):
+    """Log scores of all families; those of child i are at ``offsets[i] : offsets[i + 1]`` (see `parent_sets`)."""
+
+    cardinalities: np.ndarray
+    max_indegree: int
+    candidates: np.ndarray  # (n_variables, most candidates), ascending, padded with -1
+    n_candidates: np.ndarray
+    offsets: np.ndarray  # (n_variables + 1,)
+    log_marginal: np.ndarray  # (n_families,)
+    log_prior: np.ndarray  # (n_families,), -inf where a required arc is missing
+
+    @property
+    def log_scores(self):
+        """log S = log prior + log marginal likelihood, (n_families,)."""
+        return self.log_marginal + self.log_prior
+
+
+class _Prepared(NamedTuple):
+    bits: np.ndarray
+    first_value: np.ndarray
+    codes: np.ndarray  # (n_variables, n_rows)
+    weights: np.ndarray
+    cardinalities: np.ndarray
+    integral: bool

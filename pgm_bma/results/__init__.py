@@ -1,1 +1,0 @@
-"""The only place that builds pgmpy and networkx objects."""

@@ -1,1 +1,0 @@
-"""Sufficient statistics: counts, Dirichlet scores and means, and the averaging of families."""

@@ -1,0 +1,229 @@
+"""The command line when things go wrong or nobody watches: exit codes, one clear line per problem, pipes, terminals, Ctrl-C."""
+
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgm_bma
+from pgm_bma.commands.console import Console, text_table
+from pgm_bma.commands.main import main
+from tests.commands.command_line import run
+
+# --------------------------------------------------------------------------------------- problems, in one line
+
+
+COLUMNS = {"a": ["x", "y"] * 40, "y": ["p", "q"] * 40, "one": ["p"] * 80, "number": np.arange(80) + 0.5}
+PROBLEMS = {
+    "no file": (["nothing.csv"], "nothing.csv does not exist"),
+    "no column": (["--target", "Y "], "has no column 'Y ': did you mean 'y'?"),
+    "one class": (["--target", "one"], "the target 'one' has one class only, 'p'"),
+    "numbers": (["--target", "y"], "column 'number' holds 80 different numbers; add --discretize"),
+    "target of numbers": (["--target", "number"], "the target 'number' holds 80 different numbers"),
+    "drop": (["--target", "y", "--drop", "numbr"], "--drop names 'numbr'"),
+    "drop the target": (["--target", "y", "--drop", "number,y"], "it cannot be left out"),
+    "folds": (["--target", "y", "--drop", "number", "--cv", "99"], "--cv 99 wants more folds than there are rows"),
+    "nothing left": (["--target", "y", "--drop", "number", "--drop", "a"], "no column with more than one value"),
+    "no test file": (["--target", "y", "--drop", "number", "--test", "t.csv"], "t.csv does not exist"),
+    "out is a file": (["--target", "y", "--drop", "number", "--out", __file__], "is a file, not a folder"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problems_are_one_line(name, table, tmp_path, capsys):
+    words, said = PROBLEMS[name]
+    path = table(COLUMNS)
+    words = words if words[0] == "nothing.csv" else [path, *words]
+    _, err = run(capsys, "classify", *words, *(() if "--out" in words else ("--out", tmp_path / "out")), code=1)
+    (line,) = [line for line in err.splitlines() if line.startswith("pgm-bma: ")]
+    assert said in line and line == err.splitlines()[-1] and "Traceback" not in err
+    assert "fitting" not in err, "found before any work is done"
+
+
+@pytest.mark.parametrize(
+    "column, said",
+    [
+        ([*range(79), "lots"], "column 'z' holds numbers, but also 'lots' (row 80); correct it, or add --missing lots"),
+        (
+            [f"name {i}" for i in range(80)],
+            "column 'z' holds 80 different texts in 80 rows; leave it out with --drop z",
+        ),
+        ([*map(float, range(79)), float("inf")], "column 'z' holds numbers, but also 'inf' (row 80)"),
+    ],
+)
+def test_unreadable_values_are_one_line(column, said, table, tmp_path, capsys):
+    path = table({"a": COLUMNS["a"], "z": column})
+    _, err = run(capsys, "cluster", path, "--out", tmp_path / "out", code=1)
+    assert err.splitlines()[-1].startswith(f"pgm-bma: {said}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["cluster", "zoo", "--clusters", "0"], "neither a number"),
+        (["cluster", "zoo", "--clusters", "5:2"], "neither a number"),
+        (["cluster", "zoo", "--method", "magic"], "invalid choice"),
+        (["cluster", "wine", "--discretize", "mdl"], "take frequency or width"),
+        (["cluster", "zoo", "--set", "n_inits=3"], "has no parameter 'n_inits': did you mean 'n_init'"),
+        (["cluster", "zoo", "--set", "n_init"], "--set wants NAME=VALUE"),
+        (
+            ["cluster", "zoo", "--clusters", "auto", "--method", "structural"],
+            "--clusters auto is for --method ema and em",
+        ),
+        (["cluster", "zoo", "--set", "n_clusters=3"], "take --clusters instead"),
+        (["cluster", "zoo", "--set", "random_state=3"], "take --seed instead"),
+        (["classify", "TABLE"], "--target is missing"),
+        (["classify", "zoo", "--cv", "1"], "at least 2"),
+        (["classify", "zoo", "--cv", "3", "--test", "x.csv"], "not allowed with"),
+        (["classify", "zoo", "--seed", "-3"], "at least 0"),
+        (["compare", "zoo", "--methods", "nb,tann"], "did you mean 'tan'"),
+        (["compare", "zoo", "--methods", ","], "--methods names none of"),
+        (["nonsense"], "invalid choice"),
+    ],
+)
+def test_wrong_words_give_two(words, said, table, capsys):
+    words = [table({"a": ["x", "y"], "b": ["u", "v"]}) if word == "TABLE" else word for word in words]
+    _, err = run(capsys, *words, code=2)
+    assert said in err and "Traceback" not in err
+    assert run(capsys, code=2)[0].startswith("usage: pgm-bma")  # no command: the help
+
+
+def test_even_surprises_are_one_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(pgm_bma.NaiveBayesClassifier, "_fit", lambda self, training: 1 / 0)
+    words = ("classify", "zoo", "--method", "nb", "--out", tmp_path)
+    _, err = run(capsys, *words, code=1)
+    assert err.splitlines()[-1] == "pgm-bma: ZeroDivisionError: division by zero (PGM_BMA_TRACEBACK=1 shows where)"
+    monkeypatch.setenv("PGM_BMA_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        main([str(word) for word in words])
+
+
+# ------------------------------------------------------------------------------------------ terminal and pipe
+
+
+def test_in_a_pipe_lines_are_plain(awkward, tmp_path):
+    """The one test in a process of its own: exit code, encodings and streams are those of a shell."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pgm_bma", "classify", str(awkward), "--target=classe", "--missing=?", "--cv=3", "--method=nb"],
+        cwd=tmp_path, capture_output=True, env={"PATH": "", "PYTHONIOENCODING": "ascii", "HOME": str(tmp_path)},
+    )  # fmt: skip
+    out, err = done.stdout.decode("ascii"), done.stderr.decode("ascii")
+    assert done.returncode == 0, err
+    assert "fold: 2 of 3 done\n" in err and "\r" not in err and "\x1b" not in out + err
+    assert (
+        tmp_path
+        / "l'\N{LATIN SMALL LETTER E WITH ACUTE}t\N{LATIN SMALL LETTER E WITH ACUTE} 2024-classify"
+        / "report.html"
+    ).exists()
+    assert "'?t? ? la mer'" not in err  # nothing was left out
+
+
+def test_a_reader_that_goes_away_does_not_cost_the_files(tmp_path):
+    """As in `pgm-bma classify ... | head -1`."""
+    words = ["classify", "zoo", "--method=nb", "--cv=2", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgm_bma", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read() and process.wait(timeout=60) == 0
+    assert (tmp_path / "out" / "run.json").is_file()
+
+
+def test_interrupted_in_a_compiled_loop(tmp_path):
+    """Ctrl-C ends a run with one line and 130, also where the interpreter is inside compiled code."""
+    words = ["cluster", "nursery", "--clusters=8", "--method=em", "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "pgm_bma", *words], stderr=subprocess.PIPE, text=True)
+    while not process.stderr.readline().startswith("fitting"):
+        assert process.poll() is None
+    time.sleep(1)  # well inside the fit, which takes far longer
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.read().splitlines()[-1] == "pgm-bma: interrupted"
+    assert process.wait(timeout=30) == 130
+
+
+def test_interrupted_with_several_processes(tmp_path):
+    """A script that signals the program alone, not its group: the workers end with it."""
+    words = ["classify", "krkp", "--method=order", "--cv=40", "--jobs=2", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen([sys.executable, "-m", "pgm_bma", *words], stderr=subprocess.PIPE, text=True)
+    while not process.stderr.readline().startswith("fold"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    # the workers hold the pipe too: its end comes when all of them have gone
+    assert process.communicate(timeout=30)[1].splitlines()[-1] == "pgm-bma: interrupted"
+    assert process.returncode == 130 and not (tmp_path / "out").exists()
+
+
+def test_on_a_terminal_progress_is_a_bar(capsys):
+    class Terminal:
+        text = ""
+
+        def write(self, text):
+            self.text += text
+
+        def flush(self):
+            pass
+
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    assert list(Console(err=terminal).progress(iter("abc"), 3, "fold")) == ["a", "b", "c"]
+    assert re.search(r"fold: +0%\|", terminal.text) and "done" not in terminal.text
+    assert list(Console().progress(iter("ab"), 2, "fold")) == ["a", "b"]
+    assert capsys.readouterr().err == "fold: 1 of 2 done\nfold: 2 of 2 done\n"
+
+
+@pytest.mark.parametrize("part", ["arguments", "files", "data", "test"])
+def test_a_damaged_record_is_one_line(part, tmp_path, capsys):
+    whole = {
+        "pgm_bma": "0",
+        "command": "classify",
+        "arguments": {},
+        "data": {"source": "zoo", "sha256": ""},
+        "files": {},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(whole | {part: ["?"]}), encoding="utf-8")
+    _, err = run(capsys, "repeat", tmp_path, code=1)
+    assert "is no run.json of pgm-bma" in err and len(err.splitlines()) == 1
+
+
+def test_texts_fit_a_narrow_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "60")
+    for out, least, most in ((Terminal(), 40, 60), (io.StringIO(), 100, 113)):
+        Console(out=out).item("result", "word " * 60)
+        assert least < max(map(len, out.getvalue().splitlines())) <= most
+
+
+def test_numbers_as_classes_are_said_as_numbers(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    path = table({"a": np.where(rng.random(300) < 0.95, y, 1 - y), "b": y, "y": np.where(np.arange(300) == 7, 5, y)})
+    out, err = run(capsys, "classify", path, "--target", "y", "--cv", 3, "--out", tmp_path / "out")
+    assert "np." not in out + err and "tiny classes: 5 (1 row)" in err
+    assert "2 of 2 columns depend on 'y' with a probability above one half." in out, "sure arcs are told too"
+    assert "Which columns matter" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_tables_too_wide_for_a_line_are_in_the_report(table, tmp_path, capsys, no_pictures):
+    names = [f"class {i} {'x' * 20}" for i in range(12)]
+    path = table({"a": [f"v{i}" for i in range(12)] * 5, "y": names * 5})
+    out, _ = run(capsys, "classify", path, "--target", "y", "--cv", 3, "--out", tmp_path / "out")
+    assert "(13 columns, too wide to show here: see report.html)" in out and max(map(len, out.splitlines())) < 300
+    assert f"predicted {names[5]}" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_text_tables_line_up():
+    frame = pd.DataFrame({"name": ["a", "long"], "n": [1, 20], "p": [0.5, float("nan")]})
+    assert text_table(frame) == "name   n      p\n----  --  -----\na      1  0.500\nlong  20"

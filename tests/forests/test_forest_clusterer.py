@@ -1,0 +1,161 @@
+"""The forest clusterer: its bound never falls, equals what it claims to be, and finds clusters with arcs."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
+
+import pgm_bma
+from pgm_bma import ForestAveragedClusterer
+from pgm_bma.augmented.model import log_joint
+from pgm_bma.augmented.sample import sample_codes
+from pgm_bma.augmented import pair_groups
+from pgm_bma.forests.clustering import Settings, make_rows, run_start
+from pgm_bma.augmented.pair_groups import grouped_pair_counts
+from pgm_bma.foundation.pairs import indicators, pair_counts
+from tests.oracles.forests import forests
+from tests.oracles.naive_bayes import prequential_log_probability
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.25]), st.integers(1, 3))
+def test_the_bound_never_falls(seed, missing, n_clusters):
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(2, 4, 4)
+    codes = np.column_stack([rng.integers(0, r, 30) for r in cards])
+    codes[:, 1] = np.where(rng.random(30) < 0.7, codes[:, 0] % cards[1], codes[:, 1])
+    codes[rng.random(codes.shape) < missing] = -1
+    rows = make_rows(codes, cards, rng.integers(1, 4, 30).astype(float))
+    run = run_start(rows, rng.dirichlet(np.ones(n_clusters), 30), Settings(max_iter=60, tol=0.0))
+    gains = np.diff(run.bounds)
+    assert (gains >= -1e-8 * np.abs(run.bounds[:-1]) - run.pruned_loss * 30).all()  # rounding, and the stated loss
+
+
+def test_the_bound_of_certain_clusters_is_the_log_evidence():
+    """With q(z) all on one labelling the bound is log p(X, z), structures and tables summed out: enumerate it."""
+    rng = np.random.default_rng(2)
+    cards = np.array([2, 3, 2])
+    codes = np.column_stack([rng.integers(0, r, 12) for r in cards])
+    z = rng.integers(0, 2, 12)
+    run = run_start(make_rows(codes, cards, np.ones(12)), np.eye(2)[z], Settings(max_iter=1, structure_prior="uniform"))
+    logs = []
+    for forest in forests(3):
+        value = prequential_log_probability(z.tolist(), [0] * 12, 2, 1.0)
+        for i, parent in enumerate(forest):
+            above = [(int(c), int(codes[r, parent]) if parent >= 0 else 0) for r, c in enumerate(z)]
+            value += prequential_log_probability(codes[:, i].tolist(), above, int(cards[i]), 1.0)
+        logs.append(value)
+    assert run.bounds[0] == pytest.approx(np.logaddexp.reduce(logs) - np.log(len(logs)), abs=1e-9)
+
+
+def test_the_bound_stays_below_the_evidence():
+    """Log evidence of a tiny table by summing over every labelling of its rows."""
+    rng = np.random.default_rng(3)
+    cards, n = np.array([2, 2]), 6
+    codes = np.column_stack([rng.integers(0, r, n) for r in cards])
+    rows = make_rows(codes, cards, np.ones(n))
+    once = Settings(max_iter=1)
+    evidence = np.logaddexp.reduce(
+        [run_start(rows, np.eye(2)[list(z)], once).bounds[0] for z in product([0, 1], repeat=n)]
+    )
+    run = run_start(rows, rng.dirichlet(np.ones(2), n), Settings())
+    assert run.bounds[-1] <= evidence + 1e-9
+
+
+def test_hidden_cells_are_worth_their_entropy():
+    """A cell that is missing everywhere it could matter changes no cluster: one lonely missing cell, one cluster."""
+    codes = np.array([[0, 1], [1, 0], [0, -1]])
+    run = run_start(make_rows(codes, np.array([2, 2]), np.ones(3)), np.ones((3, 1)), Settings(tol=0.0, max_iter=50))
+    complete = [
+        run_start(
+            make_rows(np.array([[0, 1], [1, 0], [0, v]]), np.array([2, 2]), np.ones(3)), np.ones((3, 1)), Settings()
+        )
+        for v in (0, 1)
+    ]
+    evidence = np.logaddexp(complete[0].bounds[-1], complete[1].bounds[-1])
+    assert max(r.bounds[-1] for r in complete) < run.bounds[-1] <= evidence + 1e-12
+
+
+def test_it_finds_clusters_that_naive_bayes_blurs():
+    model = pgm_bma.random_augmented_naive_bayes(10, 3, 9, cardinalities=[2] * 10, random_state=5)
+    frame = pgm_bma.simulate(model, 1500, random_state=0, include_latents=True)
+    truth, X = frame["cluster"], frame.drop(columns="cluster")
+    forest = ForestAveragedClusterer(3, n_init=6, random_state=0).fit(X)
+    naive = pgm_bma.LatentClassClusterer(3, n_init=6, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, forest.labels_) > adjusted_rand_score(truth, naive.labels_) + 0.05
+    arcs = {frozenset(arc) for arc in model.edges() if "cluster" not in arc}
+    strength = forest.edge_posterior_ + forest.edge_posterior_.T
+    found = {frozenset((a, b)) for a in X for b in X if a < b and strength.loc[a, b] > 0.5}
+    assert len(arcs & found) >= 0.7 * len(arcs)
+    assert forest.causal_graph_.latents == {"cluster"} and forest.model_.check_model()
+    assert (np.diff(forest.model_.get_cpds("cluster").values) <= 0).all()  # numbered by falling probability
+
+
+def test_the_number_of_clusters_by_the_bound():
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 300)
+    X = pd.DataFrame({f"c{i}": (rng.random(300) < np.where(z, 0.9, 0.1)).astype(int) for i in range(6)})
+    clusterer = ForestAveragedClusterer(range(1, 5), n_init=4, random_state=0).fit(X)
+    assert clusterer.n_clusters_ == 2
+    assert clusterer.n_clusters_path_["n_clusters"].tolist() == [1, 2, 3, 4]
+
+
+def test_missing_cells_in_fit_and_predict():
+    rng = np.random.default_rng(1)
+    z = rng.integers(0, 2, 400)
+    X = pd.DataFrame({f"c{i}": np.where(rng.random(400) < 0.85, z, 1 - z) for i in range(6)}).astype(object)
+    X = X.mask(rng.random(X.shape) < 0.2)
+    clusterer = ForestAveragedClusterer(2, n_init=4, random_state=0).fit(X)
+    assert adjusted_rand_score(z, clusterer.labels_) > 0.7
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"init": "kmeans"}, {"n_clusters": 0}, {"n_clusters": []}, {"n_clusters": None}, {"combine_starts": "uniform"}],
+)
+def test_bad_parameters(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        ForestAveragedClusterer(**bad).fit(pd.DataFrame({"a": [0, 1], "b": [0, 1]}))
+
+
+def test_sampled_rows_follow_the_tables():
+    rng = np.random.default_rng(0)
+    cards, parents = np.array([2, 3]), np.array([-1, 0])
+    from pgm_bma.augmented.model import Parameters
+
+    table = np.concatenate([rng.dirichlet([1, 1], 2).T, rng.dirichlet([1, 1, 1], (2, 2)).reshape(2, 6).T])
+    parameters = Parameters(np.array([0.3, 0.7]), table)
+    codes, classes = sample_codes(parents, cards, parameters, 40_000, rng)
+    grid = np.array(list(product(range(2), range(3))))
+    expected = np.exp(log_joint(grid, cards, parents, parameters))
+    for row, p in zip(grid, expected):
+        for k in range(2):
+            share = np.mean((codes == row).all(1) & (classes == k))
+            assert abs(share - p[k]) <= 5 * np.sqrt(p[k] / 40_000)  # five standard errors
+
+
+def test_columns_of_many_states_stand_alone_in_their_super_column():
+    rng = np.random.default_rng(0)
+    cards = np.array([40, 2, 2, 3, 50, 2, 2])
+    codes = np.column_stack([rng.integers(0, r, 80) for r in cards])
+    rows = make_rows(codes, cards, np.ones(80))
+    assert len(rows.groups.flags) == 4
+    q = rng.dirichlet(np.ones(3), 80)
+    expected = pair_counts(indicators(codes, cards), q)
+    np.testing.assert_allclose(grouped_pair_counts(rows.groups, q), expected, atol=1e-12)
+    # all in one super-column or each alone: the same bounds
+    few = np.array([2, 2, 3])
+    whole = make_rows(codes[:, 1:4], few, np.ones(80))
+    split = whole._replace(groups=split_groups(codes[:, 1:4], few))
+    for a, b in zip(run_start(whole, q, Settings(max_iter=9)), run_start(split, q, Settings(max_iter=9))):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def split_groups(codes, cards):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair_groups, "_GROUP_STATES", 1)
+        return pair_groups.make_pair_groups(codes, cards)

@@ -1,0 +1,128 @@
+"""Naive Bayes family against enumeration of all selective structures, and TAN against its own network."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgm_bma import AveragedNaiveBayesClassifier, AveragedNaiveBayesEstimator, NaiveBayesClassifier, TANClassifier
+from pgm_bma.naive_bayes.tan import maximum_tree
+from tests.oracles.naive_bayes import selective_naive_bayes
+
+
+def small_case(seed, n_columns=5, n_rows=14):
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(2, 4, n_columns)
+    X = np.column_stack([rng.integers(-1, r, n_rows) for r in cards])
+    y = rng.integers(0, 3, n_rows)
+    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(n_columns)]).astype(object).where(X >= 0)
+    states = {f"c{i}": list(range(r)) for i, r in enumerate(cards)} | {"class": [0, 1, 2]}
+    rows = [[None if v < 0 else int(v) for v in row] for row in X]
+    return frame, y, states, cards, rows
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("ess", [None, 3.0])
+def test_averaged_naive_bayes_equals_enumeration(seed, ess):
+    frame, y, states, cards, rows = small_case(seed, n_columns=6)
+    arc_prior = {f"c{i}": 0.2 + 0.1 * i for i in range(6)}
+    classifier = AveragedNaiveBayesClassifier(state_names=states, arc_prior=arc_prior, equivalent_sample_size=ess)
+    classifier.fit(frame, y)
+    alphas = (1.0, np.ones(6), np.ones(6)) if ess is None else (ess / 3, ess / (3 * cards), ess / cards)
+    for row, proba in zip(rows[:3], classifier.predict_proba(frame)):
+        joint, arcs, log_evidence = selective_naive_bayes(rows, y, cards, 3, alphas, list(arc_prior.values()), row)
+        np.testing.assert_allclose(proba, joint / joint.sum(), atol=1e-10)  # the tolerance of the contract
+        np.testing.assert_allclose(classifier.arc_posterior_, arcs, atol=1e-10)
+        assert classifier.log_evidence_ == pytest.approx(log_evidence, abs=1e-9)
+
+
+def test_arc_prior_of_one_is_plain_naive_bayes():
+    frame, y, states, *_ = small_case(1)
+    plain = NaiveBayesClassifier(state_names=states).fit(frame, y)
+    certain = AveragedNaiveBayesClassifier(state_names=states, arc_prior=1.0).fit(frame, y)
+    np.testing.assert_array_equal(plain.predict_proba(frame), certain.predict_proba(frame))
+    never = AveragedNaiveBayesClassifier(state_names=states, arc_prior=0.0).fit(frame, y)
+    assert (never.arc_posterior_ == 0).all()
+    np.testing.assert_allclose(
+        never.predict_proba(frame), np.tile(never.class_probability_, (len(frame), 1)), atol=1e-15
+    )
+
+
+def test_bad_pseudo_counts_are_named():
+    frame, y, states, *_ = small_case(1)
+    for parameters in ({"alpha": np.ones(2)}, {"alpha": np.ones(2), "equivalent_sample_size": 1.0}, {"alpha": 0}):
+        with pytest.raises(ValueError, match=r"alpha=.* must be a number greater than 0"):
+            NaiveBayesClassifier(state_names=states, **parameters).fit(frame, y)
+    with pytest.raises(ValueError, match=r"alpha=2\.0 and equivalent_sample_size=1\.0 exclude each other"):
+        NaiveBayesClassifier(state_names=states, alpha=2.0, equivalent_sample_size=1.0).fit(frame, y)
+
+
+def test_thousands_of_columns_do_not_overflow():
+    rng = np.random.default_rng(0)
+    y = np.arange(72) % 2
+    X = (rng.random((72, 7129)) < np.where(y[:, None] == 1, 0.9, 0.1)).astype(int)
+    classifier = AveragedNaiveBayesClassifier().fit(X, y)
+    log_proba = classifier.predict_log_proba(X)
+    assert np.isfinite(log_proba).all() and (classifier.predict(X) == y).all()
+    assert np.isfinite(classifier.log_evidence_)
+    assert log_proba.min() < -1000  # far past what a product of probabilities could hold
+
+
+def test_both_faces_give_equal_tables():
+    frame, y, states, *_ = small_case(2)
+    frame = frame.assign(**{"class": y})
+    classifier = AveragedNaiveBayesClassifier(state_names=states, arc_prior=0.3).fit(frame, y="class")
+    network = DiscreteBayesianNetwork([("class", f"c{i}") for i in range(5)])
+    network = network.fit(frame, estimator=AveragedNaiveBayesEstimator(state_names=states, arc_prior=0.3))
+    for node in network.nodes():
+        np.testing.assert_array_equal(network.get_cpds(node).values, classifier.model_.get_cpds(node).values)
+        assert network.get_cpds(node).state_names == classifier.model_.get_cpds(node).state_names
+
+
+def test_pgmpy_face_refuses_other_structures():
+    frame, y, states, *_ = small_case(2)
+    network = DiscreteBayesianNetwork([("class", f"c{i}") for i in range(5)] + [("c0", "c1")])
+    with pytest.raises(ValueError, match="'c0' -> 'c1'"):
+        network.fit(frame.assign(**{"class": y}), estimator=AveragedNaiveBayesEstimator(state_names=states))
+
+
+def test_tan_finds_the_tree_and_its_parameters():
+    rng = np.random.default_rng(4)
+    n = 3000
+    y = rng.integers(0, 2, n)
+    a = rng.integers(0, 3, n)
+    b = np.where(rng.random(n) < 0.8, a, rng.integers(0, 3, n))
+    c = np.where(rng.random(n) < 0.8, (b + y) % 3, rng.integers(0, 3, n))
+    X = pd.DataFrame({"a": a, "c": c, "b": b})
+    tan = TANClassifier().fit(X, y)
+    assert tan.parents_.to_dict() == {"a": None, "c": "b", "b": "a"}
+    counts = np.zeros(3)
+    np.add.at(counts, c[(y == 1) & (b == 2)], 1)
+    table = tan.model_.get_cpds("c")
+    assert table.variables[1:] == ["class", "b"]
+    np.testing.assert_allclose(table.values[:, 1, 2], (counts + 1) / (counts.sum() + 3), atol=1e-15)
+    assert tan.score(X, y) > NaiveBayesClassifier().fit(X, y).score(X, y) + 0.1
+
+
+def test_tan_refuses_tables_that_do_not_fit_in_memory():
+    X = np.random.default_rng(0).integers(0, 2, (4, 7129))
+    with pytest.raises(ValueError, match=r"7129 columns with .* select columns first"):
+        TANClassifier().fit(X, [0, 1, 0, 1])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 4))
+def test_the_tree_is_the_one_of_networkx(seed, n, n_values):
+    """Few different strengths: many ties, which go to the first pair."""
+    rng = np.random.default_rng(seed)
+    strengths = np.triu(rng.integers(0, n_values, (n, n)) / 7.0, 1)
+    strengths += strengths.T
+    graph = nx.Graph()
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from((i, j, strengths[i, j]) for i in range(n) for j in range(i + 1, n))
+    expected = np.full(n, -1)
+    for parent, child in nx.bfs_edges(nx.maximum_spanning_tree(graph), 0):
+        expected[child] = parent
+    np.testing.assert_array_equal(maximum_tree(strengths), expected)
