@@ -10,9 +10,9 @@ from itertools import permutations, product
 from math import lgamma
 
 import numpy as np
-from numba import njit
 from scipy.special import gammaln, logsumexp
 
+from pgm_bma.foundation.compiling import compiled
 from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.starts import align_labels
 from pgm_bma.latent_class.loop import fit_latent_class, log_joint
@@ -174,7 +174,7 @@ def divergence_bits(joint, states, sizes, tables):
 # Not cached on disk: this file is imported under two names (benchmarks, pgm_bma._benchmarks), and numba's cache remembers one.
 
 
-@njit
+@compiled
 def start_labels(codes, cardinalities, n_clusters, rng):
     """Labels from their prior (Dirichlet(1) integrated out), and their counts."""
     n_rows, n_columns = codes.shape
@@ -194,7 +194,7 @@ def start_labels(codes, cardinalities, n_clusters, rng):
     return labels, class_counts, counts
 
 
-@njit
+@compiled
 def sweep_labels(codes, cardinalities, beta, labels, class_counts, counts, rng):
     """One collapsed Gibbs sweep for p(z) p(D | z)^beta."""
     n_rows, n_columns = codes.shape
@@ -228,7 +228,7 @@ def sweep_labels(codes, cardinalities, beta, labels, class_counts, counts, rng):
             counts[i, new, codes[row, i]] += 1.0
 
 
-@njit
+@compiled
 def log_data_given_labels(class_counts, counts, cardinalities):
     total = 0.0
     for i in range(len(cardinalities)):
@@ -240,12 +240,12 @@ def log_data_given_labels(class_counts, counts, cardinalities):
     return total
 
 
-@njit
+@compiled
 def _log_factorial(x):
     return lgamma(x + 1.0)
 
 
-@njit
+@compiled
 def anneal(codes, cardinalities, n_clusters, ladder, rng):
     """Log weight of one run: labels from their prior, sweeps at rising powers of the likelihood."""
     labels, class_counts, counts = start_labels(codes, cardinalities, n_clusters, rng)

@@ -7,9 +7,9 @@ ways.
 
 import numpy as np
 
+from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.latent_class.loop import PriorSettings, conclude, log_joint, make_problem, run_all_starts
 from pgm_bma.metrics import wins_draws_losses
-from pgm_bma.networks.simulation import sample_codes
 
 # name -> (averaging, init, combine_starts); "EM" and "EMA" are the paper's
 METHODS = {

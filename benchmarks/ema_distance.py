@@ -7,8 +7,9 @@ updates from random tables, the share of updates at which it fell, and the dista
 
 import numpy as np
 
+from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.latent_class.loop import fit_latent_class
-from pgm_bma.networks.simulation import random_selective_naive_bayes, sample_codes
+from pgm_bma.networks.simulation import random_selective_naive_bayes
 
 from ._brute_force import brute_force, divergence_bits
 from ._common import parser, print_table, run, save_csv

@@ -6,10 +6,11 @@ pgm_bma/_data. Four sets follow from a rule and are generated instead of stored:
 
 import difflib
 import os
-import warnings
 from importlib import resources
 from itertools import product
 from pathlib import Path
+
+from pgm_bma.foundation.warn import warn
 
 CONTINUOUS = {"iris", "wine", "golub"}  # every column but the target is a number; all other sets are all labels
 FILES = (
@@ -163,7 +164,9 @@ def _from_openml(name, where):
     from sklearn.datasets import fetch_openml
 
     remote = OUTSIDE[name]
-    warnings.warn(f"data set {name!r} is not embedded ({where}); asking openml.org for {remote!r}", stacklevel=3)
+    warn(
+        f"data set {name!r} is not embedded ({where}); asking openml.org for {remote!r}",
+    )
     try:
         answer = fetch_openml(name=remote, version=1, as_frame=True, parser="auto", n_retries=1)
         features, classes = answer.data, answer.target

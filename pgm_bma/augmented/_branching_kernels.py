@@ -6,10 +6,11 @@ so the whole costs O(n^2), where networkx, its plain twin, rebuilds graphs.
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def maximum_arborescence(weights):
     """Parents (n,) of all nodes but the root in the arborescence of highest total weight.
 
@@ -69,7 +70,7 @@ def maximum_arborescence(weights):
     return best[:root]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _contract(w, active, best, root, cycle, inside, enter, leave):
     """Merge a cycle into its first node; an arc from outside is worth what it gains over the arc that it replaces."""
     node = cycle[0]
@@ -93,7 +94,7 @@ def _contract(w, active, best, root, cycle, inside, enter, leave):
     active[node] = True
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _best_parent(w, active, v):
     found = -1
     for u in range(len(w)):

@@ -5,12 +5,13 @@ offset_i + v r_i + x. Probabilities are multiplied in the linear domain; a row w
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 _SMALL = 1e-100
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def expand(table, links, size):
     """Tables of super-columns: every row is the product of the cells linked to it. Returns (size, k)."""
     out = np.ones((size, table.shape[1]))
@@ -21,7 +22,7 @@ def expand(table, links, size):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def fold_back(grouped, links, counts):
     """Counts of super-columns added to the cells they are made of."""
     for s in range(links.shape[1]):
@@ -30,7 +31,7 @@ def fold_back(grouped, links, counts):
             counts[cell, c] += grouped[row, c]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, class_hard, counts_hard):
     """E step and counts in one sweep over complete rows; returns the weighted log-likelihood.
 
@@ -72,14 +73,14 @@ def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, cl
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def complete_pass(columns, class_probs, table, joint, shift):
     """p(cluster, row) exp(-shift) of rows without missing cells: fills joint (n, k) and shift (n,)."""
     for s in range(len(columns)):
         shift[s] = _complete_row(columns, s, class_probs, table, joint[s])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@compiled(nogil=True, error_model="numpy", inline="always")
 def _complete_row(columns, s, class_probs, table, p):
     """Fill p with p(cluster, row) exp(-shift) and return the shift; a product that vanishes is done again in logs."""
     k = len(class_probs)
@@ -95,7 +96,7 @@ def _complete_row(columns, s, class_probs, table, p):
     return 0.0 if total > _SMALL else _complete_row_in_logs(columns[s], class_probs, table, p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def responsibilities_pass(joint, shift, weights):
     """Turn joints into responsibilities in place; returns the weighted log-likelihood. Impossible rows become uniform."""
     n, k = joint.shape
@@ -115,7 +116,7 @@ def responsibilities_pass(joint, shift, weights):
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def complete_counts(columns, weights, resp, class_counts, counts):
     """Add weight x responsibility of every row to the cells it falls in."""
     n, n_groups = columns.shape
@@ -131,7 +132,7 @@ def complete_counts(columns, weights, resp, class_counts, counts):
                 counts[t, c] += w[c]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def group_pairs(columns, sizes, offsets, weights, counts):
     """Count super-columns (their own table at offsets[g, g]) and all pairs of them: adds to counts (n_lines, k)."""
     n, n_groups = columns.shape
@@ -148,7 +149,7 @@ def group_pairs(columns, sizes, offsets, weights, counts):
                     counts[t, c] += weights[s, c]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def missing_pass(codes, cards, parents, order, offsets, class_probs, table, joint, shift):
     """p(cluster, observed cells) of rows with missing cells: messages from the leaves of each row's forest to its roots."""
     n, n_features = codes.shape
@@ -168,7 +169,7 @@ def missing_pass(codes, cards, parents, order, offsets, class_probs, table, join
             joint[s, c] = np.exp(logs[c] - top) if top > -np.inf else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, every_cell, class_counts, counts):
     """Add the expected counts of rows with missing cells.
 
@@ -218,7 +219,7 @@ def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, 
                             counts[base + y, c] += w * marginal[i, y]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, table, resp, c, pairs):
     """Add to pairs (n_states, n_states) the expected counts, in cluster c, of all pairs of cells with a missing member.
 
@@ -285,7 +286,7 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
                     pairs[starts[j] + y, a] += w * marginal[j, y]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _needed(row, parents, order, needed):
     """Which cells of a row matter: the observed ones and every missing one above an observed one."""
     for i in range(len(row)):
@@ -296,7 +297,7 @@ def _needed(row, parents, order, needed):
             needed[parents[i]] = True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _up(row, cards, parents, order, offsets, table, c, needed, messages):
     """Log p(observed cells | cluster c); leaves in messages[i] the evidence below each missing cell i, up to a factor."""
     log_p = 0.0
@@ -344,7 +345,7 @@ def _up(row, cards, parents, order, offsets, table, c, needed, messages):
     return log_p + np.log(product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _condition(i, cards, parents, offsets, table, c, messages, conditional):
     """P(value of missing cell i | value of its missing parent, the row, cluster c)."""
     for v in range(cards[parents[i]]):
@@ -357,7 +358,7 @@ def _condition(i, cards, parents, offsets, table, c, messages, conditional):
             conditional[v, y] = conditional[v, y] / total if total > 0.0 else 1.0 / cards[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _root_marginal(base, card, table, c, message, marginal):
     total = 0.0
     for y in range(card):
@@ -367,7 +368,7 @@ def _root_marginal(base, card, table, c, message, marginal):
         marginal[y] = marginal[y] / total if total > 0.0 else 1.0 / card
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _complete_row_in_logs(cells, class_probs, table, p):
     for c in range(len(p)):
         p[c] = np.log(class_probs[c]) if class_probs[c] > 0.0 else -np.inf
@@ -380,7 +381,7 @@ def _complete_row_in_logs(cells, class_probs, table, p):
     return top
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _largest(cards):
     widest = 1
     for i in range(len(cards)):

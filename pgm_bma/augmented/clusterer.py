@@ -1,7 +1,5 @@
 """Clusterer with dependences between variables: structural EM over augmented naive Bayes, or over any network."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
@@ -14,10 +12,12 @@ from pgm_bma.augmented.search import family_scores, make_pair_source
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES, AugmentedModel, tree_structure
 from pgm_bma.foundation import table
-from pgm_bma.foundation.clusterer import ClustererBase
-from pgm_bma.foundation.face import check_choice, check_number, random_generator, resolve_preset
-from pgm_bma.latent_class.base import check_n_clusters, check_n_jobs
-from pgm_bma.naive_bayes.classifier import check_prior
+from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
+from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
+from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cluster_network import as_augmented, is_network, known_states, read_cluster_network
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
@@ -208,10 +208,9 @@ class StructuralEMClusterer(ClustererBase):
             }
         )
         if not self.converged_ and values["tol"] > 0:
-            warnings.warn(
+            warn(
                 f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _fit_number(self, folded, n_clusters, rng, settings, values):

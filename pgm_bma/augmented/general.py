@@ -16,6 +16,7 @@ from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
 from pgm_bma.augmented.model import Prior
 from pgm_bma.foundation.counts import family_counts
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.graphs import ancestors
 from pgm_bma.networks import evidence
 from pgm_bma.networks.em import expected_family_counts, flatten
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, build_tree
@@ -55,7 +56,7 @@ def hill_climb(parents, score_families, max_indegree):
 def _moves(parents, max_indegree):
     """Every legal move, as the list of (node, new parents) that it changes."""
     n = len(parents)
-    above = [_ancestors(parents, node) for node in range(n)]
+    above = [ancestors(parents, [node]) for node in range(n)]
     for child in range(n):
         for parent in parents[child]:
             without = tuple(p for p in parents[child] if p != parent)
@@ -68,16 +69,6 @@ def _moves(parents, max_indegree):
             for parent in range(n):
                 if parent != child and parent not in parents[child] and child not in above[parent]:
                     yield [(child, tuple(sorted((*parents[child], parent))))]
-
-
-def _ancestors(parents, node):
-    found, stack = set(), [node]
-    while stack:
-        for p in parents[stack.pop()]:
-            if p not in found:
-                found.add(p)
-                stack.append(p)
-    return found
 
 
 def log_joint(codes, cardinalities, parents, tables, max_clique_size=MAX_CLIQUE_SIZE):

@@ -1,7 +1,5 @@
 """pgmpy face of BC+EM: parameters of a network with a latent variable by Bound and Collapse and EM."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
@@ -12,9 +10,11 @@ from pgm_bma.augmented import general
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
 from pgm_bma.augmented.structures import AugmentedModel
-from pgm_bma.foundation.face import check_choice, check_number, random_generator
-from pgm_bma.latent_class.base import check_n_jobs
-from pgm_bma.naive_bayes.classifier import check_prior
+from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
@@ -150,10 +150,9 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         found = fits[best]
         self._read(model, network, found, fits, best)
         if not self.converged_ and self.max_iter > 0 and self.atol > 0:
-            warnings.warn(
+            warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import unicodedata
-import warnings
 import zlib
 from collections import Counter
 from itertools import product
@@ -22,6 +21,7 @@ import numpy as np
 
 from pgm_bma.files.bif_parser import NOTES_VERSION, parse_bif
 from pgm_bma.files.labels import to_json
+from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -69,7 +69,7 @@ def write_bif(model, path):
     arrays, path = network_arrays(model), Path(path)
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:
-        warnings.warn(f"variables with one state, which pyAgrum refuses to read: {single}", UserWarning, stacklevel=2)
+        warn(f"variables with one state, which pyAgrum refuses to read: {single}")
     content = _bif_text(arrays).encode("ascii")
     if path.suffix == ".gz":
         content = gzip.compress(content, mtime=0)  # no time stamp: equal networks give equal files

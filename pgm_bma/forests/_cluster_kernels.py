@@ -1,10 +1,11 @@
 """Compiled expectation step of the forest clusterer: look-ups over the columns, and the pairs of columns that matter."""
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 
-@njit(cache=True)
+@compiled
 def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widths, tables, q):
     """Responsibilities of complete rows into q (n, n_clusters); returns the entropy of every row.
 
@@ -29,7 +30,7 @@ def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widt
     return entropy
 
 
-@njit(cache=True)
+@compiled
 def normalise(line):
     """Log weights -> probabilities in place; returns their entropy."""
     peak = line[0]

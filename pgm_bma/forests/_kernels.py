@@ -6,14 +6,15 @@ nanoseconds an operation instead of the exponential and logarithm that log space
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 _STEP_LOG = 512.0 * np.log(2.0)
 _UP, _DOWN = 2.0**512, 2.0**-512
 _HIGH, _LOW = 2.0**256, 2.0**-256
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _normal(mantissa, exponent):
     if mantissa >= _HIGH:
         return mantissa * _DOWN, exponent + 1
@@ -22,7 +23,7 @@ def _normal(mantissa, exponent):
     return mantissa, exponent
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _add(a, ea, b, eb):
     if b == 0.0:
         return a, ea
@@ -37,7 +38,7 @@ def _add(a, ea, b, eb):
     return (a, ea) if ea > eb else (b, eb)
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _ratio(a, ea, b, eb):
     """a / b as a plain float, for a <= b (up to rounding)."""
     if a == 0.0 or eb - ea > 1:
@@ -46,7 +47,7 @@ def _ratio(a, ea, b, eb):
     return value if ea == eb else (value * _DOWN if eb > ea else value * _UP)
 
 
-@njit(cache=True)
+@compiled
 def _load(log_weights, mantissa, exponent):
     for i in range(log_weights.shape[0]):
         for j in range(log_weights.shape[1]):
@@ -58,7 +59,7 @@ def _load(log_weights, mantissa, exponent):
                 mantissa[i, j], exponent[i, j] = _normal(np.exp(value - e * _STEP_LOG), e)
 
 
-@njit(cache=True)
+@compiled
 def _eliminate(mantissa, exponent, k, shares):
     """Eliminate node k from columns 0..k-1 and the last (root) column; log s_k, and with `shares` the part of every
     new weight that came through k."""
@@ -88,7 +89,7 @@ def _eliminate(mantissa, exponent, k, shares):
     return np.log(s) + es * _STEP_LOG
 
 
-@njit(cache=True)
+@compiled
 def log_sums(log_weights):
     """Log forest sums of a batch: log_weights (batch, n, n + 1), the last column the roots; the diagonal is not read."""
     batch, n = log_weights.shape[0], log_weights.shape[1]
@@ -105,7 +106,7 @@ def log_sums(log_weights):
     return result
 
 
-@njit(cache=True)
+@compiled
 def log_sum_and_posteriors(log_weights, block):
     """Log forest sum of one (n, n + 1) table and the posterior of every choice, by the reverse sweep of the elimination.
 
@@ -141,7 +142,7 @@ def log_sum_and_posteriors(log_weights, block):
     return total, np.minimum(np.maximum(posterior, 0.0), 1.0)  # rounding of differences of terms of order one
 
 
-@njit(cache=True)
+@compiled
 def _reverse(mantissa, exponent, k, shares, posterior):
     """Undo the elimination of k: what came through k goes back to the two arcs that made it."""
     last = mantissa.shape[1] - 1
@@ -168,7 +169,7 @@ def _reverse(mantissa, exponent, k, shares, posterior):
         posterior[k, j] += free * _ratio(mantissa[k, j], exponent[k, j], s, es)
 
 
-@njit(cache=True)
+@compiled
 def draw_forest(log_weights, uniforms, block):
     """One forest with probability proportional to its weight: (n,) parents, -1 = root.
 
@@ -207,7 +208,7 @@ def draw_forest(log_weights, uniforms, block):
     return parents
 
 
-@njit(cache=True)
+@compiled
 def _log_escapes(mantissa, exponent, size, own):
     """Log chance that a walk from each node reaches the root (the last column) before node `own`; nodes from `size` on are
     eliminated already."""
@@ -238,7 +239,7 @@ def _log_escapes(mantissa, exponent, size, own):
     return result
 
 
-@njit(cache=True)
+@compiled
 def _mean(weights, exponents, values, value_exponents, k):
     """Mean of `values` over columns 0..k-1 and the last, with these weights."""
     last = len(weights) - 1
@@ -252,7 +253,7 @@ def _mean(weights, exponents, values, value_exponents, k):
     return _normal(top / total, etop - etotal) if total > 0.0 else (0.0, 0)
 
 
-@njit(cache=True)
+@compiled
 def _point(mantissa, exponent, size, own, target):
     """Node `own` of the block keeps one arc, to `target`; an arc to an eliminated node is led on to the nodes that remain."""
     last = mantissa.shape[1] - 1
@@ -273,7 +274,7 @@ def _point(mantissa, exponent, size, own, target):
                 row[j], erow[j] = _add(row[j], erow[j], b, eb)
 
 
-@njit(cache=True)
+@compiled
 def _pick(weights, uniform):
     """Index drawn with probability proportional to `weights`."""
     target = uniform * weights.sum()

@@ -5,8 +5,9 @@ import numpy as np
 from pgm_bma.forests.average import fit_forest_average
 from pgm_bma.forests.results import ForestResults
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.face import check_choice, random_generator
-from pgm_bma.naive_bayes.classifier import arc_prior_array, check_prior
+from pgm_bma.foundation.priors import arc_prior_array, check_prior
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice
 
 
 class ForestAveragedClassifier(ForestResults, ClassifierBase):

@@ -1,7 +1,5 @@
 """Clusterer averaged over all forest-augmented naive Bayes structures."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
@@ -14,9 +12,11 @@ from pgm_bma.forests.clustering import INITS, Settings, fit_forest_clusters
 from pgm_bma.forests.results import ForestResults
 from pgm_bma.foundation.clusterer import ClustererBase
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.face import check_choice, check_number, random_generator
-from pgm_bma.latent_class.base import check_n_jobs
-from pgm_bma.naive_bayes.classifier import check_prior
+from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.warn import warn
 
 MAX_SAMPLED = 100  # structures behind one call of `sample`
 
@@ -142,10 +142,9 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         self._read_result(rng)
         self.log_likelihood_ = float(folded.weights @ logsumexp(self._log_joint(folded.codes), axis=1))
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _fit_number(self, folded, n_clusters, rng, settings):

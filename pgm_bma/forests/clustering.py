@@ -18,12 +18,12 @@ import numpy as np
 from scipy.special import digamma, log_softmax
 
 from pgm_bma.augmented import model as anb
+from pgm_bma.augmented.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.augmented.structural_em import Settings as StructuralSettings
 from pgm_bma.augmented.structural_em import run_structural_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
 from pgm_bma.forests._cluster_kernels import expect_rows, normalise
 from pgm_bma.forests.average import ForestAverage, average_from_counts, log_arc_prior
-from pgm_bma.augmented.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.forests.sums import forest_sum
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood

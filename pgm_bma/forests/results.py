@@ -6,7 +6,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.forests.average import best_tree, expected_evidence, family_mean, log_joint_with_error, sample_trees
 from pgm_bma.foundation.classifier import single_row
-from pgm_bma.foundation.face import check_number, random_generator
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_number
 
 MAX_CELLS = 100_000_000  # of the pair tables: classes x the square of all states; each copy of them is 0.8 GB then
 

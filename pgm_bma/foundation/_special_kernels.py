@@ -5,10 +5,11 @@ Stirling's series, one logarithm or two each. Arguments are positive (expected c
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def stirling(x):
     """log Gamma(x), x >= 10; the first term left out is below 2e-14."""
     y = 1.0 / x
@@ -17,7 +18,7 @@ def stirling(x):
     return (x - 0.5) * np.log(x) - x + 0.9189385332046727 + series
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def log_gamma(x):
     product = 1.0
     while x < 10.0:
@@ -26,7 +27,7 @@ def log_gamma(x):
     return stirling(x) - np.log(product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def digamma(x):
     """psi(x), x > 0: shifted upwards to x >= 10, the reciprocals gathered over one denominator."""
     numerator, denominator = 0.0, 1.0
@@ -40,7 +41,7 @@ def digamma(x):
     return np.log(x) - 0.5 * y - series - numerator / denominator
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def logistic(x):
     if x >= 0.0:
         return 1.0 / (1.0 + np.exp(-x))
@@ -48,7 +49,7 @@ def logistic(x):
     return e / (1.0 + e)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def log_add(a, b):
     high, low = max(a, b), min(a, b)
     return high if low == -np.inf else high + np.log1p(np.exp(low - high))

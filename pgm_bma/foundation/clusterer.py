@@ -10,14 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import single_row
-from pgm_bma.foundation.face import (
-    DiscreteEstimator,
-    as_table,
-    check_number,
-    log_probabilities,
-    most_probable,
-    random_generator,
-)
+from pgm_bma.foundation.face import DiscreteEstimator, as_table, log_probabilities, most_probable
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_number
 
 
 class Folded(NamedTuple):
@@ -27,6 +22,16 @@ class Folded(NamedTuple):
     codes: np.ndarray
     weights: np.ndarray
     inverse: np.ndarray
+
+
+def check_n_clusters(n_clusters):
+    """The numbers of clusters that are asked for, as a list."""
+    numbers = list(n_clusters) if np.iterable(n_clusters) and not isinstance(n_clusters, str) else [n_clusters]
+    if not numbers:
+        raise ValueError(f"n_clusters={n_clusters!r} names no number; pass an integer or a range such as range(1, 9)")
+    for number in numbers:
+        check_number("n_clusters", number, 1, integer=True)
+    return numbers
 
 
 class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):

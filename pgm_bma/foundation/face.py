@@ -4,7 +4,6 @@ A face stores its parameters unchanged, checks them in `fit`, encodes once, call
 predicts derives from one hook, ``_log_joint(codes)``; ``model_`` is built by ``_build_model()`` on first access.
 """
 
-import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,6 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.validation import check_choice
+from pgm_bma.foundation.warn import warn
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -132,13 +133,11 @@ class DiscreteEstimator(BaseEstimator):
         fitted_names = self.schema_.names
         by_position = not table.is_named(X)
         if by_position and hasattr(self, "feature_names_in_"):
-            _warn_caller(
-                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names"
-            )
+            warn(f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names")
         if not by_position and not hasattr(self, "feature_names_in_"):
             unnamed_fit = fitted_names == tuple(table.default_names(len(fitted_names)))
             if unnamed_fit and not set(fitted_names) <= set(table.column_names(X)):
-                _warn_caller(f"X has feature names, but {type(self).__name__} was fitted without feature names")
+                warn(f"X has feature names, but {type(self).__name__} was fitted without feature names")
                 by_position = True
         if by_position:
             width = len(table.column_names(X))
@@ -162,72 +161,6 @@ def most_probable(log_joint):
         block = slice(start, start + ROWS_AT_ONCE)
         chosen[block] = np.argmax(np.exp(log_probabilities(log_joint[block])), axis=1)
     return chosen
-
-
-def seed_sequence(random_state):
-    """The root SeedSequence behind a seed: an int as it is, None fresh, a Generator or RandomState by one 128-bit draw."""
-    if random_state is None:
-        return np.random.SeedSequence()
-    if isinstance(random_state, np.random.Generator):
-        return np.random.SeedSequence([int(w) for w in random_state.integers(0, 2**32, size=4, dtype=np.uint64)])
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.SeedSequence([int(w) for w in random_state.randint(0, 2**32, size=4, dtype=np.uint64)])
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
-        return np.random.SeedSequence(int(random_state))
-    raise ValueError(
-        f"random_state={random_state!r} (seed= in the pgmpy faces): pass a non-negative integer, None, "
-        "a numpy Generator or a numpy RandomState"
-    )
-
-
-def random_generator(random_state):
-    """One generator from a seed in any accepted form: ``default_rng(seed)`` for an int. Starts and chains spawn from it."""
-    return np.random.default_rng(seed_sequence(random_state))
-
-
-def check_choice(name, value, choices):
-    """An error that lists the choices, unless `value` is one of them."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r} is not one of {', '.join(repr(c) for c in choices)}")
-
-
-def check_number(name, value, low=0.0, high=np.inf, *, open_low=False, integer=False):
-    """An error that names the parameter and its range, unless `value` is a finite number inside it."""
-    kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    inside = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high and value != np.inf
-    if not inside or (open_low and value == low):
-        left = f"greater than {low}" if open_low else f"at least {low}"
-        limit = f" and at most {high}" if high < np.inf else "" if integer else " and finite"
-        raise ValueError(f"{name}={value!r} must be {'an integer' if integer else 'a number'} {left}{limit}")
-
-
-def resolve_preset(estimator, presets):
-    """Values of the parameters under ``estimator.preset``: a dict, never written to the estimator.
-
-    presets : dict preset name -> dict of parameter values. A parameter that the user set to something that is neither its
-    default nor the preset's value is an error naming both.
-    """
-    values = estimator.get_params(deep=False)
-    if estimator.preset is None:
-        return values
-    check_choice("preset", estimator.preset, presets)
-    defaults = type(estimator)().get_params(deep=False)
-    for name, wanted in presets[estimator.preset].items():
-        given = values[name]
-        if not _same(given, wanted) and not _same(given, defaults[name]):
-            raise ValueError(
-                f"preset={estimator.preset!r} sets {name}={wanted!r}, but {name}={given!r} was passed; drop one"
-            )
-        values[name] = wanted
-    return values
-
-
-def _same(a, b):
-    return a is b or (type(a) is type(b) and bool(np.all(a == b)))
-
-
-def _warn_caller(message):
-    warnings.warn(message, UserWarning, stacklevel=4)  # who called predict, which called _encode
 
 
 def as_table(X, estimator, fitting=False):

@@ -7,12 +7,13 @@ the cell of the part.
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 _BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache
 
 
-@njit(cache=True)
+@compiled
 def count_cells(codes, target, weights, columns, strides, offsets, n_classes, counts, totals):
     """Add the weight of every row that has all cells of a set; totals[t] is the weight counted."""
     for t in range(columns.shape[0]):
@@ -32,7 +33,7 @@ def count_cells(codes, target, weights, columns, strides, offsets, n_classes, co
                 totals[t] += weights[r]
 
 
-@njit(cache=True)
+@compiled
 def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, n_classes, source, values):
     """values[t] -= sum of the tables of its parts, set after set.
 
@@ -55,7 +56,7 @@ def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, 
             _advance(digits, cards[t])
 
 
-@njit(cache=True)
+@compiled
 def _advance(digits, card):
     """The next cell; the last column varies fastest."""
     for j in range(len(digits) - 1, -1, -1):
@@ -65,7 +66,7 @@ def _advance(digits, card):
         digits[j] = 0
 
 
-@njit(cache=True)
+@compiled
 def focus_losses(counts, totals, smoothed, local, offsets, n_classes, loss, floor, freedom):
     """Three numbers per focus: the loss of the local approximation, the loss of the smoothed table itself, degrees of freedom.
 
@@ -97,7 +98,7 @@ def focus_losses(counts, totals, smoothed, local, offsets, n_classes, loss, floo
         floor[t] /= totals[t]
 
 
-@njit(cache=True)
+@compiled
 def _logsumexp(values, start, size):
     top = values[start]
     for c in range(1, size):
@@ -108,7 +109,7 @@ def _logsumexp(values, start, size):
     return top + np.log(total)
 
 
-@njit(cache=True)
+@compiled
 def add_scores(codes, columns, strides, offsets, n_classes, values, scores):
     """scores[r, :] += values of every set at the cell of row r; a set with a missing cell adds nothing."""
     n_rows = codes.shape[0]
@@ -132,7 +133,7 @@ def add_scores(codes, columns, strides, offsets, n_classes, values, scores):
                         scores[r, c] += values[start + c]
 
 
-@njit(cache=True)
+@compiled
 def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, reduced, contrasts):
     """contrasts[r, k, t]: term t of the k-th other class minus that of the row's own class, the row left out.
 
@@ -161,7 +162,7 @@ def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, 
                     k += 1
 
 
-@njit(cache=True)
+@compiled
 def pair_interactions(codes, target, weights, cards, n_classes, max_cells):
     """I(X_i; X_j | C) - I(X_i; X_j) of all pairs, each over the rows that have both: (n, n) symmetric, zero diagonal.
 
@@ -190,7 +191,7 @@ def pair_interactions(codes, target, weights, cards, n_classes, max_cells):
     return result
 
 
-@njit(cache=True)
+@compiled
 def _sum_x_log_x(values):
     total = 0.0
     for x in values.flat:

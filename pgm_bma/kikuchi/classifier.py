@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase, single_row
-from pgm_bma.foundation.face import check_choice, check_number, random_generator, resolve_preset
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
 from pgm_bma.kikuchi import selection as kikuchi_selection
 from pgm_bma.kikuchi.fit import KikuchiOptions, fit_kikuchi, information_gains, interaction_information
 from pgm_bma.kikuchi.terms import class_data, downward_closure, interaction_terms, log_scores, term_evidence

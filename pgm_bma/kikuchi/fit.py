@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.graphs import maximum_tree
 from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.criteria import cross_validated_tests
@@ -16,7 +17,6 @@ from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maxima
 from pgm_bma.kikuchi.terms import MAX_CELLS, Terms, downward_closure, interaction_terms
 from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH, tune_weights
 from pgm_bma.kikuchi.weights import LearnedWeights, find_copies, learned_weights, tree_weights
-from pgm_bma.naive_bayes.tan import maximum_tree
 
 
 def fit_kikuchi(data, options, rng, regions=None):

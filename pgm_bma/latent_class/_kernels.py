@@ -12,9 +12,9 @@ Arrays: states of all columns stand one after another, ``(n_states_total, n_clus
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from pgm_bma.foundation._special_kernels import digamma, log_add, log_gamma, logistic, stirling
+from pgm_bma.foundation.compiling import compiled
 
 EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
 CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
@@ -46,7 +46,7 @@ class Priors(NamedTuple):
     independent_mean: np.ndarray  # (n_states_total,) posterior mean without the arc
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_collapsed, max_iter, tol):
     """Iterate a batch of starts in place.
 
@@ -107,7 +107,7 @@ def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_coll
     return found, paths
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _objective(layout, priors, mode, total, bound, theta_c, theta):
     """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
     if mode == VARIATIONAL:
@@ -135,7 +135,7 @@ def _objective(layout, priors, mode, total, bound, theta_c, theta):
 # ------------------------------------------------------------------------------------------------------- the steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def maximise(layout, priors, class_counts, counts, theta_c, theta):
     """EM's step: posterior means, EMA eq. 7. Returns the largest change."""
     n_clusters = len(theta_c)
@@ -156,7 +156,7 @@ def maximise(layout, priors, class_counts, counts, theta_c, theta):
     return change
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs):
     """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. Returns the change."""
     n_clusters = len(theta_c)
@@ -178,7 +178,7 @@ def average(layout, priors, class_counts, counts, log_dependent, theta_c, theta,
     return change
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
     """Factors of the variational expectation step: exp(E log theta_C) and exp(P(arc) E log theta_ijk)."""
     n_clusters = len(factor_c)
@@ -200,7 +200,7 @@ def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors,
                 factors[s, k] = np.exp(log_factors[s, k])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _renew_clusters(priors, class_counts, theta_c):
     total = len(theta_c) * priors.cluster
     for k in range(len(theta_c)):
@@ -213,7 +213,7 @@ def _renew_clusters(priors, class_counts, theta_c):
     return change
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _no_arc(priors, log_dependent):
     """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
     for i in range(len(log_dependent)):
@@ -227,7 +227,7 @@ def _no_arc(priors, log_dependent):
 # ------------------------------------------------------------------------------------------------ expectation
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def expectation(layout, factor_c, factors, class_counts, counts, work):
     """E step (EMA eq. 4, 5): fills the expected counts, returns the sum of log normalisers (the log-likelihood)."""
     tables, group_counts = work[0], work[1]
@@ -303,7 +303,7 @@ def expectation(layout, factor_c, factors, class_counts, counts, work):
     return total + product_weight * np.log(product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _chunks(layout, factors, chunk_end):
     """Ends of the runs of groups whose products stay above TINY whatever the row holds; returns their number.
 
@@ -334,7 +334,7 @@ def _chunks(layout, factors, chunk_end):
     return n_chunks + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _multiply_out(layout, factors, g, tables):
     """Joint table of one group, column by column, the last column fastest; a missing cell has factor 1."""
     n_clusters = factors.shape[1]
@@ -356,7 +356,7 @@ def _multiply_out(layout, factors, g, tables):
         size *= slots
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _sum_back(layout, group_counts, g, counts):
     """Counts of one group onto its columns, last column first; overwrites the group's counts."""
     n_clusters = counts.shape[1]
@@ -385,7 +385,7 @@ def _sum_back(layout, group_counts, g, counts):
 # -------------------------------------------------------------------------------------------- scores and bound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def family_scores(layout, priors, class_counts, counts, log_dependent):
     """Log marginal likelihood of every column given the cluster (the Gammas of EMA eq. 11), at expected counts.
 
@@ -425,7 +425,7 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
         log_dependent[i] = score - np.log(up)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
     """Evidence bound: sum_i log(w_dep + w_ind) + log p(class counts) + entropy of q.
 
@@ -451,7 +451,7 @@ def _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, l
     return bound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _copy_tables(theta_c, theta, factor_c, factors):
     for k in range(len(theta_c)):
         factor_c[k] = theta_c[k]
@@ -459,7 +459,7 @@ def _copy_tables(theta_c, theta, factor_c, factors):
             factors[s, k] = theta[s, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _longer(path):
     longer = np.empty(2 * len(path))
     for t in range(len(path)):
@@ -467,14 +467,14 @@ def _longer(path):
     return longer
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def _log_into(values, logs):
     for s in range(values.shape[0]):
         for k in range(values.shape[1]):
             logs[s, k] = np.log(values[s, k])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def log_joint(codes, state_start, log_theta_c, log_theta):
     """log p(cluster, row), (n_rows, n_clusters); a missing cell (-1) adds nothing."""
     n_rows, n_columns = codes.shape
@@ -493,7 +493,7 @@ def log_joint(codes, state_start, log_theta_c, log_theta):
     return joint
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def join_codes(codes, group_start, cardinalities, slots, joined):
     """Joint state of every super-column, first column slowest; a missing cell takes the slot after the last state."""
     for g in range(len(group_start) - 1):
@@ -505,7 +505,7 @@ def join_codes(codes, group_start, cardinalities, slots, joined):
                 joined[g, row] = joined[g, row] * slots[i] + (code if code >= 0 else cardinalities[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def column_counts(codes, weights, state_start, counts, has_missing):
     """Weighted counts of every column on its own, and which columns have missing cells."""
     for i in range(codes.shape[1]):

@@ -1,14 +1,16 @@
 """What the latent-class clusterers share: parameters checked, the room called, and everything read off the fitted tables."""
 
-import warnings
 from heapq import heappop, heappush
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.clusterer import ClustererBase
-from pgm_bma.foundation.face import check_choice, check_number, random_generator
+from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
+from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
 from pgm_bma.latent_class.loop import (
     COMBINATIONS,
@@ -61,21 +63,6 @@ def init_cluster(network, columns):
         if parent != cluster:
             raise ValueError(f"the arc {parent!r} -> {child!r} is not naive Bayes below {cluster!r}; drop it")
     return cluster
-
-
-def check_n_jobs(n_jobs):
-    if n_jobs != -1:
-        check_number("n_jobs", n_jobs, 1, integer=True)
-
-
-def check_n_clusters(n_clusters):
-    """The numbers of clusters that are asked for, as a list."""
-    numbers = list(n_clusters) if np.iterable(n_clusters) and not isinstance(n_clusters, str) else [n_clusters]
-    if not numbers:
-        raise ValueError(f"n_clusters={n_clusters!r} names no number; pass an integer or a range such as range(1, 9)")
-    for number in numbers:
-        check_number("n_clusters", number, 1, integer=True)
-    return numbers
 
 
 def _cheapest_subsets(costs, k):
@@ -328,25 +315,18 @@ class LatentClassBase(ClustererBase):
     def _warn(self, n_distinct):
         largest = self.n_clusters if isinstance(self.n_clusters, (int, np.integer)) else 0
         if largest > n_distinct:
-            warnings.warn(
-                f"n_clusters={largest} exceeds the {n_distinct} distinct rows; some clusters must be empty or equal",
-                UserWarning,
-                stacklevel=4,
-            )
+            warn(f"n_clusters={largest} exceeds the {n_distinct} distinct rows; some clusters must be empty or equal")
         fit = self._result
         if fit.all_collapsed:
-            warnings.warn(
+            warn(
                 f"all {len(fit.weights)} starts collapsed: their clusters became equal, the data show this method no "
                 "clusters, and the one-cluster model is returned (n_clusters_ = 1). Try init='em', more rows, other "
-                "columns, or collapse='ignore' to see the tables as they are",
-                UserWarning,
-                stacklevel=4,
+                "columns, or collapse='ignore' to see the tables as they are"
             )
         elif not fit.converged and self.max_iter > 0 and self.tol > 0:
-            warnings.warn(
+            warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pgm_bma.foundation.face import check_choice
+from pgm_bma.foundation.priors import arc_prior_array
+from pgm_bma.foundation.validation import check_choice
 from pgm_bma.latent_class.base import LatentClassBase, prior_settings
 from pgm_bma.latent_class.loop import MODES
-from pgm_bma.naive_bayes.classifier import arc_prior_array
 
 
 class LatentClassClusterer(LatentClassBase):

@@ -1,16 +1,17 @@
 """pgmpy face of EMA: tables of a naive Bayes network with a latent root, averaged over all selective structures."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.face import check_choice, check_number, random_generator
-from pgm_bma.latent_class.base import check_n_jobs, init_cluster, prior_settings, resolve_combination, resolve_init
+from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.priors import arc_prior_array
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.warn import warn
+from pgm_bma.latent_class.base import init_cluster, prior_settings, resolve_combination, resolve_init
 from pgm_bma.latent_class.loop import COMBINATIONS, MODES, fit_latent_class
-from pgm_bma.naive_bayes.classifier import arc_prior_array
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.objects import bayesian_network
 from pgm_bma.networks.reading import check_frame, progress_bar, read_network
@@ -173,10 +174,9 @@ class EMAEstimator(DiscreteParameterEstimator):
             }
         )
         if not self.converged_ and self.max_iter > 0 and self.atol > 0:
-            warnings.warn(
+            warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 
@@ -196,11 +196,9 @@ class EMAEstimator(DiscreteParameterEstimator):
         """The network's latent node keeps its states: the one-cluster answer is spread over them evenly."""
         if not fit.all_collapsed:
             return fit.theta_c, fit.tables
-        warnings.warn(
+        warn(
             f"all {len(fit.weights)} starts collapsed: the data show this method no clusters, and all {n_clusters} states of "
-            f"{cluster!r} get the same tables. Try init_cpds='em', more rows, or collapse='ignore'",
-            UserWarning,
-            stacklevel=3,
+            f"{cluster!r} get the same tables. Try init_cpds='em', more rows, or collapse='ignore'"
         )
         return np.full(n_clusters, 1.0 / n_clusters), [np.repeat(table, n_clusters, axis=0) for table in fit.tables]
 

@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.counts import class_counts, state_offsets
-from pgm_bma.foundation.face import check_number
+from pgm_bma.foundation.priors import arc_prior_array, check_prior
 from pgm_bma.naive_bayes.selective import fit_naive_bayes, naive_bayes_log_joint
 
 
@@ -151,26 +151,3 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
 
     def _arc_posteriors(self):
         return {(self.target_name_, column): float(p) for column, p in self.arc_posterior_.items()}
-
-
-def arc_prior_array(arc_prior, names):
-    """Prior of every class arc: (n_columns,), from a number or a dict by column (others 0.5)."""
-    if not isinstance(arc_prior, dict):
-        check_number("arc_prior", arc_prior, 0.0, 1.0)
-        return np.full(len(names), float(arc_prior))
-    for name, prior in arc_prior.items():
-        if name not in names:
-            raise ValueError(f"arc_prior names {name!r}, which is no column of X")
-        check_number(f"arc_prior[{name!r}]", prior, 0.0, 1.0)
-    return np.array([float(arc_prior.get(name, 0.5)) for name in names])
-
-
-def check_prior(alpha, equivalent_sample_size):
-    """Positive pseudo-counts, and only one of the two ways to state them."""
-    check_number("alpha", alpha, 0.0, open_low=True)
-    if equivalent_sample_size is not None:
-        check_number("equivalent_sample_size", equivalent_sample_size, 0.0, open_low=True)
-        if alpha != 1.0:
-            raise ValueError(
-                f"alpha={alpha!r} and equivalent_sample_size={equivalent_sample_size!r} exclude each other"
-            )

@@ -5,7 +5,7 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.counts import class_counts, state_offsets
-from pgm_bma.naive_bayes.classifier import arc_prior_array, check_prior
+from pgm_bma.foundation.priors import arc_prior_array, check_prior
 from pgm_bma.naive_bayes.selective import fit_naive_bayes
 from pgm_bma.networks.augmented import augmented_network
 

@@ -7,6 +7,7 @@ import numpy as np
 from pgm_bma.augmented.model import Parameters
 from pgm_bma.foundation.counts import family_counts
 from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
+from pgm_bma.foundation.graphs import maximum_tree
 from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
 
 MAX_PAIR_CELLS = 1 << 28  # of the pair tables of all columns: 2 GB
@@ -45,24 +46,3 @@ def fit_tan(codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0,
     probability = posterior_mean(class_weights.sum(0), cell_alpha(1, n_classes, alpha, equivalent_sample_size))
     flat = np.concatenate([table.reshape(n_classes, -1) for table in tables], axis=1).T
     return TANFit(parents, information, tables, Parameters(probability, np.ascontiguousarray(flat)))
-
-
-def maximum_tree(strengths):
-    """Maximum spanning tree of a symmetric matrix, directed away from column 0; ties go to the first pair.
-
-    Prim's algorithm on the dense matrix. The strength and then the place of a pair order all pairs strictly, so the tree is
-    the one that any other algorithm would find under that order.
-    """
-    n_columns = len(strengths)
-    parents, best = np.full(n_columns, -1), np.full(n_columns, -np.inf)
-    first = np.full(n_columns, n_columns**2)  # the pair behind `best`, by its place
-    outside, others = np.ones(n_columns, dtype=bool), np.arange(n_columns)
-    node = 0
-    for _ in range(n_columns - 1):
-        outside[node] = False
-        place = np.minimum(others, node) * n_columns + np.maximum(others, node)
-        better = outside & ((strengths[node] > best) | ((strengths[node] == best) & (place < first)))
-        parents[better], best[better], first[better] = node, strengths[node, better], place[better]
-        strongest = np.flatnonzero(outside & (best == best[outside].max()))
-        node = strongest[np.argmin(first[strongest])]
-    return parents

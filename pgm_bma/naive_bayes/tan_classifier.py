@@ -5,7 +5,7 @@ import pandas as pd
 
 from pgm_bma.augmented.model import log_joint
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.naive_bayes.classifier import check_prior
+from pgm_bma.foundation.priors import check_prior
 from pgm_bma.naive_bayes.tan import fit_tan
 
 

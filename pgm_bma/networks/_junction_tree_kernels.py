@@ -12,7 +12,8 @@ those of its parent's cells, so the parent's numbers are its numbers too.
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 CELLS, N, UP, SEP, PARENT, IN_PARENT, BUFFER, MESSAGE, VECTOR, PLAN = range(10)
 N_FIELDS = 10
@@ -21,7 +22,7 @@ N_FIELDS = 10
 _SMALL, _LARGE = 1e-30, 1e30
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def cluster_tables(theta, cluster_start, cluster_size, family_start, map_start, maps, tables):
     """tables[cluster cell] = product of the family tables that live in the cluster."""
     tables[:] = 1.0
@@ -35,7 +36,7 @@ def cluster_tables(theta, cluster_start, cluster_size, family_start, map_start, 
                 tables[table + k] *= theta[first + maps[place + k]]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def family_tables(counts, cluster_start, cluster_size, family_start, map_start, maps, family_counts):
     """The reverse way: add the counts of cluster cells into the families."""
     family_counts[:] = 0.0
@@ -49,7 +50,7 @@ def family_tables(counts, cluster_start, cluster_size, family_start, map_start, 
                 family_counts[first + maps[place + k]] += counts[table + k]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max):
     """Messages from the leaves to entry 0; leaves the root's total in the scale it returns. -inf: impossible evidence."""
     scale = 1.0
@@ -121,7 +122,7 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
     return log_z + np.log(scale) + np.log(total)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _distribute(entries, first, m, index, buffer, message, ratio):
     """After `_collect`: turn every entry's part of the buffer into its posterior (it sums to one)."""
     for i in range(1, m):
@@ -141,7 +142,7 @@ def _distribute(entries, first, m, index, buffer, message, ratio):
             buffer[here + k] *= ratio[index[up + k]]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def collect(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes, log_z):
     """log_z[job] = log probability of the job's evidence."""
     buffer, message = np.empty(sizes[0]), np.empty(sizes[1])
@@ -152,7 +153,7 @@ def collect(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes,
             log_z[job] = _collect(psi, entries, first, m, bases, b0, index, buffer, message, False)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def calibrate(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes, weights, counts):
     """Add weight x posterior of every job to `counts` (cluster cells). Returns (weighted log_z, impossible job or -1)."""
     buffer, message, ratio = np.empty(sizes[0]), np.empty(sizes[1]), np.empty(sizes[1])
@@ -175,7 +176,7 @@ def calibrate(psi, kind_start, kind_jobs, kind_base, entries, bases, index, size
     return total, -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def marginals(
     psi,
     kind_start,
@@ -216,7 +217,7 @@ def marginals(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes, uniforms, use_max, chosen):
     """chosen[place of base] = offset of the cell taken by that entry: the most probable completion, or one drawn.
 
@@ -260,7 +261,7 @@ def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def normalise_tables(counts, alpha, line_start, free, theta, updated):
     """updated = (counts + alpha) / row sum for every line of every free table; uniform where there is nothing.
 
@@ -283,7 +284,7 @@ def normalise_tables(counts, alpha, line_start, free, theta, updated):
     return change
 
 
-@njit(cache=True)
+@compiled
 def mixed_radix(cards, steps, out):
     """out[cell] = sum of digit x step over all cells of a table with these cardinalities, first digit slowest."""
     out[0] = 0
@@ -295,7 +296,7 @@ def mixed_radix(cards, steps, out):
         size *= cards[d]
 
 
-@njit(cache=True)
+@compiled
 def link_rows(plans, joined, parent):
     """Split every row's active clusters (plan >= 0) into connected jobs.
 
@@ -344,7 +345,7 @@ def link_rows(plans, joined, parent):
     return job_start, entry_row, entry_cluster, entry_parent, job_of
 
 
-@njit(cache=True)
+@compiled
 def hash_jobs(job_start, values, salt):
     """A 64-bit hash of every job's sequence of values; equality is checked by `same_jobs` afterwards."""
     out = np.empty(len(job_start) - 1, dtype=np.uint64)
@@ -357,7 +358,7 @@ def hash_jobs(job_start, values, salt):
     return out
 
 
-@njit(cache=True)
+@compiled
 def same_jobs(job_start, values, representative):
     """Is every job's sequence equal to its representative's?"""
     for job in range(len(job_start) - 1):

@@ -6,12 +6,13 @@ told in `pgm_bma.random_dag`.
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 TOGGLE, REVERSE, NEW_PARENT, MOVE = 0, 1, 2, 3
 
 
-@njit(cache=True)
+@compiled
 def walk(source, target, n_arcs, n_nodes, max_indegree, connected, kinds, uniforms, first, second):
     """Run the chain over all proposals; `source` and `target` are changed in place. Returns the number of arcs.
 
@@ -68,7 +69,7 @@ def walk(source, target, n_arcs, n_nodes, max_indegree, connected, kinds, unifor
     return n_arcs
 
 
-@njit(cache=True)
+@compiled
 def _find(source, target, n_arcs, a, b):
     for arc in range(n_arcs):
         if source[arc] == a and target[arc] == b:
@@ -76,7 +77,7 @@ def _find(source, target, n_arcs, a, b):
     return -1
 
 
-@njit(cache=True)
+@compiled
 def _is_parent(parents, indegree, a, b):
     for slot in range(indegree[b]):
         if parents[b, slot] == a:
@@ -84,13 +85,13 @@ def _is_parent(parents, indegree, a, b):
     return False
 
 
-@njit(cache=True)
+@compiled
 def _add_parent(parents, indegree, a, b):
     parents[b, indegree[b]] = a
     indegree[b] += 1
 
 
-@njit(cache=True)
+@compiled
 def _remove_parent(parents, indegree, a, b):
     indegree[b] -= 1
     for slot in range(indegree[b]):
@@ -99,7 +100,7 @@ def _remove_parent(parents, indegree, a, b):
             return
 
 
-@njit(cache=True)
+@compiled
 def _reaches(parents, indegree, ancestor, node, stack, mark, stamp):
     """Is there a directed path from `ancestor` to `node`? Walks upwards from `node`; `mark` == `stamp` means seen."""
     if ancestor == node:
@@ -121,7 +122,7 @@ def _reaches(parents, indegree, ancestor, node, stack, mark, stamp):
     return False
 
 
-@njit(cache=True)
+@compiled
 def _is_connected(source, target, n_arcs, n_nodes, root):
     """Are all nodes joined when directions are forgotten? Union-find with halving, in the work array `root`."""
     if n_arcs < n_nodes - 1:

@@ -12,6 +12,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
+from pgm_bma.foundation.graphs import ancestors
+
 BLOCK = 2**16  # cells of a joint table held at once
 MAX_RENAMINGS = 50_000
 
@@ -117,7 +119,7 @@ def row_log_likelihood(network, codes, max_states):
     patterns, group = np.unique(codes >= 0, axis=0, return_inverse=True)
     for i, pattern in enumerate(patterns):
         known = tuple(v for v, here in zip(network.observed, pattern) if here)
-        nodes = _ancestors(network.parents, known)
+        nodes = sorted({*known, *ancestors(network.parents, known)})
         part = network._replace(observed=known, hidden=tuple(v for v in nodes if v not in known))
         if part.n_hidden_states > max_states:
             raise ValueError(
@@ -137,14 +139,3 @@ def _expected_log(mass, log_q):
     excluded = np.isneginf(log_q)
     finite = mass.T @ np.where(excluded, 0.0, log_q)
     return np.where(mass.T @ excluded > 0, -np.inf, finite) if excluded.any() else finite
-
-
-def _ancestors(parents, nodes):
-    """The nodes and everything above them, in rising order of position."""
-    found, waiting = set(nodes), list(nodes)
-    while waiting:
-        for parent in parents[waiting.pop()]:
-            if parent not in found:
-                found.add(parent)
-                waiting.append(parent)
-    return sorted(found)

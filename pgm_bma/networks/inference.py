@@ -146,7 +146,7 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
         found = asked.answer(lambda plan: evidence.completions(plan, asked.theta))
         states = [found[asked.inverse, p] for p in positions]
     else:
-        from pgm_bma.foundation.face import random_generator
+        from pgm_bma.foundation.seeds import random_generator
 
         asked = asked.unfolded()
         rng = random_generator(random_state)

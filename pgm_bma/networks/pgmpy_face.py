@@ -4,7 +4,6 @@ A thin layer over two rooms: `networks.em` for any structure, and `latent_class.
 naive Bayes below one latent root and every column is complete, so that `LatentClassClusterer` gives the same tables.
 """
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +11,11 @@ import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.face import check_choice, check_number, random_generator
-from pgm_bma.latent_class.base import check_n_jobs, prior_settings
+from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.warn import warn
+from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import fit_network, relabel
@@ -161,10 +163,9 @@ class EMEstimator(DiscreteParameterEstimator):
         self.converged_ = bool(found.converged)
         self.starts_ = found.starts
         if not self.converged_ and self.max_iter > 0 and self.atol > 0:
-            warnings.warn(
+            warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.dirichlet import cell_alpha
-from pgm_bma.foundation.face import check_number
+from pgm_bma.foundation.validation import check_number
 from pgm_bma.networks.cpds import cpt_array
 
 

@@ -11,8 +11,9 @@ from math import prod
 
 import numpy as np
 
-from pgm_bma.foundation.face import check_number, random_generator
-from pgm_bma.networks._sample_kernels import draw_states
+from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_number
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network, network_arrays
 
 
@@ -54,60 +55,6 @@ def simulate(model, n, random_state=None, include_latents=False):
         if node not in hidden
     }
     return pd.DataFrame(columns, copy=False) if columns else pd.DataFrame(index=range(n))
-
-
-def sample_codes(cpts, parents, n, rng, names=None):
-    """Ancestral sampling on arrays.
-
-    cpts : (n_parent_states, n_states) or (*parent_cardinalities, n_states) per node, first parent slowest
-    parents : tuples of node positions      rng : numpy Generator      names : for messages
-    returns (n, n_nodes) state codes in the smallest signed integer type. Rows of tables are normalised.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pgm_bma.networks.simulation import sample_codes
-    >>> sample_codes([[0.5, 0.5], np.eye(2)], [(), (0,)], 4, np.random.default_rng(0)).tolist()
-    [[1, 1], [0, 0], [0, 0], [0, 0]]
-    """
-    n = _count("n", n, 0)
-    names = range(len(cpts)) if names is None else names
-    cpts = [np.ascontiguousarray(cpt, dtype=float) for cpt in cpts]
-    cardinalities = np.array([cpt.shape[-1] for cpt in cpts], dtype=np.int64)
-    codes = np.empty((len(cpts), n), dtype=np.min_scalar_type(-max([1, *cardinalities])))
-    uniform, index = np.empty(n), np.empty(n, dtype=np.int32)
-    for node in _topological_order(parents, names):
-        family, cpt = np.array(parents[node], dtype=np.int64), cpts[node]
-        n_parent_states = prod(cardinalities[family].tolist())
-        if cpt.size != n_parent_states * cpt.shape[-1]:
-            raise ValueError(
-                f"the table of node {names[node]!r} has shape {cpt.shape}; its parents have {n_parent_states} joint states"
-            )
-        rng.random(out=uniform)
-        if not draw_states(uniform, codes, node, family, cpt.reshape(n_parent_states, -1), cardinalities, index):
-            raise ValueError(
-                f"the table of node {names[node]!r} has a row that is no distribution: negative, not finite or all zero"
-            )
-    return codes.T
-
-
-def _topological_order(parents, names):
-    """Positions so that every node comes after its parents."""
-    waiting = [len(set(of_node)) for of_node in parents]
-    children = [[] for _ in parents]
-    for child, of_node in enumerate(parents):
-        for parent in set(of_node):
-            children[parent].append(child)
-    order = [node for node, count in enumerate(waiting) if count == 0]
-    for node in order:
-        for child in children[node]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                order.append(child)
-    if len(order) < len(parents):
-        stuck = [names[node] for node, count in enumerate(waiting) if count]
-        raise ValueError(f"the arcs form a directed cycle among {stuck}")
-    return order
 
 
 def _column_type(node, states):

@@ -6,19 +6,20 @@ on their logarithms where those weights underflow: with a million rows, sets dif
 """
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 TINY = 1e-250  # smaller sums of weights are done in logs: what they leave out must stay below rounding
 LANES = 8
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(nogil=True, inline="always")
 def without(subset, node):
     """The mask of `subset` over the variables other than `node`."""
     return (subset & ((1 << node) - 1)) | (subset >> (node + 1) << node)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def zeta(values):
     """values[S] = sum of values[T] over T inside S, in place."""
     step = 1
@@ -29,7 +30,7 @@ def zeta(values):
         step *= 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def log_subset_sums(masks, log_scores, log_sums):
     """log_sums[S] = log of the sum of exp(score) over the sets inside S."""
     top = log_scores.max()
@@ -45,7 +46,7 @@ def log_subset_sums(masks, log_scores, log_sums):
         log_sums[s] = top + np.log(log_sums[s])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def log_zeta(masks, log_scores, log_sums, shares):
     """The same, all in logs. What each step adds, as a share of the new sum, is kept in `shares` unless that is empty.
 
@@ -69,7 +70,7 @@ def log_zeta(masks, log_scores, log_sums, shares):
         level += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def log_total(terms, count, top):
     """log of the sum of exp over the first `count` terms, of which `top` is the largest."""
     if top == -np.inf:
@@ -80,7 +81,7 @@ def log_total(terms, count, top):
     return top + np.log(total)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def forward(log_sums, totals):
     """totals[S] = log of the sum over all orders of S (each with weight 1) of the product of the nodes' sums."""
     n = log_sums.shape[0]
@@ -97,7 +98,7 @@ def forward(log_sums, totals):
         totals[subset] = log_total(terms, count, top)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def backward(log_sums, totals):
     """totals[S] = log of the sum over all orders of the variables outside S, placed after S."""
     n = log_sums.shape[0]
@@ -113,7 +114,7 @@ def backward(log_sums, totals):
         totals[subset] = log_total(terms, count, top)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def node_edges(node, log_sums, before, after, column):
     """column[u] = P(u -> node), with u numbered among the other variables.
 
@@ -133,7 +134,7 @@ def node_edges(node, log_sums, before, after, column):
     column[:] = present - absent
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def last_node_shares(log_sums, totals, shares):
     """shares[node, S without node] = P(node is the last of S | an order of S), the backward step of the forward sum."""
     n = log_sums.shape[0]
@@ -146,7 +147,7 @@ def last_node_shares(log_sums, totals, shares):
                     shares[node, s] = np.exp(totals[before] + log_sums[node, s] - totals[subset])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def predict_rows(last_shares, masks, offsets, set_shares, predictive, joint):
     """joint[row] = P(row | data) averaged over all orders: the forward sum with S replaced by S p(x | z).
 
@@ -179,7 +180,7 @@ def predict_rows(last_shares, masks, offsets, set_shares, predictive, joint):
         joint[first : first + n_rows] = prefix[-1, :n_rows]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def mix_lanes(values, shares):
     """values[S] = mean of values[T] over the sets T inside S, in place, by the shares of `log_zeta`; (2^(n-1), LANES)."""
     step, level = 1, 0
@@ -195,7 +196,7 @@ def mix_lanes(values, shares):
         level += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def best_inside(masks, log_scores, best):
     """best[S] = highest score of a set inside S."""
     best[:] = -np.inf
@@ -209,7 +210,7 @@ def best_inside(masks, log_scores, best):
         step *= 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def best_prefixes(best, forwards, totals):
     """totals[S] = highest product of the nodes of S as a prefix (forwards) or of the nodes outside S as a suffix."""
     n = best.shape[0]
@@ -232,7 +233,7 @@ def best_prefixes(best, forwards, totals):
             totals[subset] = top
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def best_around(node, prefixes, suffixes, around):
     """around[Z] = best of prefix(S) + suffix(S + node) over the sets S that hold Z: what completes the family (node, Z)."""
     bit = 1 << node

@@ -14,8 +14,10 @@ and popcount, or (`use_bits=False`: many weighted rows) row lists with cell numb
 import math
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from pgm_bma.foundation.compiling import compiled
 
 
 @intrinsic
@@ -28,7 +30,7 @@ def popcount(typingctx, word):
     return types.int64(types.uint64), codegen  # signed: int64 + uint64 would be a float
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def score_families(data, prior, layout, use_bits, max_cells, scores):
     """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
 
@@ -108,7 +110,7 @@ def score_families(data, prior, layout, use_bits, max_cells, scores):
         )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_leaves(
     members, size, covered, cells, cell_of_row, counts, n_cells, product, data, prior, layout, use_bits, scratch, scores
 ):
@@ -177,7 +179,7 @@ def _add_leaves(
             scores[_family(v, members, size + 1, layout)] += value
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _log_rising(a, count, tables, row):
     """lgamma(a + count) - lgamma(a)"""
     if tables.shape[0]:
@@ -185,7 +187,7 @@ def _log_rising(a, count, tables, row):
     return math.lgamma(a + count) - math.lgamma(a)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _row_of(products, product):
     """Place of `product` in the ascending `products`, where it occurs."""
     low, high = np.int64(0), products.size
@@ -198,7 +200,7 @@ def _row_of(products, product):
     return low
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _subtract_parents(members, size, covered, counts, n_cells, product, cards, prior, layout, scores):
     """Subtract B(Z, child) from every family whose parent set is exactly Z = `members[:size]`."""
     _, sample_size, _, child_row, _ = prior
@@ -220,7 +222,7 @@ def _subtract_parents(members, size, covered, counts, n_cells, product, cards, p
         scores[_family(child, members, size, layout)] -= value_of[row]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _family(child, members, size, layout):
     """Place of the family (child, members without child): by size, then colexicographic rank of local positions."""
     local, offsets, n_candidates, binomials, _ = layout
@@ -234,7 +236,7 @@ def _family(child, members, size, layout):
     return offsets[child] + rank
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _cell_sum(counts, n_cells, child, product, cards, prior):
     """Sum of lgamma(a + N) - lgamma(a); `child` >= 0 asks for K2's B of that child, else A of the set itself."""
     alpha, sample_size, tables, child_row, products = prior
@@ -257,7 +259,7 @@ def _cell_sum(counts, n_cells, child, product, cards, prior):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _split_bits(cells, counts, n_cells, values, new_counts, new_cells):
     n_new = 0
     for c in range(n_cells):
@@ -277,7 +279,7 @@ def _split_bits(cells, counts, n_cells, values, new_counts, new_cells):
     return n_new
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _split_rows(cells, n_cells, values, cardinality, weights, sums, label, new_counts, new_cells):
     """Weighted twin of the splits: cell numbers per row; new cells are numbered in cell order, empty ones left out."""
     size = n_cells * cardinality

@@ -6,12 +6,12 @@ out and put it back into any layer or gap, all places alike; or swap two nodes o
 """
 
 import numpy as np
-from numba import njit
 
+from pgm_bma.foundation.compiling import compiled
 from pgm_bma.orders._order_kernels import TINY, log_sum_sets, sum_subsets
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def layer_sum(node, layers, f, before, allowed, touching):
     """Log sum of a node over the parent sets that its layer allows: positive terms only, nothing is subtracted."""
     m, own = f.n_candidates[node], layers[node]
@@ -38,7 +38,7 @@ def layer_sum(node, layers, f, before, allowed, touching):
     return log_sum_sets(f, node, allowed[:m], touching[:m])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def score_layers(layers, f, logs):
     """Fill the log sums of all nodes; returns their total, the log weight of the DAGs with these layers."""
     width = f.candidates.shape[1]
@@ -49,7 +49,7 @@ def score_layers(layers, f, logs):
     return logs.sum()
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def propose(rng, layers, proposal):
     """Write a neighbour of `layers` into `proposal`; both directions are equally likely."""
     n = layers.size
@@ -77,7 +77,7 @@ def propose(rng, layers, proposal):
                 proposal[x] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def run_layers(rng, layers, f, n_steps, first_step, burn_in, thin, kept, kept_scores, trace):
     """Walk `n_steps` from `layers` (changed in place); arguments and result as `_order_kernels.run_swaps`."""
     n, width = layers.size, f.candidates.shape[1]
@@ -114,7 +114,7 @@ def run_layers(rng, layers, f, n_steps, first_step, burn_in, thin, kept, kept_sc
     return accepted, logs.sum(), best, best_layers
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _differs(x, old, new, f):
     """Whether the candidates of x below it, or just below it, change."""
     if (old[x] == 0) != (new[x] == 0):

@@ -1,12 +1,13 @@
 """Compiled posterior means of many families at many rows (second line of ORD eq. 7), and their mixtures at completed rows."""
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 MAX_CELLS = 4_000_000  # larger family tables are counted row by row instead
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def predict_families(codes, weights, cards, alpha, sample_size, children, parents, rows, out):
     """out[k, r] = posterior mean of the value of children[k] in rows[r] given the row's values of parents[k].
 
@@ -41,7 +42,7 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
             out[k, row] = means[place[row] * r + rows[child, row]]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def mean_tables(codes, weights, cards, alpha, sample_size, child, parents, starts, tables):
     """tables[starts[k] : starts[k + 1]] = posterior means of `child` given parents[k], the child's value counting fastest."""
     for k in range(len(parents)):
@@ -49,7 +50,7 @@ def mean_tables(codes, weights, cards, alpha, sample_size, child, parents, start
         _family_means(codes, weights, cards, child, parents[k], a, tables[starts[k] : starts[k + 1]])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _family_means(codes, weights, cards, child, parents, a, means):
     r = cards[child]
     means[:] = 0.0
@@ -69,7 +70,7 @@ def _family_means(codes, weights, cards, child, parents, a, means):
             means[q + value] = (a + means[q + value]) / total
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def n_cells(cards, child, parents):
     """Cells of a family; a float, because wide families are beyond integers."""
     cells = float(cards[child])
@@ -79,7 +80,7 @@ def n_cells(cards, child, parents):
     return cells
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def mix_completions(tables, starts, weights, child, parents, rows, first, hidden, class_index, cards, binomials, out):
     """Add to out[k, c] the mixture over the families of `child` at completion k with class c; (n_rows, n_classes, n_structures).
 
@@ -188,7 +189,7 @@ def mix_completions(tables, starts, weights, child, parents, rows, first, hidden
                             shared[s] += sums[index, s]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _predict_by_matching(codes, weights, child, parents, a, r, rows, out):
     for row in range(rows.shape[1]):
         above, below = a, a * r

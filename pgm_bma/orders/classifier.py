@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase, single_row
-from pgm_bma.foundation.face import check_choice, check_number, random_generator, resolve_preset, seed_sequence
+from pgm_bma.foundation.seeds import random_generator, seed_sequence
+from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
 from pgm_bma.orders import exact_orders, fixed_order, order_mcmc
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders.results import N_DIAGNOSED_ROWS, OrderResults

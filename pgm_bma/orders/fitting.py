@@ -2,13 +2,13 @@
 
 import hashlib
 import os
-import warnings
 
 import numpy as np
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.face import check_choice, check_number
-from pgm_bma.naive_bayes.classifier import check_prior
+from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.warn import warn
 from pgm_bma.orders import exact_dags, exact_orders
 from pgm_bma.orders.family_table import STRUCTURE_PRIORS, family_table, fitting_candidates
 from pgm_bma.orders.fixed_order import Training
@@ -63,11 +63,9 @@ def complete_training(schema, codes, weights, values):
             raise ValueError(
                 f"every row has a missing value (most in {name!r}); pass missing='state', or drop columns or impute before"
             )
-        warnings.warn(
+        warn(
             f"{int(holes.sum())} of {len(holes)} rows have missing values (most in {name!r}) and are left out of the scores; "
-            "missing='state' keeps them",
-            UserWarning,
-            stacklevel=5,
+            "missing='state' keeps them"
         )
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
@@ -97,11 +95,9 @@ def score(training, names, values):
     if n_candidates is None:
         n_candidates = fitting_candidates(n, max_indegree)
         if n_candidates < n - 1:
-            warnings.warn(
+            warn(
                 f"{n} variables with max_indegree={max_indegree} have too many families to score them all: every variable "
-                f"chooses its parents among {n_candidates} candidates; set n_candidates or lower max_indegree",
-                UserWarning,
-                stacklevel=5,
+                f"chooses its parents among {n_candidates} candidates; set n_candidates or lower max_indegree"
             )
     else:
         check_number("n_candidates", n_candidates, max_indegree, integer=True)
@@ -171,11 +167,7 @@ def average(training, names, values, random_state, root, predicts):
         if bar is not None:
             bar.close()
     if not result.finished:
-        warnings.warn(
-            f"interrupted: {result.states.shape[1]} of {values['n_orders']} orders per chain were kept",
-            UserWarning,
-            stacklevel=4,
-        )
+        warn(f"interrupted: {result.states.shape[1]} of {values['n_orders']} orders per chain were kept")
     return result
 
 

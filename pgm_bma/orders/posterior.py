@@ -3,7 +3,9 @@
 import numpy as np
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.face import DiscreteEstimator, check_choice, check_number, resolve_preset, seed_sequence
+from pgm_bma.foundation.face import DiscreteEstimator
+from pgm_bma.foundation.seeds import seed_sequence
+from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders.results import OrderResults
 

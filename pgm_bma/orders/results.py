@@ -1,13 +1,14 @@
 """What can be read off an average over structures: arcs, DAGs, networks, diagnostics. Shared by all order estimators."""
 
 import inspect
-import warnings
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.face import check_number, random_generator
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.warn import warn
 from pgm_bma.orders import consensus, fixed_order, unobserved
 from pgm_bma.orders.family_table import parent_sets
 from pgm_bma.orders.fitting import MISSING
@@ -301,11 +302,9 @@ class OrderResults:
         bad = arcs[(arcs.r_hat > R_HAT) & (arcs.difference_of_chains > 0.1)]
         if len(bad):
             worst = bad.loc[bad.difference_of_chains.idxmax()]
-            warnings.warn(
+            warn(
                 f"the chains disagree on {len(bad)} of {len(arcs)} posteriors (worst: {worst.what}, by "
-                f"{worst.difference_of_chains:.2f}, R-hat {worst.r_hat:.2f}); raise burn_in, thin or n_orders",
-                UserWarning,
-                stacklevel=4,
+                f"{worst.difference_of_chains:.2f}, R-hat {worst.r_hat:.2f}); raise burn_in, thin or n_orders"
             )
 
     def to_arviz(self):

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 from scipy.special import logsumexp
 
+from pgm_bma.foundation.graphs import topological_order
 from pgm_bma.foundation.table import fold
 
 BLOCK = 50_000  # completed rows evaluated at a time
@@ -124,7 +125,7 @@ def _draw(rows, hidden, parents, cpts, class_index, n_classes, uniforms):
     log_q = np.zeros((len(drawn), n_classes))  # density of what was drawn, had the class been another
     if class_index is not None:
         drawn[:, class_index] = (uniforms[:, class_index] * n_classes).astype(np.int64)
-    for node in _topological(parents):
+    for node in topological_order(parents):
         if node == class_index or not holes[:, node].any():
             continue
         mine = np.flatnonzero(holes[:, node])
@@ -148,15 +149,6 @@ def _configuration(rows, parents, cardinalities):
     for parent, cardinality in zip(parents, cardinalities):
         index = index * cardinality + rows[:, parent]
     return index
-
-
-def _topological(parents):
-    done, order = set(), []
-    while len(order) < len(parents):
-        ready = [v for v, z in enumerate(parents) if v not in done and done.issuperset(z)]
-        order += ready
-        done.update(ready)
-    return order
 
 
 def _standard_error(log_weights, normalise):

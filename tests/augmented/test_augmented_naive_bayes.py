@@ -14,9 +14,9 @@ from scipy.special import logsumexp
 
 from pgm_bma.augmented import general, search
 from pgm_bma.augmented import model as anb
+from pgm_bma.augmented.pair_groups import grouped_pair_counts, make_pair_groups
 from pgm_bma.augmented.structural_em import CONVERGENCES, fit_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
-from pgm_bma.augmented.pair_groups import grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from tests.oracles import structural_em as oracle

@@ -11,11 +11,11 @@ from sklearn.metrics import adjusted_rand_score
 
 import pgm_bma
 from pgm_bma import ForestAveragedClusterer
-from pgm_bma.augmented.model import log_joint
-from pgm_bma.augmented.sample import sample_codes
 from pgm_bma.augmented import pair_groups
-from pgm_bma.forests.clustering import Settings, make_rows, run_start
+from pgm_bma.augmented.model import log_joint
 from pgm_bma.augmented.pair_groups import grouped_pair_counts
+from pgm_bma.augmented.sample import sample_codes
+from pgm_bma.forests.clustering import Settings, make_rows, run_start
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from tests.oracles.forests import forests
 from tests.oracles.naive_bayes import prequential_log_probability

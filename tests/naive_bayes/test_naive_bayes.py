@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgm_bma import AveragedNaiveBayesClassifier, AveragedNaiveBayesEstimator, NaiveBayesClassifier, TANClassifier
-from pgm_bma.naive_bayes.tan import maximum_tree
+from pgm_bma.foundation.graphs import maximum_tree
 from tests.oracles.naive_bayes import selective_naive_bayes
 
 

@@ -19,9 +19,10 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 import pgm_bma
+from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.networks._random_dag_kernels import walk
 from pgm_bma.networks.objects import bayesian_network, network_arrays
-from pgm_bma.networks.simulation import draw_parents, random_network_classifier, sample_codes, simulate
+from pgm_bma.networks.simulation import draw_parents, random_network_classifier, simulate
 from tests.oracles import random_dag as oracle
 
 LEVEL = 1e-4

@@ -1,10 +1,11 @@
 """Compiled step of ancestral sampling: the states of one node in all rows."""
 
 import numpy as np
-from numba import njit
+
+from pgm_bma.foundation.compiling import compiled
 
 
-@njit(cache=True)
+@compiled
 def draw_states(uniform, codes, node, family, cpt, cardinalities, index):
     """Write ``codes[node]``: the number of thresholds of the row's parent state at or below its uniform draw.
 

@@ -1,0 +1,122 @@
+"""Compiled kernels and where their machine code is kept: one folder of the user's, shared by all his environments.
+
+`compiled` is numba's ``njit`` with a cache of our own. The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's
+cache folder (platformdirs); below it one folder per content of all kernel sources, so that an edited checkout never runs
+stale code (a kernel inlines others, which numba's own stamp does not see) and equal sources share, wherever they are
+installed. numba itself adds its version, Python's and the processor to the key. Nothing is written beside the sources, and
+the caches of other packages stay where they are. A folder that cannot be written costs the time to compile, nothing else.
+"""
+
+import contextlib
+import hashlib
+import os
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+_PACKAGE = Path(__file__).parents[1]
+announce = {"to": None, "said": False}  # who wants to hear that code is compiled: a function of one line, or None
+
+
+def compiled(function=None, **options):
+    """numba's ``njit`` for a kernel of this package, kept in the folder of `cache_folder`.
+
+    Parameters
+    ----------
+    function : function, optional
+        Use as ``@compiled`` or ``@compiled(nogil=True)``.
+    options : as in ``numba.njit``
+
+    Returns
+    -------
+    numba dispatcher
+    """
+    if function is None:
+        return lambda function: compiled(function, **options)
+    dispatcher = numba.njit(**options)(function)
+    with contextlib.suppress(RuntimeError, OSError, AttributeError):  # no place for a cache: compile every time
+        dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
+def cache_folder():
+    """Where compiled kernels are kept; it need not exist yet."""
+    base = numba.config.CACHE_DIR
+    if not base:
+        from platformdirs import user_cache_dir
+
+        base = os.path.join(user_cache_dir("pgm_bma", appauthor=False), "kernels")
+    return os.path.join(base, f"pgm_bma-{_content_key()}")
+
+
+@lru_cache(maxsize=1)
+def _content_key():
+    """Hash of all kernel sources, and of this file."""
+    digest = hashlib.sha256()
+    for path in [*sorted(_PACKAGE.rglob("_*kernels.py")), Path(__file__)]:
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _Locator:
+    """What numba asks of a place for the code of one function."""
+
+    def __init__(self, function, file):
+        self._py_file = file
+        self._stamp = f"{numba.__version__} {_content_key()}"
+        self._line = function.__code__.co_firstlineno
+        if not file.startswith(str(_PACKAGE)):  # a kernel of a benchmark: its own content counts
+            self._stamp += hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        self._module = function.__module__.removeprefix("pgm_bma.")
+
+    @classmethod
+    def from_function(cls, function, file):
+        return cls(function, file)
+
+    def get_cache_path(self):
+        return os.path.join(cache_folder(), self._module)
+
+    def get_source_stamp(self):
+        return self._stamp
+
+    def get_disambiguator(self):
+        return str(self._line)
+
+    def ensure_cache_path(self):
+        os.makedirs(self.get_cache_path(), exist_ok=True)
+
+
+class _Place(CompileResultCacheImpl):
+    _locator_classes = [_Locator]
+
+
+class _Cache(FunctionCache):
+    _impl_class = _Place
+
+    def load_overload(self, sig, target_context):
+        found = None
+        with contextlib.suppress(OSError, EOFError, ValueError):  # unreadable is as good as absent
+            found = super().load_overload(sig, target_context)
+        if found is None:
+            _tell()
+        return found
+
+    def save_overload(self, sig, data):
+        with contextlib.suppress(OSError):  # an unwritable folder, a full disk
+            super().save_overload(sig, data)
+
+
+def _tell():
+    """Say once that code is being compiled: to `announce`, else to a person at a terminal."""
+    if announce["said"]:
+        return
+    line = "pgm_bma: compiling, once per installation (pgm-bma warm-up does it all at once)"
+    if announce["to"] is not None:
+        announce["said"] = True
+        announce["to"](line)
+    elif sys.stderr is not None and sys.stderr.isatty():
+        announce["said"] = True
+        print(line, file=sys.stderr)

@@ -1,0 +1,20 @@
+"""Progress bars: one way to show them, for anything that takes longer than two seconds."""
+
+from contextlib import contextmanager
+
+DELAY = 2  # seconds before a bar appears
+
+
+@contextmanager
+def progress(show, unit, *, total=None, label=None):
+    """A function that counts what is done, or None when nothing is to be shown.
+
+    show : whether to show a bar     unit : what is counted, in the plural     total : how many, if known
+    """
+    if not show:
+        yield None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(desc=label, total=total, unit=f" {unit}", unit_scale=True, delay=DELAY, leave=False) as bar:
+        yield bar.update

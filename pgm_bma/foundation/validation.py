@@ -1,0 +1,172 @@
+"""Parameters checked by one table per class: name -> rule. A rule knows whether a value will do, and how to say what would.
+
+    _rules = {"alpha": Number(0, open_low=True), "init": Choice("random", "em"), "tol": Number(0), "n_jobs": Jobs()}
+
+`check_parameters` runs the table of an estimator, its parents' included; messages name the parameter, the value and the
+cure. What depends on two parameters at once, or on the data, is checked where it is used.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number between `low` and `high`."""
+
+    low: float = 0.0
+    high: float = np.inf
+    open_low: bool = False
+    integer: bool = False
+
+    def admits(self, value):
+        kind = (int, np.integer) if self.integer else (int, float, np.integer, np.floating)
+        inside = isinstance(value, kind) and not isinstance(value, bool) and self.low <= value <= self.high
+        return inside and value != np.inf and not (self.open_low and value == self.low)
+
+    def __str__(self):
+        left = f"greater than {self.low}" if self.open_low else f"at least {self.low}"
+        limit = f" and at most {self.high}" if self.high < np.inf else "" if self.integer else " and finite"
+        return f"{'an integer' if self.integer else 'a number'} {left}{limit}"
+
+
+def Integer(low=0, high=np.inf):
+    """An integer between `low` and `high`."""
+    return Number(low, high, integer=True)
+
+
+class Choice:
+    """One of some texts."""
+
+    def __init__(self, *choices):
+        self.choices = choices
+
+    def admits(self, value):
+        return isinstance(value, str) and value in self.choices
+
+    def __str__(self):
+        return f"one of {', '.join(repr(choice) for choice in self.choices)}"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A value of a type, described in words."""
+
+    kinds: type | tuple
+    words: str
+
+    def admits(self, value):
+        return isinstance(value, self.kinds)
+
+    def __str__(self):
+        return self.words
+
+
+@dataclass(frozen=True)
+class Just:
+    """Exactly this value (None, True, ...)."""
+
+    value: object
+
+    def admits(self, value):
+        return value is self.value or (type(value) is type(self.value) and value == self.value)
+
+    def __str__(self):
+        return repr(self.value)
+
+
+class Either:
+    """What any of several rules admits; a text is a `Choice` of one, None itself."""
+
+    def __init__(self, *rules):
+        self.rules = [rule if hasattr(rule, "admits") else Just(rule) for rule in rules]
+
+    def admits(self, value):
+        return any(rule.admits(value) for rule in self.rules)
+
+    def __str__(self):
+        return ", or ".join(map(str, self.rules))
+
+
+def Optional(rule):
+    """None, or what `rule` admits."""
+    return Either(rule, None)
+
+
+def Flag():
+    """True or False."""
+    return Instance((bool, np.bool_), "True or False")
+
+
+class Jobs:
+    """`n_jobs` as joblib reads it."""
+
+    def admits(self, value):
+        return value is None or (Integer(1).admits(value) or Number(-np.inf, -1, integer=True).admits(value))
+
+    def __str__(self):
+        return "None, a positive integer, or -1 (all cores), -2 (all but one), ..."
+
+
+class Verbose:
+    """True, False, or a level."""
+
+    def admits(self, value):
+        return isinstance(value, (bool, np.bool_)) or Number(0).admits(value)
+
+    def __str__(self):
+        return "True, False or a number at least 0"
+
+
+def check(name, value, rule):
+    """An error that names the parameter, its value and what would do, unless `rule` admits the value."""
+    if not rule.admits(value):
+        text = str(rule)
+        raise ValueError(
+            f"{name}={value!r} is not {text}" if text.startswith("one of") else f"{name}={value!r} must be {text}"
+        )
+
+
+def check_parameters(estimator, values=None):
+    """Check every parameter of `estimator` that has a rule; `values` replaces them (a preset resolved)."""
+    values = estimator.get_params(deep=False) if values is None else values
+    for kind in reversed(type(estimator).__mro__):
+        for name, rule in vars(kind).get("_rules", {}).items():
+            if name in values:
+                check(name, values[name], rule)
+
+
+def check_choice(name, value, choices):
+    """An error that lists the choices, unless `value` is one of them."""
+    check(name, value, Choice(*choices))
+
+
+def check_number(name, value, low=0.0, high=np.inf, *, open_low=False, integer=False):
+    """An error that names the parameter and its range, unless `value` is a finite number inside it."""
+    check(name, value, Number(low, high, open_low, integer))
+
+
+def resolve_preset(estimator, presets):
+    """Values of the parameters under ``estimator.preset``: a dict, never written to the estimator.
+
+    presets : dict preset name -> dict of parameter values. A parameter that the user set to something that is neither its
+    default nor the preset's value is an error naming both.
+    """
+    values = estimator.get_params(deep=False)
+    if estimator.preset is None:
+        return values
+    check_choice("preset", estimator.preset, presets)
+    defaults = type(estimator)().get_params(deep=False)
+    for name, wanted in presets[estimator.preset].items():
+        given = values[name]
+        if not _same(given, wanted) and not _same(given, defaults[name]):
+            raise ValueError(
+                f"preset={estimator.preset!r} sets {name}={wanted!r}, but {name}={given!r} was passed; drop one"
+            )
+        values[name] = wanted
+    return values
+
+
+def _same(a, b):
+    return a is b or (type(a) is type(b) and bool(np.all(a == b)))

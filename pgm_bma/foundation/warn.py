@@ -1,0 +1,21 @@
+"""Warnings that point at the user's line, however deep in the package they arise."""
+
+import sys
+import warnings
+from pathlib import Path
+
+_INNER = ("pgm_bma", "sklearn", "joblib", "pgmpy", "concurrent", "threading")
+_BENCHMARKS = str(Path(__file__).parents[1] / "_benchmarks")
+
+
+def warn(message, category=UserWarning):
+    """``warnings.warn`` with the first line outside this package (and the libraries that call it) as its place."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and _is_inner(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1 if frame is not None else 2)
+
+
+def _is_inner(frame):
+    module = frame.f_globals.get("__name__", "")
+    return module.partition(".")[0] in _INNER and not frame.f_code.co_filename.startswith(_BENCHMARKS)
