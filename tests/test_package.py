@@ -2,6 +2,7 @@
 
 import configparser
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -155,3 +156,15 @@ def test_the_version_is_written_once_more_only():
 def test_every_public_name_is_documented(page):
     text = (ROOT / page).read_text()
     assert [name for name in pgm_bma.__all__ if f"`{name}`" not in text] == []
+
+
+def test_type_checkers_see_the_public_names():
+    stub = (ROOT / "pgm_bma" / "__init__.pyi").read_text()
+    lines = re.findall(r"^from pgm_bma\.?(\S*) import \w+ as (\w+)$", stub, re.MULTILINE)
+    assert {name: module for module, name in lines} == {**pgm_bma._PUBLIC, **dict.fromkeys(pgm_bma._MODULES, "")}
+
+
+def test_the_type_checked_examples_are_those_of_the_readme():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    examples = (ROOT / "tests" / "typing" / "readme.py").read_text().partition("# fmt: off\n")[2]
+    assert examples == "\n".join(blocks)

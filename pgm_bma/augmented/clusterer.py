@@ -143,11 +143,11 @@ class StructuralEMClusterer(ClustererBase):
         tol=1e-6,
         preset=None,
         random_state=None,
-        n_jobs=1,
+        n_jobs=None,
         verbose=0,
         state_names=None,
         cluster_name="cluster",
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.n_clusters = n_clusters
         self.parameters = parameters

@@ -96,7 +96,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         max_iter=150,
         atol=1e-6,
         seed=None,
-        n_jobs=1,
+        n_jobs=None,
         show_progress=True,
     ):
         self.latent_card = latent_card

@@ -9,7 +9,7 @@ not exist in format v gets the value that keeps the old behaviour.
 
 from typing import NamedTuple
 
-VERSION = 2
+VERSION = 3
 
 # key in files -> (module below pgm_bma, class)
 ESTIMATORS = {
@@ -65,7 +65,8 @@ class Change(NamedTuple):
     removed: tuple = ()
 
 
-MIGRATIONS: dict[int, dict[str, Change]] = {}
+# format 3: version 0.2.0. A table by class; values keep what files of format 2 meant
+MIGRATIONS: dict[int, dict[str, Change]] = {2: {}}
 
 
 def migrate(key, fields, version):

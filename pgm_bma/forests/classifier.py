@@ -62,7 +62,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         random_state=0,
         state_names=None,
         target_name=None,
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.class_arcs = class_arcs
         self.arc_prior = arc_prior

@@ -82,11 +82,11 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         max_completions=64,
         n_forests=200,
         random_state=None,
-        n_jobs=1,
+        n_jobs=None,
         verbose=0,
         state_names=None,
         cluster_name="cluster",
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.n_clusters = n_clusters
         self.n_init = n_init

@@ -1,15 +1,17 @@
 """Compiled kernels and where their machine code is kept: one folder of the user's, shared by all his environments.
 
 `compiled` is numba's ``njit`` with a cache of our own. The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's
-cache folder (platformdirs); below it one folder per content of all kernel sources, so that an edited checkout never runs
-stale code (a kernel inlines others, which numba's own stamp does not see) and equal sources share, wherever they are
-installed. numba itself adds its version, Python's and the processor to the key. Nothing is written beside the sources, and
-the caches of other packages stay where they are. A folder that cannot be written costs the time to compile, nothing else.
+cache folder (platformdirs); below it one folder per kernel file and per content of that file and of all kernel files that it
+imports, so that an edited checkout never runs stale code (a kernel inlines others, which numba's own stamp does not see) and
+equal sources share, wherever they are installed. numba itself adds its version, Python's and the processor to the key.
+Nothing is written beside the sources, and the caches of other packages stay where they are. A folder that cannot be written
+costs the time to compile, nothing else.
 """
 
 import contextlib
 import hashlib
 import os
+import re
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +20,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 _PACKAGE = Path(__file__).parents[1]
+_KERNEL_IMPORT = re.compile(r"^from pgm_bma\.(\w+)(?:\.(_\w*kernels))? import (_\w*kernels)?", re.MULTILINE)
 announce = {"to": None, "said": False}  # who wants to hear that code is compiled: a function of one line, or None
 
 
@@ -49,15 +52,22 @@ def cache_folder():
         from platformdirs import user_cache_dir
 
         base = os.path.join(user_cache_dir("pgm_bma", appauthor=False), "kernels")
-    return os.path.join(base, f"pgm_bma-{_content_key()}")
+    return base
 
 
-@lru_cache(maxsize=1)
-def _content_key():
-    """Hash of all kernel sources, and of this file."""
+@lru_cache
+def content_key(file):
+    """Hash of a kernel source, of every kernel source that it imports, directly or not, and of this file."""
+    found, waiting = {Path(__file__)}, [Path(file)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            for folder, module, name in _KERNEL_IMPORT.findall(path.read_text(encoding="utf-8")):
+                waiting.append(_PACKAGE / folder / f"{module or name}.py")
     digest = hashlib.sha256()
-    for path in [*sorted(_PACKAGE.rglob("_*kernels.py")), Path(__file__)]:
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in sorted(found):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -66,10 +76,8 @@ class _Locator:
 
     def __init__(self, function, file):
         self._py_file = file
-        self._stamp = f"{numba.__version__} {_content_key()}"
+        self._key = content_key(file)
         self._line = function.__code__.co_firstlineno
-        if not file.startswith(str(_PACKAGE)):  # a kernel of a benchmark: its own content counts
-            self._stamp += hashlib.sha256(Path(file).read_bytes()).hexdigest()
         self._module = function.__module__.removeprefix("pgm_bma.")
 
     @classmethod
@@ -77,10 +85,10 @@ class _Locator:
         return cls(function, file)
 
     def get_cache_path(self):
-        return os.path.join(cache_folder(), self._module)
+        return os.path.join(cache_folder(), f"{self._module}-{self._key}")
 
     def get_source_stamp(self):
-        return self._stamp
+        return self._key
 
     def get_disambiguator(self):
         return str(self._line)

@@ -122,7 +122,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         preset=None,
         state_names=None,
         target_name=None,
-        handle_unknown="error",
+        handle_unknown="missing",
         random_state=None,
     ):
         self.level = level

@@ -80,11 +80,11 @@ class LatentClassClusterer(LatentClassBase):
         max_iter=1000,
         tol=1e-6,
         random_state=None,
-        n_jobs=1,
+        n_jobs=None,
         verbose=0,
         state_names=None,
         cluster_name="cluster",
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.n_clusters = n_clusters
         self.alpha = alpha
@@ -192,11 +192,11 @@ class EMAClusterer(LatentClassBase):
         max_iter=1000,
         tol=1e-6,
         random_state=None,
-        n_jobs=1,
+        n_jobs=None,
         verbose=0,
         state_names=None,
         cluster_name="cluster",
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.n_clusters = n_clusters
         self.averaging = averaging

@@ -89,7 +89,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         max_iter=1000,
         atol=1e-6,
         seed=None,
-        n_jobs=1,
+        n_jobs=None,
         show_progress=True,
     ):
         self.latent_card = latent_card

@@ -47,7 +47,7 @@ class NaiveBayesClassifier(ClassifierBase):
     """
 
     def __init__(
-        self, *, alpha=1.0, equivalent_sample_size=None, state_names=None, target_name=None, handle_unknown="error"
+        self, *, alpha=1.0, equivalent_sample_size=None, state_names=None, target_name=None, handle_unknown="missing"
     ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
@@ -129,7 +129,7 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         equivalent_sample_size=None,
         state_names=None,
         target_name=None,
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         super().__init__(
             alpha=alpha,

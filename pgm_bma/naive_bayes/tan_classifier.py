@@ -35,7 +35,7 @@ class TANClassifier(ClassifierBase):
     """
 
     def __init__(
-        self, *, alpha=1.0, equivalent_sample_size=None, state_names=None, target_name=None, handle_unknown="error"
+        self, *, alpha=1.0, equivalent_sample_size=None, state_names=None, target_name=None, handle_unknown="missing"
     ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size

@@ -108,7 +108,7 @@ class EMEstimator(DiscreteParameterEstimator):
         max_iter=1000,
         atol=1e-6,
         seed=None,
-        n_jobs=1,
+        n_jobs=None,
         show_progress=True,
         max_clique_size=MAX_CLIQUE_SIZE,
     ):

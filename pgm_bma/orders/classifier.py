@@ -164,7 +164,7 @@ class FixedOrderClassifier(_OrderClassifier):
         random_state=None,
         state_names=None,
         target_name=None,
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.order = order
         self.max_indegree = max_indegree
@@ -325,12 +325,12 @@ class OrderAveragedClassifier(_OrderClassifier):
         checkpoint=None,
         checkpoint_every=10_000,
         preset=None,
-        n_jobs=1,
+        n_jobs=None,
         random_state=None,
         show_progress=False,
         state_names=None,
         target_name=None,
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.method = method
         self.orders = orders

@@ -71,11 +71,11 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         checkpoint=None,
         checkpoint_every=10_000,
         preset=None,
-        n_jobs=1,
+        n_jobs=None,
         random_state=None,
         show_progress=False,
         state_names=None,
-        handle_unknown="error",
+        handle_unknown="missing",
     ):
         self.method = method
         self.n_orders = n_orders

@@ -49,17 +49,26 @@ def test_nothing_is_written_beside_the_sources():
     assert not [*SOURCES.rglob("*.nbi"), *SOURCES.rglob("*.nbc")]
 
 
-def test_the_key_follows_the_content_of_all_kernels(monkeypatch, tmp_path):
-    before = compiling._content_key()
-    (tmp_path / "orders").mkdir()
-    (tmp_path / "orders" / "_x_kernels.py").write_text("a = 1")
+def test_the_key_follows_the_content_of_a_kernel_and_of_those_it_imports(monkeypatch, tmp_path):
     monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
-    (tmp_path / "compiling.py").write_text("")
-    keys = {before}
+    kernels, inner, innermost = (
+        tmp_path / "a" / "_kernels.py",
+        tmp_path / "b" / "_x_kernels.py",
+        tmp_path / "b" / "_kernels.py",
+    )
+    other = tmp_path / "b" / "_other_kernels.py"
+    for path in (kernels, inner, innermost, other):
+        path.parent.mkdir(exist_ok=True)
+    kernels.write_text("from pgm_bma.b._x_kernels import f\n")
+    inner.write_text("from pgm_bma.b import _kernels as k\n")
+    keys = []
     for text in ("a = 1", "a = 2"):
-        (tmp_path / "orders" / "_x_kernels.py").write_text(text)
-        compiling._content_key.cache_clear()
-        keys.add(compiling._content_key())
-    compiling._content_key.cache_clear()
-    assert len(keys) == 3
+        innermost.write_text(text)
+        other.write_text(text)
+        compiling.content_key.cache_clear()
+        keys.append(compiling.content_key(str(kernels)))
+    innermost.write_text("a = 1")
+    compiling.content_key.cache_clear()
+    keys.append(compiling.content_key(str(kernels)))
+    assert keys[0] != keys[1]
+    assert keys[0] == keys[2]

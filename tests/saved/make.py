@@ -1,10 +1,11 @@
 """Write the kept files: one of every estimator, in the current format, with what it predicted when it was written.
 
-    python -m tests.saved.make
+    python -m tests.saved.make [NAME ...]
 
 Files of earlier formats stay as they are, for ever: tests/test_saved_files.py loads them all.
 """
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -94,15 +95,15 @@ def fitted(name):
 ALL = (*CLASSIFIERS, *CLUSTERERS, *DISCRETIZERS, *NETWORK_ESTIMATORS, "AveragedNaiveBayesEstimator", "OrderPosterior")
 
 
-def main():
+def main(names):
     folder = FOLDER / f"format{VERSION}"
     folder.mkdir(exist_ok=True)
     warnings.simplefilter("ignore")
-    for name in ALL:
+    for name in names or ALL:
         estimator = fitted(name)
         pgm_bma.save(estimator, folder / f"{name}.pgm")
         np.save(folder / f"{name}.npy", answers(name, estimator))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,0 +1,49 @@
+"""What type checkers and editors see of the lazy names of `__init__`."""
+
+from pgm_bma import evaluation as evaluation
+from pgm_bma import metrics as metrics
+from pgm_bma import plotting as plotting
+from pgm_bma.augmented.clusterer import StructuralEMClusterer as StructuralEMClusterer
+from pgm_bma.augmented.intervals import bound_and_collapse as bound_and_collapse
+from pgm_bma.augmented.pgmpy_face import BoundCollapseEMEstimator as BoundCollapseEMEstimator
+from pgm_bma.datasets import list_datasets as list_datasets
+from pgm_bma.datasets import list_networks as list_networks
+from pgm_bma.datasets import load_dataset as load_dataset
+from pgm_bma.datasets import load_network as load_network
+from pgm_bma.discretize import FrequencyDiscretizer as FrequencyDiscretizer
+from pgm_bma.discretize import MDLDiscretizer as MDLDiscretizer
+from pgm_bma.discretize import SampleQuantileBinarizer as SampleQuantileBinarizer
+from pgm_bma.discretize import WidthDiscretizer as WidthDiscretizer
+from pgm_bma.files.bif import read_bif as read_bif
+from pgm_bma.files.bif import write_bif as write_bif
+from pgm_bma.files.storage import load as load
+from pgm_bma.files.storage import save as save
+from pgm_bma.forests.classifier import ForestAveragedClassifier as ForestAveragedClassifier
+from pgm_bma.forests.clusterer import ForestAveragedClusterer as ForestAveragedClusterer
+from pgm_bma.foundation.averaging import average_families as average_families
+from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier as KikuchiBayesClassifier
+from pgm_bma.kikuchi.region_graph import region_entropy as region_entropy
+from pgm_bma.kikuchi.region_graph import region_free_energy as region_free_energy
+from pgm_bma.kikuchi.region_graph import region_graph as region_graph
+from pgm_bma.latent_class.clusterer import EMAClusterer as EMAClusterer
+from pgm_bma.latent_class.clusterer import LatentClassClusterer as LatentClassClusterer
+from pgm_bma.latent_class.pgmpy_face import EMAEstimator as EMAEstimator
+from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as AveragedNaiveBayesClassifier
+from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier
+from pgm_bma.naive_bayes.pgmpy_face import AveragedNaiveBayesEstimator as AveragedNaiveBayesEstimator
+from pgm_bma.naive_bayes.tan_classifier import TANClassifier as TANClassifier
+from pgm_bma.networks.inference import impute as impute
+from pgm_bma.networks.inference import log_likelihood as log_likelihood
+from pgm_bma.networks.inference import predict_proba as predict_proba
+from pgm_bma.networks.pgmpy_face import EMEstimator as EMEstimator
+from pgm_bma.networks.simulation import random_augmented_naive_bayes as random_augmented_naive_bayes
+from pgm_bma.networks.simulation import random_dag as random_dag
+from pgm_bma.networks.simulation import random_network_classifier as random_network_classifier
+from pgm_bma.networks.simulation import random_selective_naive_bayes as random_selective_naive_bayes
+from pgm_bma.networks.simulation import simulate as simulate
+from pgm_bma.networks.structures import effective_markov_blanket as effective_markov_blanket
+from pgm_bma.orders.classifier import FixedOrderClassifier as FixedOrderClassifier
+from pgm_bma.orders.classifier import OrderAveragedClassifier as OrderAveragedClassifier
+from pgm_bma.orders.posterior import OrderPosterior as OrderPosterior
+
+__version__: str
