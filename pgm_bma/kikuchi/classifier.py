@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase, single_row
+from pgm_bma.foundation.missing import add_missing_state, mark_missing, with_missing_state
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
 from pgm_bma.kikuchi import selection as kikuchi_selection
@@ -33,7 +34,6 @@ PRESETS = {
     "K2": {**_PAPER, "level": 2, "significance_level": 0.1},
     "K2all": {**_PAPER, "level": 2, "significance_level": 1.0},
 }
-_MISSING_STATE = "(missing)"
 # pairs x rows up to which the interactions of all pairs are counted in fit
 _PAIR_WORK = 500_000_000
 
@@ -322,14 +322,9 @@ class KikuchiBayesClassifier(ClassifierBase):
 
     def _class_data(self, training, missing):
         """Folded codes for the room; columns with missing cells get one more state when `missing` is "state"."""
-        codes, cardinalities = training.codes, training.schema.cardinalities.copy()
-        gaps = np.flatnonzero((codes < 0).any(axis=0)) if missing == "state" else np.zeros(0, dtype=np.int64)
-        if len(gaps):
-            codes = codes.astype(np.int32)
-            for column in gaps:
-                codes[codes[:, column] < 0, column] = cardinalities[column]
-            cardinalities[gaps] += 1
-        self._state_columns = gaps
+        schema, codes, self._state_columns = training.schema, training.codes, np.zeros(0, dtype=np.int64)
+        if missing == "state":
+            schema, codes, self._state_columns = add_missing_state(schema, codes)
         rows, weights, _ = table.fold(
             np.column_stack([codes.astype(np.int32), training.target.astype(np.int32)]), training.weights
         )
@@ -337,7 +332,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
             shares = training.weights / training.weights.sum()
             unit = min(float(shares @ training.weights), 1.0)
-        return class_data(rows[:, :-1], rows[:, -1], cardinalities, len(training.classes), weights, unit)
+        return class_data(rows[:, :-1], rows[:, -1], schema.cardinalities, len(training.classes), weights, unit)
 
     def _attribute_sets(self, regions):
         """[(sorted attribute numbers, whether the class is in)] of regions given by name."""
@@ -380,13 +375,8 @@ class KikuchiBayesClassifier(ClassifierBase):
 
     def _variables(self):
         """Names and states of the model's variables, the class last."""
-        states = [list(s) for s in self.schema_.states]
-        for column in self._state_columns:
-            name = _MISSING_STATE
-            while name in states[column]:
-                name = f"({name})"
-            states[column] = [*states[column], name]
-        return [*self.schema_.names, self.target_name_], [*states, list(self.target_states_)]
+        states = with_missing_state(self.schema_, self._state_columns).states
+        return [*self.schema_.names, self.target_name_], [*map(list, states), list(self.target_states_)]
 
     def _factors(self):
         from pgm_bma.kikuchi.network import log_factors
@@ -399,13 +389,7 @@ class KikuchiBayesClassifier(ClassifierBase):
             reader = copy(self)  # a preset decides on unseen values, and parameters stay as they were passed
             reader.handle_unknown = self._handle_unknown
         codes = super(KikuchiBayesClassifier, reader)._encode(X)
-        gaps = self._state_columns
-        if len(gaps) and (codes[:, gaps] < 0).any():
-            codes = codes.astype(np.int32)
-            absent = _absent_cells(X, self.schema_.names, gaps)
-            for k, column in enumerate(gaps):  # what is absent has the extra state, what is unseen stays missing
-                codes[absent[:, k], column] = len(self.schema_.states[column])
-        return codes
+        return mark_missing(X, codes, self.schema_, self._state_columns)
 
 
 class RegionLoss(float):
@@ -424,12 +408,3 @@ class RegionLoss(float):
 
     def __getnewargs__(self):
         return float(self), self.self_losses
-
-
-def _absent_cells(X, names, columns):
-    """Mask (n_samples, len(columns)) of cells that hold no value at all."""
-    found, read, _ = table.read_columns(X)
-    position = {name: k for k, name in enumerate(found)} if read.named else {}
-    wanted = [position.get(names[c], int(c)) for c in columns]
-    coded, states = read.select(wanted).factorize([found[k] for k in wanted], {})
-    return table.pack(coded, states) < 0
