@@ -1,4 +1,7 @@
-"""Several starts, one model: weights of the starts, and the alignment of their cluster labels before tables are averaged.
+"""Several starts, one model: two stages of running them, their weights, their table, and the alignment of their labels.
+
+Many starts are run for a few updates, and the best few of them to the end (`finish_best`). `starts_table` is the `starts_` of
+every estimator that has starts.
 
 Cluster labels mean nothing across starts, so tables are averaged only after every start's labels were matched to those
 of a reference start: the assignment (Hungarian method) that maximises the overlap of the responsibilities. Weights are
@@ -6,10 +9,53 @@ kept in logs: on wide data log-likelihoods differ by hundreds of nats and one st
 """
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 NEGLIGIBLE = 1e-12  # a start of smaller weight is left out of the average: it would not show
+SHORT, FINISHED = 1, 2  # stages
+
+# what `starts_` holds, for the docstrings of the faces (`docstrings.fill`)
+STARTS_DOC = """starts_ : DataFrame
+        One line per start: `start` (its number), `stage` (1: stopped after the short first stage, 2: run to the end), `score`
+        (what ranks the starts) and further scores, `converged`, `n_iter`, `weight` (in the result; 0 at stage 1)."""
+
+
+def finish_best(scores, alive, n_final, finish):
+    """Second stage: run the best `n_final` starts to the end; while none of those survives, the next ones.
+
+    scores, alive : (n_starts,) after the first stage; starts that are not alive come last
+    n_final : how many, None for all
+    finish : (positions) -> (len(positions),) whether each of them is still alive at its end
+    returns (n_starts,) whether a start was finished
+    """
+    order = np.lexsort((np.arange(len(scores)), -np.nan_to_num(scores, nan=-np.inf), ~np.asarray(alive)))
+    finished = np.zeros(len(order), dtype=bool)
+    step = len(order) if n_final is None else min(n_final, len(order))
+    for first in range(0, len(order), max(step, 1)):
+        chosen = np.sort(order[first : first + step])
+        finished[chosen] = True
+        if np.any(finish(chosen)):
+            break
+    return finished
+
+
+def starts_table(score, converged, n_iter, weight, finished=None, **more):
+    """`starts_`: one line per start, columns start, stage, score, the other scores (`more`), converged, n_iter, weight."""
+    n_starts = len(np.atleast_1d(score))
+    stage = np.full(n_starts, FINISHED) if finished is None else np.where(finished, FINISHED, SHORT)
+    return pd.DataFrame(
+        {
+            "start": np.arange(n_starts),
+            "stage": stage,
+            "score": np.asarray(score, dtype=float),
+            **more,
+            "converged": np.asarray(converged, dtype=bool),
+            "n_iter": np.asarray(n_iter, dtype=np.int64),
+            "weight": np.asarray(weight, dtype=float),
+        }
+    )
 
 
 def start_weights(rule, log_likelihood, evidence_bound, alive, best):
