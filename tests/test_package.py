@@ -168,3 +168,44 @@ def test_the_type_checked_examples_are_those_of_the_readme():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     examples = (ROOT / "tests" / "typing" / "readme.py").read_text().partition("# fmt: off\n")[2]
     assert examples == "\n".join(blocks)
+
+
+# what users import; a name leaves only after a minor version of warnings
+NAMES = """
+AveragedNaiveBayesClassifier AveragedNaiveBayesEstimator BoundCollapseEMEstimator EMAClusterer EMAEstimator EMEstimator
+FixedOrderClassifier ForestAveragedClassifier ForestAveragedClusterer FrequencyDiscretizer KikuchiBayesClassifier
+LatentClassClusterer MDLDiscretizer NaiveBayesClassifier OrderAveragedClassifier OrderPosterior SampleQuantileBinarizer
+StructuralEMClusterer TANClassifier WidthDiscretizer average_families bound_and_collapse effective_markov_blanket evaluation
+impute list_datasets list_networks load load_dataset load_network log_likelihood metrics plotting predict_proba
+random_augmented_naive_bayes random_dag random_network_classifier random_selective_naive_bayes read_bif region_entropy
+region_free_energy region_graph save simulate write_bif
+""".split()
+
+
+def test_public_names_stay():
+    assert set(NAMES) <= set(pgm_bma.__all__)
+    assert all(hasattr(pgm_bma, name) for name in NAMES)
+
+
+def test_no_path_outside_the_checkout_is_named():
+    """Extra data come from the folder PGM_BMA_DATA; only .ci/run may look beside the checkout."""
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split("\n")
+    if not files[0]:
+        pytest.skip("no git checkout")
+    outside = re.compile(r"\.\./shared|(?<![\w.])/(?:work|tmp|home|root)/\w")
+    found = [
+        f"{name}: {line.strip()}"
+        for name in files
+        if name.endswith((".py", ".md", ".cfg", ".toml", ".cff", ".bif")) and (ROOT / name).is_file()
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+        if outside.search(line)
+    ]
+    assert not found
+
+
+def test_one_version():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    assert parser["metadata"]["version"] == pgm_bma.__version__
+    assert f"version: {pgm_bma.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {pgm_bma.__version__}" in (ROOT / "CHANGELOG.md").read_text()

@@ -13,13 +13,13 @@ In: integer codes (-1 = missing, exactly marginalised), weights, cardinalities. 
 Santafe, Lozano, Larranaga, "Bayesian model averaging of naive Bayes for clustering", IEEE Trans. SMC-B 36 (2006).
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, softmax
 
+from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.starts import align_labels, start_weights
 from pgm_bma.latent_class import _kernels as kernels
 
@@ -194,7 +194,7 @@ def run_all_starts(problem, n_clusters, init, n_init, rng, collapse, max_iter, t
     if n_init != "until-replicated":
         theta_c, theta = draw(n_init, True)
         batches = [(theta_c[i : i + BATCH], theta[i : i + BATCH]) for i in range(0, n_init, BATCH)]
-        return _join(_map(run, batches, n_jobs))
+        return _join(map_jobs(run, [(batch,) for batch in batches], n_jobs, threads=True))
     starts = run(draw(BATCH, True))
     while len(starts.collapsed) < REPLICATE_LIMIT and not _is_replicated(problem, starts):
         starts = _join([starts, run(draw(BATCH, False))])
@@ -231,13 +231,6 @@ def _is_replicated(problem, starts):
 def start_scores(problem, starts):
     """What ranks the starts: the evidence bound where it is climbed, else the log-likelihood (as in the paper)."""
     return starts.evidence_bound if problem.mode == kernels.VARIATIONAL else starts.log_likelihood
-
-
-def _map(function, items, n_jobs):
-    if n_jobs == 1 or len(items) == 1:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(None if n_jobs < 0 else n_jobs) as pool:
-        return list(pool.map(function, items))
 
 
 def _join(batches):

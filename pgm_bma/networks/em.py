@@ -16,13 +16,13 @@ For other rooms, one expectation step of a given network:
 `families` asks for other families than the network's own, as a list of (child, parents): what structure search needs.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
 from pgm_bma.foundation.counts import family_counts
+from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.networks import evidence
 from pgm_bma.networks._junction_tree_kernels import normalise_tables
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree
@@ -87,7 +87,7 @@ def fit_network(
         number, generator = item
         return run_start(problem, draw_start(problem, number, generator, init, draw_all), max_iter, atol, progress)
 
-    starts = _map(run, list(enumerate(rng.spawn(n_init))), n_jobs)
+    starts = map_jobs(run, [(job,) for job in enumerate(rng.spawn(n_init))], n_jobs, threads=True)
     best = int(np.argmax([start.log_likelihood for start in starts]))
     chosen = starts[best]
     counts, log_likelihood = evidence.expected_counts(problem.plan, chosen.theta)
@@ -244,13 +244,6 @@ def relabel(cpts, parents, cardinalities, node, order):
 def flatten(tables):
     """Tables of all nodes as one flat vector."""
     return np.concatenate([np.zeros(0), *(np.ravel(table) for table in tables)])
-
-
-def _map(function, items, n_jobs):
-    if n_jobs == 1 or len(items) == 1:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(None if n_jobs < 0 else n_jobs) as pool:
-        return list(pool.map(function, items))
 
 
 class Problem(NamedTuple):
