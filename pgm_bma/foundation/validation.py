@@ -13,22 +13,26 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number between `low` and `high`."""
+    """A finite number between `low` and `high`; one that is nearer to `low` than `tiny`, but not `low`, is refused too."""
 
     low: float = 0.0
     high: float = np.inf
     open_low: bool = False
     integer: bool = False
+    tiny: float = 0.0
 
     def admits(self, value):
         kind = (int, np.integer) if self.integer else (int, float, np.integer, np.floating)
         inside = isinstance(value, kind) and not isinstance(value, bool) and self.low <= value <= self.high
-        return inside and value != np.inf and not (self.open_low and value == self.low)
+        if not inside or value == np.inf:
+            return False
+        return not self.open_low if value == self.low else value - self.low >= self.tiny
 
     def __str__(self):
         left = f"greater than {self.low}" if self.open_low else f"at least {self.low}"
         limit = f" and at most {self.high}" if self.high < np.inf else "" if self.integer else " and finite"
-        return f"{'an integer' if self.integer else 'a number'} {left}{limit}"
+        tiny = f" (and not below {self.tiny}, where computing underflows)" if self.tiny else ""
+        return f"{'an integer' if self.integer else 'a number'} {left}{limit}{tiny}"
 
 
 def Integer(low=0, high=np.inf):
