@@ -1,5 +1,7 @@
 """Pseudo-counts: equal mass for the tables of a child, and the range in which computing is sound."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ def test_tables_of_a_child_hold_equal_mass():
     consistent = cell_pseudo_count(q, r, 0.5, reference=3)
     np.testing.assert_allclose(consistent * q * r, 0.5 * 3 * r, rtol=1e-15)  # one division
     assert consistent[2] == 0.5  # the table with as many rows as the reference is the papers'
-    assert (cell_pseudo_count(q, r, 0.5, parameter_prior="paper", reference=3) == 0.5).all()
+    assert cell_pseudo_count(q, r, 0.5, parameter_prior="paper", reference=3) == 0.5
     for prior in ("consistent", "paper"):  # BDeu overrides both
         spread = cell_pseudo_count(q, r, 1.0, 4.0, parameter_prior=prior, reference=3)
         np.testing.assert_allclose(spread * q * r, 4.0, rtol=1e-15)
@@ -24,7 +26,7 @@ def test_pseudo_counts_that_underflow_are_refused(name, parameter):
     X = np.random.default_rng(0).integers(0, 3, (30, 3))
     y = X[:, 0] % 2
     for value in (1e-320, 5e-324, 1e-150, 1e300):
-        with pytest.raises(ValueError, match=f"{parameter}={value!r} must be a number greater than 0"):
+        with pytest.raises(ValueError, match=re.escape(f"{parameter}={value!r} must be a number greater than 0")):
             getattr(pgm_bma, name)(**{parameter: value}).fit(X, y)
     for value in (1e-100, 1e100):
         assert np.isfinite(getattr(pgm_bma, name)(**{parameter: value}).fit(X, y).predict_proba(X)).all()
