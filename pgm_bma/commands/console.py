@@ -10,6 +10,9 @@ import sys
 import textwrap
 import threading
 
+from pgm_bma.foundation.progress import progress
+from pgm_bma.report.cells import format_cell
+
 WIDTH = 100  # of texts beside their names; less on a narrow terminal
 
 
@@ -85,15 +88,13 @@ class Console:
 
     def progress(self, steps, total, label, brief=False):
         """Yield from `steps`, showing how far it is; `brief`: one line for all of them where there is no terminal."""
-        if self.is_terminal:
-            from tqdm import tqdm
-
-            yield from tqdm(steps, total=total, desc=label, file=self.err, leave=False)
-            return
-        for number, step in enumerate(steps, start=1):
-            if not brief or number == total:
-                self.step(f"{label}: {number} of {total} done")
-            yield step
+        with progress(self.is_terminal, "done", total=total, label=label, file=self.err) as advance:
+            for number, step in enumerate(steps, start=1):
+                if advance is not None:
+                    advance(1)
+                elif not brief or number == total:
+                    self.step(f"{label}: {number} of {total} done")
+                yield step
 
 
 def text_table(frame, digits=3):
@@ -105,17 +106,6 @@ def text_table(frame, digits=3):
         width = max(map(len, [str(name), *cells]))
         columns.append([cell.ljust(width) if left else cell.rjust(width) for cell in (str(name), "-" * width, *cells)])
     return "\n".join("  ".join(row).rstrip() for row in zip(*columns))
-
-
-def format_cell(value, digits=3):
-    """Numbers with `digits` decimals, whole numbers without, missing ones as nothing."""
-    if value is None or value != value:
-        return ""
-    if type(value).__name__ in ("bool", "bool_") or not hasattr(value, "__float__"):
-        return str(value)
-    if float(value).is_integer() and not isinstance(value, float):
-        return str(int(value))
-    return f"{value:.{digits}f}"
 
 
 def one_line(text):

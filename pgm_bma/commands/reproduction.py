@@ -4,6 +4,7 @@ import shutil
 import sys
 import textwrap
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from pgm_bma.commands.console import UsageError
@@ -37,12 +38,19 @@ def _benchmarks():
     except ModuleNotFoundError as error:
         if error.name not in ("pgm_bma._benchmarks", "pgm_bma._benchmarks.__main__"):
             raise
-    checkout = Path(__file__).resolve().parents[2]
-    if not (checkout / "benchmarks" / "__main__.py").is_file():
+    return _beside("benchmarks")
+
+
+def _beside(name):
+    """The entry module of a package that stands beside this one in a checkout, wherever Python was started."""
+    folder = Path(__file__).resolve().parents[2] / name
+    if not (folder / "__main__.py").is_file():
         raise FileNotFoundError("the tables are neither in the package nor beside it; reinstall pgm-bma")
-    if str(checkout) not in sys.path:
-        sys.path.insert(0, str(checkout))
-    return import_module("benchmarks.__main__")
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return import_module(f"{name}.__main__")
 
 
 def _show(tables):

@@ -9,18 +9,19 @@ Every file is read back and compared before it takes its place on disk.
 
 import gzip
 import json
-import os
 import re
 import unicodedata
 import zlib
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pgm_bma.files.bif_parser import NOTES_VERSION, parse_bif
 from pgm_bma.files.labels import to_json
+from pgm_bma.foundation.atomic import replacing
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 
@@ -36,7 +37,7 @@ _LONGEST_WORD = 8000  # pyAgrum ends the interpreter at words of some 30,000 cha
 _PIECE = 4000
 
 
-def write_bif(model, path):
+def write_bif(model: Any, path: Any) -> Path:
     """Write a Bayesian network to a BIF file, read it back, compare, and only then put it in place.
 
     Parameters
@@ -45,7 +46,7 @@ def write_bif(model, path):
         Nodes and states may be any text, number, boolean, None, date, tuple and the like. Of pgmpy's roles, latents are
         kept; attributes of nodes and arcs are not.
     path : str or path-like
-        A name that ends in ``.gz`` is compressed.
+        A name that ends in ``.gz`` is compressed. An existing file is replaced, once the new one is complete.
 
     Returns
     -------
@@ -73,22 +74,20 @@ def write_bif(model, path):
     content = _bif_text(arrays).encode("ascii")
     if path.suffix == ".gz":
         content = gzip.compress(content, mtime=0)  # no time stamp: equal networks give equal files
-    draft = path.with_name(path.name + ".part")
-    try:
-        draft.write_bytes(content)
-        _compare(arrays, bif_arrays(draft))
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(path, "w+b") as draft:
+        draft.write(content)
+        draft.seek(0)
+        _compare(arrays, _arrays_of(draft.read(), path))
     return path
 
 
-def read_bif(path):
+def read_bif(path: Any) -> Any:
     """Read a BIF file, ours or anybody's, plain or gzip-compressed.
 
     Parameters
     ----------
     path : str or path-like
+        The file.
 
     Returns
     -------
@@ -120,7 +119,10 @@ def read_bif(path):
 
 def bif_arrays(path):
     """Read a BIF file into `NetworkArrays`, without pgmpy."""
-    content = Path(path).read_bytes()
+    return _arrays_of(Path(path).read_bytes(), path)
+
+
+def _arrays_of(content, path):
     if content[:2] == b"\x1f\x8b":
         try:
             content = gzip.decompress(content)

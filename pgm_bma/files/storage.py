@@ -12,6 +12,7 @@ import dataclasses
 import inspect
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _INLINE_BYTES = 1024  # smaller arrays stand in the JSON: a zip member costs mor
 _KEYS = {path: key for table in (ESTIMATORS, RECORDS) for key, path in table.items()}
 
 
-def save(estimator, path):
+def save(estimator: Any, path: Any) -> None:
     """Write an estimator of pgm_bma, fitted or not, to one file.
 
     Parameters
@@ -54,13 +55,13 @@ def save(estimator, path):
 
     if _key(type(estimator)) not in ESTIMATORS:
         raise TypeError(f"save wants an estimator of pgm_bma, got a {type(estimator).__name__}")
-    arrays = []
-    document = {"format": FORMAT, "version": VERSION, "pgm_bma": pgm_bma.__version__}
+    arrays: list[np.ndarray] = []
+    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "pgm_bma": pgm_bma.__version__}
     document["estimator"] = to_json(estimator, _encoder(arrays))
     write_archive(path, document, arrays)
 
 
-def load(path):
+def load(path: Any) -> Any:
     """Read an estimator written by `save`.
 
     Parameters

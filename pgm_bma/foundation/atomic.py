@@ -37,7 +37,7 @@ def replacing(path, mode="wb", **keywords):
     path = Path(path)
     draft = None
     try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")  # at most 255 bytes
         with open(handle, mode, **keywords) as file:
             yield file
             file.flush()

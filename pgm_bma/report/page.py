@@ -8,9 +8,12 @@ anything.
 import base64
 import html
 import io
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from pgm_bma.commands.console import format_cell
+from pgm_bma.foundation.atomic import replacing
+from pgm_bma.report.cells import format_cell
 
 LARGEST_SVG = 500_000  # bytes; a larger picture is put in as PNG
 MAX_ROWS = 400
@@ -22,7 +25,9 @@ class Report:
     Parameters
     ----------
     title : str
+        The heading of the page.
     subtitle : str, optional
+        A line below it.
 
     Examples
     --------
@@ -35,35 +40,79 @@ class Report:
     True
     """
 
-    def __init__(self, title, subtitle=""):
+    def __init__(self, title: str, subtitle: str = ""):
         self.title, self.subtitle = title, subtitle
-        self._parts = []
+        self._parts: list[str] = []
 
-    def words(self, title, paragraphs):
-        """Paragraphs of plain text."""
+    def words(self, title: str, paragraphs: Iterable[str]) -> None:
+        """Paragraphs of plain text.
+
+        Parameters
+        ----------
+        title : str
+            The heading of the section.
+        paragraphs : iterable of str
+            The texts; nothing in them is read as HTML.
+        """
         self._section(title, "".join(f"<p>{_text(paragraph)}</p>" for paragraph in paragraphs))
 
-    def facts(self, title, pairs):
-        """Names with short texts, as a two-column list."""
+    def facts(self, title: str, pairs: Iterable[tuple[str, Any]]) -> None:
+        """Names with short texts, as a two-column list.
+
+        Parameters
+        ----------
+        title : str
+            The heading of the section.
+        pairs : iterable of (str, object)
+            Name and text of each line.
+        """
         rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in pairs)
         self._section(title, f"<dl>{rows}</dl>")
 
-    def warnings(self, messages):
-        """A box that is seen first; nothing when there is nothing to warn of."""
-        if messages:
-            items = "".join(f"<li>{_text(message)}</li>" for message in messages)
+    def warnings(self, messages: Iterable[str]) -> None:
+        """A box that is seen first; nothing when there is nothing to warn of.
+
+        Parameters
+        ----------
+        messages : iterable of str
+            One line each.
+        """
+        items = "".join(f"<li>{_text(message)}</li>" for message in messages)
+        if items:
             self._section("Warnings", f"<ul>{items}</ul>", kind="warnings")
 
-    def figure(self, title, drawing, caption=""):
-        """A picture: matplotlib axes, or what `picture` made of them."""
+    def figure(self, title: str, drawing: Any, caption: str = "") -> None:
+        """A picture: matplotlib axes, or what `picture` made of them.
+
+        Parameters
+        ----------
+        title : str
+            The heading of the section.
+        drawing : matplotlib axes or str
+            What is drawn, or its data address.
+        caption : str, optional
+            A line that says what is seen.
+        """
         source = drawing if isinstance(drawing, str) else picture(drawing)
         self._section(
             title,
             f'<figure><img src="{source}" alt="{_text(title)}"><figcaption>{_text(caption)}</figcaption></figure>',
         )
 
-    def table(self, title, frame, caption="", digits=3):
-        """A DataFrame; a click on a heading sorts by that column, another one turns the order round."""
+    def table(self, title: str, frame: Any, caption: str = "", digits: int = 3) -> None:
+        """A DataFrame; a click on a heading sorts by that column, another one turns the order round.
+
+        Parameters
+        ----------
+        title : str
+            The heading of the section.
+        frame : pandas.DataFrame
+            Its first rows, at most MAX_ROWS, are shown; the index is not.
+        caption : str, optional
+            A line that says what is seen.
+        digits : int, optional
+            Decimals of numbers that are not whole.
+        """
         shown = frame.iloc[:MAX_ROWS]
         if len(shown) < len(frame):
             caption = f"{caption} The first {len(shown)} of {len(frame)} rows.".strip()
@@ -80,35 +129,75 @@ class Report:
         table = f"<table class='sortable'><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
         self._section(title, f"{note}<div class='wide'>{table}</div>")
 
-    def code(self, title, blocks):
-        """Pairs (explanation, program text)."""
+    def code(self, title: str, blocks: Iterable[tuple[str, str]]) -> None:
+        """Pairs (explanation, program text).
+
+        Parameters
+        ----------
+        title : str
+            The heading of the section.
+        blocks : iterable of (str, str)
+            What to do, and the lines that do it.
+        """
         parts = "".join(f"<p>{_text(words)}</p><pre><code>{_text(code)}</code></pre>" for words, code in blocks)
         self._section(title, parts)
 
-    def html(self):
-        """The whole page."""
+    def html(self) -> str:
+        """The whole page.
+
+        Returns
+        -------
+        str
+            HTML that refers to nothing outside itself.
+        """
         subtitle = f"<p class='subtitle'>{_text(self.subtitle)}</p>" if self.subtitle else ""
         return _PAGE.format(
             title=_text(self.title), subtitle=subtitle, style=_STYLE, body="\n".join(self._parts), script=_SCRIPT
         )
 
-    def write(self, path):
-        """Write the page; returns the path."""
+    def write(self, path: Any) -> Path:
+        """Write the page, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An existing file is replaced, once the new one is complete.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
         path = Path(path)
-        path.write_text(self.html(), encoding="utf-8")
+        with replacing(path, "w", encoding="utf-8") as file:
+            file.write(self.html())
         return path
 
     def _section(self, title, body, kind=""):
         self._parts.append(f"<section{f' class={kind!r}' if kind else ''}><h2>{_text(title)}</h2>{body}</section>")
 
 
-def picture(ax, path=None):
-    """Axes as a data address: SVG while it is small, else PNG; `path` also writes them to path.svg and path.png."""
+def picture(ax: Any, path: Any = None) -> str:
+    """Axes as a data address: SVG while it is small, else PNG.
+
+    Parameters
+    ----------
+    ax : matplotlib axes
+        Their whole figure is taken.
+    path : str or path-like, optional
+        Also write the picture to path.svg and path.png.
+
+    Returns
+    -------
+    str
+        ``data:image/...``, for the source of an image in HTML.
+    """
     drawings = {}
     for ending in ("svg", "png"):
         drawings[ending] = _saved(ax, ending)
         if path is not None:
-            Path(f"{path}.{ending}").write_bytes(drawings[ending])
+            with replacing(f"{path}.{ending}") as file:
+                file.write(drawings[ending])
         elif len(drawings[ending]) <= LARGEST_SVG:
             break
     kind, content = ("svg+xml", drawings["svg"]) if len(drawings["svg"]) <= LARGEST_SVG else ("png", drawings["png"])
@@ -126,7 +215,8 @@ def _saved(ax, ending):
 
 
 def _text(value):
-    return html.escape(str(value))
+    # a file name that is not UTF-8 comes as surrogates, which no page can hold
+    return html.escape(str(value).encode("utf-8", "replace").decode())
 
 
 def _is_empty(value):
