@@ -88,7 +88,7 @@ class Console:
 
     def progress(self, steps, total, label, brief=False):
         """Yield from `steps`, showing how far it is; `brief`: one line for all of them where there is no terminal."""
-        with progress(self.is_terminal, "done", total=total, label=label, file=self.err) as advance:
+        with progress(self.is_terminal, "steps", total=total, label=label, file=self.err) as advance:
             for number, step in enumerate(steps, start=1):
                 if advance is not None:
                     advance(1)

@@ -10,15 +10,19 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 
+from pgm_bma.commands.run_files import Folder, write_csv
+from pgm_bma.foundation.atomic import replacing
 
-def run(out="pgm-bma-demo"):
+
+def run(out="pgm-bma-demo", overwrite=False):
     """Run all sections, writing into folder `out`; two at a time where there are two processors, printed in order."""
-    out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
+    folder = Folder(out, overwrite)
+    out = folder.path
+    folder.check(ours=_demo_files(out))
+    folder.prepare()
     began = time.perf_counter()
     print(
         "Every method on embedded data; the first run also compiles its loops, which takes most of a minute.",
@@ -27,6 +31,9 @@ def run(out="pgm-bma-demo"):
     with ProcessPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         for text in pool.map(partial(_printed, out=out), SECTIONS):
             print(text, end="", flush=True)
+    for name in sorted(_demo_files(out)):
+        folder.wrote(name)
+    folder.record(command="demo", seconds=round(time.perf_counter() - began, 3))
     print(f"\nAll files are in {out}/ ({time.perf_counter() - began:.0f} s).\n{NEXT}")
 
 
@@ -37,6 +44,10 @@ Where to look next:
   pgm-bma compare FILE.csv --target COLUMN           all classifiers in one table
   pgm-bma structure FILE.csv                         arcs with posterior probabilities
   README.md, docs/ and tutorials/ for the same in Python"""
+
+
+def _demo_files(out):
+    return {path.name for path in out.glob("*") if path.name.startswith(PREFIXES)}
 
 
 def _printed(section, out):
@@ -74,7 +85,8 @@ def averaged_naive_bayes(out):
     print("\nP(party -> vote | data), the least certain arcs:")
     print(_table(["vote", "arc posterior"], [(name, f"{p:.4f}") for name, p in ranking.tail(4).items()]))
     predicted = cross_val_predict(pgm_bma.AveragedNaiveBayesClassifier(), X, y, cv=10)
-    pd.DataFrame({"true": y, "predicted": predicted}).to_csv(out / "voting-predictions.csv", index_label="row")
+    table = pd.DataFrame({"true": y, "predicted": predicted})
+    write_csv(out / "voting-predictions.csv", table, index=True, index_label="row")
     pgm_bma.write_bif(classifier.model_, out / "voting-averaged-naive-bayes.bif")
     _picture(plot_relevance(classifier.arc_posterior_), out / "voting-arc-posteriors.png")
     _wrote(out, "voting-predictions.csv", "voting-averaged-naive-bayes.bif", "voting-arc-posteriors.png")
@@ -134,7 +146,7 @@ def kikuchi_regions(out):
     strength = classifier.interaction_strength_
     own = {square: strength.loc[square, square] for square in strength}
     _picture(plot_interactions(strength, relevance=own), out / "tic-tac-toe-interactions.png")
-    strength.to_csv(out / "tic-tac-toe-interactions.csv", index_label="square")
+    write_csv(out / "tic-tac-toe-interactions.csv", strength, index=True, index_label="square")
     tree = pgm_bma.KikuchiBayesClassifier(cycles="gated", random_state=0).fit(X, y)
     pgm_bma.write_bif(tree.to_bayesian_network(), out / "tic-tac-toe-kikuchi-tree.bif")
     _wrote(out, "tic-tac-toe-interactions.csv", "tic-tac-toe-interactions.png", "tic-tac-toe-kikuchi-tree.bif")
@@ -158,9 +170,8 @@ def ema_clustering(out):
     rows = [(name, f"{row.arc:.3f}", f"{row.I_P:.3f}") for name, row in relevance[::-1].iterrows()]
     print("\nRelevance of the votes for two clusters (P(arc) at the expected counts; I_P in nats):")
     print(_table(["vote", "P(arc)", "I_P"], [*rows[:4], ("...", "", ""), *rows[-3:]]))
-    pd.DataFrame({"cluster": two.labels_, "party": frame[target]}).to_csv(
-        out / "voting-ema-labels.csv", index_label="row"
-    )
+    table = pd.DataFrame({"cluster": two.labels_, "party": frame[target]})
+    write_csv(out / "voting-ema-labels.csv", table, index=True, index_label="row")
     pgm_bma.write_bif(two.model_, out / "voting-ema.bif")
     _picture(plot_relevance(two.cluster_dependence_), out / "voting-ema-relevance.png")
     _picture(plot_cluster_profiles(two.model_), out / "voting-ema-profiles.png")
@@ -189,7 +200,7 @@ def structural_em(out):
     graph.remove_node(clusterer.cluster_name)
     graph.remove_nodes_from([node for node, degree in list(graph.degree()) if degree == 0])
     labels = pd.DataFrame({"cluster": clusterer.labels_, target: frame[target]})
-    labels.to_csv(out / "voting-structural-em-labels.csv", index_label="row")
+    write_csv(out / "voting-structural-em-labels.csv", labels, index=True, index_label="row")
     pgm_bma.write_bif(clusterer.model_, out / "voting-structural-em.bif")
     _picture(plot_network(graph), out / "voting-structural-em.png")
     _wrote(out, "voting-structural-em-labels.csv", "voting-structural-em.bif", "voting-structural-em.png")
@@ -236,6 +247,7 @@ def order_average(out):
     _wrote(out, "breast-best-network.bif", "breast-arc-posteriors.png")
 
 
+PREFIXES = ("voting-", "zoo-", "tic-tac-toe-", "breast-")  # of the files that the sections write
 SECTIONS = [averaged_naive_bayes, forest_average, order_average, kikuchi_regions, ema_clustering, structural_em]
 
 
@@ -257,7 +269,8 @@ def _table(header, rows):
 def _picture(ax, path):
     import matplotlib.pyplot as plt
 
-    ax.figure.savefig(path, dpi=130, bbox_inches="tight")
+    with replacing(path) as file:
+        ax.figure.savefig(file, format="png", dpi=130, bbox_inches="tight")
     plt.close(ax.figure)
 
 

@@ -77,9 +77,7 @@ def build_parser():
 
 def _add_demo(commands):
     demo = commands.add_parser("demo", help="run the main jobs on embedded data and write what they find")
-    demo.add_argument(
-        "--out", default="pgm-bma-demo", help="folder for models, pictures and labels (default: %(default)s)"
-    )
+    _out(demo, "%(default)s", default="pgm-bma-demo")
     demo.set_defaults(run=_demo)
 
 
@@ -143,9 +141,7 @@ def _add_reproduce(commands):
 def _add_repeat(commands):
     parser = commands.add_parser("repeat", help="repeat a run from its run.json and check that it comes out the same")
     parser.add_argument("record", metavar="RUN.JSON", help="the file, or the folder that holds it")
-    parser.add_argument(
-        "--out", metavar="DIR", help="folder for the files (default: the old one with -repeat behind it)"
-    )
+    _out(parser, "the old one with -repeat behind it")
     parser.set_defaults(run=_repeat)
 
 
@@ -183,8 +179,15 @@ def _table_command(commands, name, help):
     parser.add_argument(
         "--jobs", type=_jobs, default=1, metavar="N", help="processors, -1 for all; results do not depend on it"
     )
-    parser.add_argument("--out", metavar="DIR", help="folder for the files (default: the name of FILE and the command)")
+    _out(parser, "the name of FILE and the command")
     return parser
+
+
+def _out(parser, text, **keywords):
+    parser.add_argument("--out", metavar="DIR", help=f"folder for the files (default: {text})", **keywords)
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace files of that folder which pgm-bma did not write"
+    )
 
 
 def _method(parser, offered, default):
@@ -255,7 +258,7 @@ def _learn(command):
 def _demo(arguments):
     from pgm_bma.commands.demo import run
 
-    run(arguments.out)
+    run(arguments.out, arguments.overwrite)
 
 
 def _datasets(arguments):
@@ -277,7 +280,7 @@ def _reproduce(arguments):
 def _repeat(arguments):
     from pgm_bma.commands.repetition import repeat
 
-    return repeat(arguments.record, arguments.out, build_parser(), Console())
+    return repeat(arguments.record, arguments.out, build_parser(), Console(), arguments.overwrite)
 
 
 def _message(error):

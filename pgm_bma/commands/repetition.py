@@ -1,5 +1,7 @@
 """``pgm-bma repeat``: run again what a run.json describes, on the same data, and see whether it comes out the same."""
 
+import contextlib
+import io
 import json
 import os
 from pathlib import Path
@@ -10,7 +12,7 @@ from pgm_bma.commands.session import to_argv
 from pgm_bma.commands.tabular_files import read_table
 
 
-def repeat(record, out, parser, console):
+def repeat(record, out, parser, console, overwrite=False):
     """Repeat a run into folder `out`; returns 0 if its tables are the same, else 1."""
     document, folder = read_record(record)
     arguments = dict(document["arguments"])
@@ -21,9 +23,8 @@ def repeat(record, out, parser, console):
     arguments["out"] = str(out or f"{folder.resolve()}-repeat")
     if document["pgm_bma"] != __version__:
         console.warn(f"the run was made by version {document['pgm_bma']}, this is {__version__}")
-    words = to_argv(document["command"], arguments)
-    again = parser.parse_args(words)
-    again.words = words
+    again = _parsed(parser, to_argv(document["command"], arguments), record)
+    again.overwrite = overwrite
     code = again.run(again)
     if code:
         return code
@@ -34,6 +35,18 @@ def repeat(record, out, parser, console):
         raise ValueError(f"{', '.join(changed)} came out differently from the recorded run{_other_versions(document)}")
     console.item("repeated", f"{', '.join(tables)} came out the same, byte for byte")
     return 0
+
+
+def _parsed(parser, words, record):
+    """The words as the command line reads them; what a hand put into the record is a ValueError that names it."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            again = parser.parse_args(words)
+    except SystemExit:
+        said = said.getvalue().strip().splitlines() or ["the parser refused"]
+        raise ValueError(f"{record}: the arguments are not as they were written: {said[-1]}") from None
+    again.words = words
+    return again
 
 
 def _same_data(data, folder, arguments):

@@ -1,20 +1,26 @@
 """The files of one run: model, tables, graph, report, and run.json, from which it can be repeated.
 
-`Folder` remembers what it wrote, with checksums. Files of an earlier run in the same folder are removed first, but only
-those that its run.json lists.
+`Folder` remembers what it wrote, with checksums. Every file is written whole or not at all. Files of an earlier run in the
+same folder are removed first, but only those that its run.json lists; files that nobody's run.json lists are not replaced
+unless that is asked for.
 """
 
 import hashlib
 import json
+import math
 import os
 import platform
+import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pgm_bma
+from pgm_bma.commands.console import listed
+from pgm_bma.foundation.atomic import replacing
 from pgm_bma.report import picture
 
 RECORD = "run.json"
+REPEATABLE = ("cluster", "classify", "structure", "compare")
 OURS = {
     "model.bif", "model.uai", "model.uai.json", "labels.csv", "predictions.csv", "arcs.csv", "comparison.csv",
     "graph.graphml", "graph.png", "graph.svg", "bins.pgm", "estimator.pgm", "report.html", RECORD,
@@ -24,35 +30,43 @@ OURS = {
 class Folder:
     """A folder for the results of one run."""
 
-    def __init__(self, path):
-        self.path = Path(path)
+    def __init__(self, path, overwrite=False):
+        self.path, self.overwrite = Path(path), overwrite
         self.files = {}
 
-    def check(self):
-        """Refuse a place that cannot take files before anything is fitted."""
+    def check(self, ours=OURS):
+        """Refuse a place that cannot take files, or holds other people's of these names, before anything is fitted."""
         there = next(place for place in (self.path, *self.path.absolute().parents) if place.exists())
         if not there.is_dir():
             raise ValueError(f"--out {self.path}: {there} is a file, not a folder")
         if not os.access(there, os.W_OK | os.X_OK):
             raise ValueError(f"--out {self.path}: no permission to write in {there}")
+        strange = [] if self.overwrite else sorted(n for n in ours - self._earlier() if (self.path / n).exists())
+        if strange:
+            raise ValueError(
+                f"{self.path} holds {listed(strange)}, which no earlier run of pgm-bma wrote (no run.json lists it); choose "
+                "another folder with --out, or add --overwrite to replace what is there"
+            )
 
     def prepare(self):
         """Make the folder, and clear it of an earlier run of ours."""
         self.path.mkdir(parents=True, exist_ok=True)
-        record = self.path / RECORD
-        if record.is_file():
-            try:
-                earlier = set(json.loads(record.read_text(encoding="utf-8"))["files"])
-            except (ValueError, KeyError, TypeError):
-                earlier = set()
-            for name in earlier & OURS:
-                (self.path / name).unlink(missing_ok=True)
+        for name in self._earlier() & OURS:
+            (self.path / name).unlink(missing_ok=True)
+
+    def _earlier(self):
+        """Names of the files that an earlier run left here."""
+        try:
+            document = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
+            return set(document["files"]) if "pgm_bma" in document else set()
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return set()
 
     def wrote(self, name):
         self.files[name] = hashlib.sha256((self.path / name).read_bytes()).hexdigest()
 
     def csv(self, name, frame):
-        frame.to_csv(self.path / name, index=False, float_format="%.6f")
+        write_csv(self.path / name, frame)
         self.wrote(name)
 
     def graph(self, graph, draw):
@@ -64,7 +78,8 @@ class Folder:
 
         from pgm_bma.networks.graphs import export_copy
 
-        nx.write_graphml(export_copy(graph), self.path / "graph.graphml")
+        with replacing(self.path / "graph.graphml") as file:
+            nx.write_graphml(export_copy(graph), file)
         self.wrote("graph.graphml")
         ax, problem = drawn(draw)
         if ax is None:
@@ -115,9 +130,45 @@ class Folder:
             "versions": versions(),
             "files": {**self.files, RECORD: None},
         }
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, default=str)
-        (self.path / RECORD).write_text(text + "\n", encoding="utf-8")
+        write_json(self.path / RECORD, document)
         self.files[RECORD] = None
+
+
+def write_csv(path, frame, **keywords):
+    """A table for people, who open it with a spreadsheet: a text that would be a formula there stands behind a quote."""
+    texts = [i for i, dtype in enumerate(frame.dtypes) if dtype.kind not in "biuf"]
+    safe = frame.rename(columns=_not_a_formula)
+    for i in texts:
+        safe.isetitem(i, [_not_a_formula(cell) for cell in safe.iloc[:, i]])
+    with replacing(path, "w", encoding="utf-8", newline="") as file:
+        safe.to_csv(file, **{"index": False, "float_format": "%.6f", **keywords})
+
+
+def _not_a_formula(cell):
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def write_json(path, document):
+    """JSON that any program reads: no NaN, and valid UTF-8 also where a file name is not."""
+    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    text = re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half.group()):04x}", text)
+    with replacing(path, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def _finite(node):
+    """The same with None for what is no number."""
+    if isinstance(node, dict):
+        return {name: _finite(value) for name, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [_finite(value) for value in node]
+    return None if isinstance(node, float) and not math.isfinite(node) else node
 
 
 def read_record(path):
@@ -128,16 +179,42 @@ def read_record(path):
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist") from None
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no run.json: {error}") from None
-    missing = {"pgm_bma", "command", "arguments", "data", "files"} - set(document if isinstance(document, dict) else ())
+    missing = set(_RECORD_SHAPE) - {"test", "versions"} - set(document if isinstance(document, dict) else ())
     if missing:
         raise ValueError(f"{path} is no run.json of pgm-bma: it lacks {', '.join(sorted(missing))}")
-    data = [document["data"], *([document["test"]] if "test" in document else [])]
-    wrong = [name for name in ("arguments", "files") if not isinstance(document[name], dict)]
-    if wrong or not all(isinstance(each, dict) and {"source", "sha256"} <= set(each) for each in data):
-        raise ValueError(f"{path} is no run.json of pgm-bma: {wrong[0] if wrong else 'data'} is not as it was written")
+    for name, is_right in _RECORD_SHAPE.items():
+        if name in document and not is_right(document[name]):
+            raise ValueError(f"{path} is no run.json of pgm-bma: {name!r} is not as it was written")
     return document, path.parent
+
+
+def _is_source(value):
+    texts = isinstance(value, dict) and all(
+        isinstance(value.get(name, ""), str) for name in ("source", "sha256", "path")
+    )
+    return texts and {"source", "sha256"} <= set(value)
+
+
+def _is_arguments(value):
+    """Words, numbers, switches, and lists of words: what the parser gives."""
+    plain = (str, int, float, bool, type(None))
+    return isinstance(value, dict) and all(
+        isinstance(each, plain) or (isinstance(each, list) and all(isinstance(word, plain) for word in each))
+        for each in value.values()
+    )
+
+
+_RECORD_SHAPE = {
+    "pgm_bma": lambda value: isinstance(value, str),
+    "command": lambda value: value in REPEATABLE,
+    "arguments": _is_arguments,
+    "data": _is_source,
+    "test": _is_source,
+    "files": lambda value: isinstance(value, dict),
+    "versions": lambda value: isinstance(value, dict),
+}
 
 
 def versions():
@@ -173,10 +250,9 @@ def write_uai(model, path):
     lines += [" ".join(map(str, [len(f.variables), *(number[v] for v in f.variables)])) for f in factors]
     for factor in factors:
         lines += ["", str(factor.values.size), " ".join(repr(float(value)) for value in factor.values.ravel())]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="ascii")
-    variables = [{"name": name, "states": states[name]} for name in names]
-    text = json.dumps({"variables": variables}, indent=1, ensure_ascii=False, default=str)
-    Path(f"{path}.json").write_text(text + "\n", encoding="utf-8")
+    with replacing(path, "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+    write_json(f"{path}.json", {"variables": [{"name": name, "states": states[name]} for name in names]})
 
 
 def drawn(draw):

@@ -24,7 +24,7 @@ OPTIONS = {
     "random_state": "--seed",
     "n_jobs": "--jobs",
 }  # parameters with words of their own
-NOT_RECORDED = ("run", "command", "words")  # of the parsed arguments
+NOT_RECORDED = ("run", "command", "words", "overwrite")  # of the parsed arguments
 
 
 class Run:
@@ -38,7 +38,8 @@ class Run:
         self.raw.notes += messages
         self.method = offered[method or arguments.method]
         self.name = Path(self.raw.source).name
-        self.folder = Folder(arguments.out or f"{Path(self.name).name.split('.')[0]}-{arguments.command}")
+        out = arguments.out or f"{self.name.split('.')[0]}-{arguments.command}"
+        self.folder = Folder(out, arguments.overwrite)
         self.folder.check()
         self.others = {}
         _quiet_pictures()

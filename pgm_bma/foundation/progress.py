@@ -17,6 +17,6 @@ def progress(show, unit, *, total=None, label=None, file=None):
         return
     from tqdm.auto import tqdm
 
-    shown = {"desc": label, "total": total, "unit": f" {unit}", "unit_scale": True, "file": file}
+    shown = {"desc": label, "total": total, "unit": f" {unit}", "unit_scale": (total or 10_000) >= 10_000, "file": file}
     with tqdm(**shown, delay=DELAY, leave=False) as bar:
         yield bar.update

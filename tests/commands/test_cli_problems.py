@@ -2,19 +2,23 @@
 
 import io
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import pgm_bma
+from pgm_bma import __version__, load_dataset
 from pgm_bma.commands.console import Console, text_table
 from pgm_bma.commands.main import main
+from pgm_bma.commands.tabular_files import frame_checksum
 from tests.commands.command_line import run
 
 # --------------------------------------------------------------------------------------- problems, in one line
@@ -192,9 +196,64 @@ def test_a_damaged_record_is_one_line(part, tmp_path, capsys):
         "data": {"source": "zoo", "sha256": ""},
         "files": {},
     }
-    (tmp_path / "run.json").write_text(json.dumps(whole | {part: ["?"]}), encoding="utf-8")
-    _, err = run(capsys, "repeat", tmp_path, code=1)
-    assert "is no run.json of pgm-bma" in err and len(err.splitlines()) == 1
+    for value in (["?"], 3, {"source": 3, "sha256": [], "seed": {}}, {"seed": [[0]]}):
+        (tmp_path / "run.json").write_text(json.dumps(whole | {part: value}), encoding="utf-8")
+        _, err = run(capsys, "repeat", tmp_path, code=1)
+        assert len(err.splitlines()) == 1
+        assert "is no run.json of pgm-bma" in err or (part == "files" and isinstance(value, dict))
+
+
+@pytest.mark.parametrize(
+    "edited, said",
+    [
+        ({"command": "repeat"}, "'command' is not as it was written"),
+        ({"command": "demo"}, "'command' is not as it was written"),
+        ({"arguments": {"target": "class", "seed": "many"}}, "'many' is not a whole number"),
+        ({"arguments": {"target": "class", "sedd": 1}}, "unrecognized arguments: --sedd=1"),
+        ({"arguments": {"target": "class", "cv": 0.5}}, "'0.5' is not a whole number"),
+        ({"data": {"source": "zoo", "sha256": "0"}}, "is not the table of the recorded run"),
+        ({"data": {"source": "zoo", "sha256": "0", "path": "../nowhere.csv"}}, "is gone"),
+        ({"data": {"source": "../../etc", "sha256": "0"}}, "does not exist"),
+    ],
+)
+def test_a_record_edited_by_hand_is_one_line(edited, said, tmp_path, capsys):
+    source = {"source": "zoo", "sha256": frame_checksum(load_dataset("zoo")[0])}
+    whole = {"pgm_bma": __version__, "command": "classify", "arguments": {}, "data": source, "files": {}}
+    (tmp_path / "run.json").write_text(json.dumps(whole | edited), encoding="utf-8")
+    _, err = run(capsys, "repeat", tmp_path, "--out", tmp_path / "out", code=1)
+    assert said in err and len(err.splitlines()) == 1, err
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_files_of_others_are_not_replaced(tmp_path, capsys):
+    words = ["classify", "zoo", "--method", "nb", "--cv", 2, "--out", tmp_path]
+    (tmp_path / "predictions.csv").write_text("mine")
+    (tmp_path / "diary.txt").write_text("mine")
+    _, err = run(capsys, *words, code=1)
+    assert "holds 'predictions.csv'" in err and "--overwrite" in err and len(err.splitlines()) == 1
+    assert (tmp_path / "predictions.csv").read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+    (tmp_path / "run.json").write_text('{"somebody": "else"}')
+    assert "'predictions.csv' and 'run.json'" in run(capsys, *words, code=1)[1]
+    run(capsys, *words, "--overwrite")
+    run(capsys, *words)  # what it wrote itself needs no leave
+    run(capsys, "cluster", "zoo", "--clusters", 2, "--set", "n_init=2", "--out", tmp_path)
+    assert not (tmp_path / "predictions.csv").exists() and (tmp_path / "diary.txt").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not take such names")
+def test_file_names_that_are_not_utf8(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"caf\xe9.csv")
+    load_dataset("zoo")[0].to_csv(name, index=False)
+    words = ["--target", "class", "--method", "nb", "--cv", 2]
+    out, _ = run(capsys, "classify", name, *words)
+    folder = Path(os.fsdecode(b"caf\xe9-classify"))
+    assert (folder / "report.html").exists() and json.loads((folder / "run.json").read_bytes())["data"][
+        "source"
+    ] == name
+    out, _ = run(capsys, "repeat", folder)
+    assert "came out the same" in out
 
 
 def test_texts_fit_a_narrow_terminal(monkeypatch):
