@@ -84,13 +84,13 @@ def learned(X, y):
     codes = X.to_numpy()
     rows = room.class_data(codes, y.to_numpy(), [3] * N_COLUMNS, 2)
     onehot = OneHotEncoder().fit_transform(codes)
-    regions = fit_kikuchi(rows, KikuchiOptions(weights="counting"), np.random.default_rng(0)).regions
+    regions = fit_kikuchi(rows, KikuchiOptions(weights="counting")).regions
     for ridge in (5.0, "cv"):
         options = KikuchiOptions(weights="learned", ridge=ridge)
-        fit_kikuchi(rows, options, np.random.default_rng(0), regions)
+        fit_kikuchi(rows, options, regions)
         seconds = best_of_each(
             {
-                "ours": lambda o=options: fit_kikuchi(rows, o, np.random.default_rng(0), regions),
+                "ours": lambda o=options: fit_kikuchi(rows, o, regions),
                 "peer": lambda: LogisticRegression(max_iter=1000).fit(onehot, y),
             },
             5,

@@ -22,9 +22,9 @@ from pgm_bma.forests.classifier import ForestAveragedClassifier as ForestAverage
 from pgm_bma.forests.clusterer import ForestAveragedClusterer as ForestAveragedClusterer
 from pgm_bma.foundation.averaging import average_families as average_families
 from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier as KikuchiBayesClassifier
-from pgm_bma.kikuchi.region_graph import region_entropy as region_entropy
-from pgm_bma.kikuchi.region_graph import region_free_energy as region_free_energy
-from pgm_bma.kikuchi.region_graph import region_graph as region_graph
+from pgm_bma.kikuchi.energies import region_entropy as region_entropy
+from pgm_bma.kikuchi.energies import region_free_energy as region_free_energy
+from pgm_bma.kikuchi.network import region_graph as region_graph
 from pgm_bma.latent_class.clusterer import EMAClusterer as EMAClusterer
 from pgm_bma.latent_class.clusterer import LatentClassClusterer as LatentClassClusterer
 from pgm_bma.latent_class.pgmpy_face import EMAEstimator as EMAEstimator

@@ -1,20 +1,44 @@
 """Kikuchi-Bayes classifier: regions of attributes and the class, combined in closed form."""
 
+from __future__ import annotations
+
 from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase, single_row
-from pgm_bma.foundation.missing import add_missing_state, mark_missing, with_missing_state
+from pgm_bma.foundation.missing import mark_missing, with_missing_state
+from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
-from pgm_bma.kikuchi import selection as kikuchi_selection
+from pgm_bma.foundation.validation import (
+    Choice,
+    Either,
+    Integer,
+    Number,
+    Optional,
+    Verbose,
+    check,
+    check_parameters,
+    resolve_preset,
+)
+from pgm_bma.kikuchi import selection
 from pgm_bma.kikuchi.fit import KikuchiOptions, fit_kikuchi, information_gains, interaction_information
-from pgm_bma.kikuchi.terms import class_data, downward_closure, interaction_terms, log_scores, term_evidence
+from pgm_bma.kikuchi.reading import attribute_sets, read_class_data
+from pgm_bma.kikuchi.terms import (
+    attribute_importances,
+    downward_closure,
+    interaction_terms,
+    log_scores,
+    term_evidence,
+)
 from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from pgmpy.models import DiscreteBayesianNetwork
 
 _PAPER = {
     "cycles": "allow",
@@ -34,6 +58,7 @@ PRESETS = {
     "K2": {**_PAPER, "level": 2, "significance_level": 0.1},
     "K2all": {**_PAPER, "level": 2, "significance_level": 1.0},
 }
+PRESETS["paper"] = PRESETS["K2"]
 # pairs x rows up to which the interactions of all pairs are counted in fit
 _PAIR_WORK = 500_000_000
 
@@ -47,51 +72,83 @@ class KikuchiBayesClassifier(ClassifierBase):
 
     Parameters
     ----------
-    level : 1, 2 or 3, default 2
+    level : {1, 2, 3}, default=2
         Largest number of attributes in a region. 1 is naive Bayes with selected attributes.
-    significance_level : float, default 0.1
+    significance_level : float, default=0.1
         A region is taken when its p is below; 1 takes every region (good with learned weights).
-    n_resamples : int, default 100
+    n_resamples : int, default=100
         Resamples of a region's table behind a p near the threshold; far from it a chi-square tail decides.
-    cycles : "allow", "gated" or "table"
+    cycles : {"allow", "gated", "table"}, default="allow"
         "gated": significant regions by rising p, without closing a cycle; "table": all regions that way.
-    prior : "consistent", "laplace" or "marginal"
+    prior : {"consistent", "laplace", "marginal"}, default="consistent"
         "consistent": one total mass spread over the cells of every table; "laplace" (paper): one per cell; "marginal": only the
         maximal regions are estimated, smaller ones are the mean of their marginals.
-    prior_strength : float or None
+    prior_strength : float, optional
         Total mass of the consistent prior; None is 2, or chosen together with the ridge when ``ridge="cv"``.
-    weights : "learned", "tree" or "counting"
+    weights : {"learned", "tree", "counting"}, default="learned"
         Weight of each interaction term. "counting" (paper): 1. "tree": pairs by their effective resistance, so that copies of an
         attribute count once. "learned": by leave-one-out conditional likelihood with a ridge around naive Bayes.
-    ridge : "cv", "loo" or float
+    ridge : {"cv", "loo"} or float, default="cv"
         Ridge of the learned weights: chosen by cross-validation (one each for single attributes, pairs, triples), by the
         approximate leave-one-out likelihood of the weights, or given. "loo" is cheaper and too trusting where cells are sparse.
-    criterion : "divergence", "log_loss" or "error"
+    criterion : {"divergence", "log_loss", "error"}, default="divergence"
         What a region is judged by: divergence against resamples (paper), or the left-out loss, first of the region alone and then
         of the whole model.
     regions : list of lists of names, optional
         Initial regions by hand, the target's name included where a region holds the class; ``[]`` is the class alone.
-    missing : "ignore" or "state"
+    missing : {"ignore", "state"}, default="ignore"
         Missing cells in fit: left out of the tables that need them, or one more state of the column (paper).
-    preset : None, "NB", "K1", "TAN", "TK", "K2" or "K2all"
-        The six columns of Table 2 of the paper; sets everything above but `n_resamples`, and ``handle_unknown="missing"``.
-    state_names, target_name, handle_unknown : as in `NaiveBayesClassifier`
-        At predict every term with a missing value (or an unseen one, with ``handle_unknown="missing"``) is left out.
-    random_state : int, Generator, RandomState or None
-        For resamples and folds.
+    preset : {"paper", "NB", "K1", "TAN", "TK", "K2", "K2all"}, optional
+        The six columns of Table 2 of the paper, and "paper", which is K2; sets everything above but `n_resamples`, and
+        ``handle_unknown="missing"``.
+    state_names : dict, optional
+        Column -> list of its states (the target's too), in their order; may hold states never seen.
+    target_name : str, optional
+        Name of the class variable; default the name of `y`, else "class".
+    handle_unknown : {"missing", "error"}, default="missing"
+        Values at predict that fit did not see: every term with such a value is left out, as with a missing one, or an error.
+    random_state : int, Generator, RandomState or None, default=None
+        For the resamples of `region_loss`. A fit does not depend on it: folds and resamples follow from the data, whatever the
+        order and names of rows, columns and states.
+    verbose : bool or int, default=0
+        Show a progress bar when a fit takes longer than two seconds.
 
     Attributes
     ----------
-    initial_regions_ : list of frozensets, the maximal regions
-    region_graph_ : networkx DiGraph of regions with `counting_number` and `level`
-    tests_ : DataFrame with region, level, loss, mean_self_loss, p, z, resampled, taken; with another criterion than divergence
-        `loss` and `mean_self_loss` are the left-out losses of the approximation and of the region's own table
-    term_weights_ : Series, weight of the interaction term of each region
-    interaction_strength_ : DataFrame in nats, I(X_i; class) on the diagonal, I(X_i; X_j | class) - I(X_i; X_j) beside it:
-        positive where a pair says more than its attributes, negative where they repeat each other; NaN where not counted
-    ridge_, prior_strength_ : ridge by number of attributes (dict, learned weights only), total mass of the consistent prior
-    model_ : pgmpy DiscreteMarkovNetwork of exp(weight x term); on complete rows its normalised query equals `predict_proba`
-    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
+    initial_regions_ : list of frozensets
+        The maximal regions.
+    region_graph_ : networkx.DiGraph
+        The regions and their intersections with `counting_number` and `level`.
+    tests_ : DataFrame
+        One row per focus with region, level, loss, mean_self_loss, p, z, resampled, taken; with another criterion than divergence
+        `loss` and `mean_self_loss` are the left-out losses of the approximation and of the region's own table.
+    term_weights_ : Series
+        Weight of the interaction term of each region.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Mean over the rows of the spread over the classes of a column's terms, in nats.
+    interaction_strength_ : DataFrame
+        In nats, I(X_i; class) on the diagonal, I(X_i; X_j | class) - I(X_i; X_j) beside it: positive where a pair says more than
+        its attributes, negative where they repeat each other; NaN where not counted.
+    ridge_ : dict or None
+        Ridge by number of attributes (learned weights only).
+    prior_strength_ : float
+        Total mass of the consistent prior.
+    model_ : pgmpy DiscreteMarkovNetwork
+        Its factors are exp(weight x term); on complete rows its normalised query equals `predict_proba`.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of `predict_proba`.
+    target_name_ : str
+        Name of the class variable.
+    target_states_ : tuple
+        The classes as Python values.
+    schema_ : Schema
+        Names and states of the columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows with a positive weight.
 
     Examples
     --------
@@ -105,26 +162,41 @@ class KikuchiBayesClassifier(ClassifierBase):
     ['even', 'odd', 'odd', 'even']
     """
 
+    _rules = {
+        "level": Integer(1, 3),
+        "significance_level": Number(0, 1),
+        "n_resamples": Integer(1),
+        "cycles": Choice("allow", "gated", "table"),
+        "prior": Choice("consistent", "laplace", "marginal"),
+        "prior_strength": Optional(Number(0, open_low=True)),
+        "weights": Choice("learned", "tree", "counting"),
+        "ridge": Either(Choice("cv", "loo"), Number(0, open_low=True)),
+        "criterion": Choice("divergence", "log_loss", "error"),
+        "missing": Choice("ignore", "state"),
+        "verbose": Verbose(),
+    }
+
     def __init__(
         self,
         *,
-        level=2,
-        significance_level=0.1,
-        n_resamples=100,
-        cycles="allow",
-        prior="consistent",
-        prior_strength=None,
-        weights="learned",
-        ridge="cv",
-        criterion="divergence",
-        regions=None,
-        missing="ignore",
-        preset=None,
-        state_names=None,
-        target_name=None,
-        handle_unknown="missing",
-        random_state=None,
-    ):
+        level: int = 2,
+        significance_level: float = 0.1,
+        n_resamples: int = 100,
+        cycles: str = "allow",
+        prior: str = "consistent",
+        prior_strength: float | None = None,
+        weights: str = "learned",
+        ridge: float | str = "cv",
+        criterion: str = "divergence",
+        regions: Any = None,
+        missing: str = "ignore",
+        preset: str | None = None,
+        state_names: dict | None = None,
+        target_name: str | None = None,
+        handle_unknown: str = "missing",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self.level = level
         self.significance_level = significance_level
         self.n_resamples = n_resamples
@@ -141,25 +213,46 @@ class KikuchiBayesClassifier(ClassifierBase):
         self.target_name = target_name
         self.handle_unknown = handle_unknown
         self.random_state = random_state
+        self.verbose = verbose
 
-    def log_scores(self, X):
-        """Sum of the weighted terms that hold the class, not normalised: (n_samples, n_classes).
+    def log_scores(self, X: Any) -> np.ndarray:
+        """Sum of the weighted terms that hold the class, not normalised.
 
         With counting weights this is the sum over the regions that hold the class of c_R ln P(x_R, c).
+
+        Parameters
+        ----------
+        X : table
+            Rows, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In nats.
         """
         return self._log_joint(self._encode(X))
 
-    def region_loss(self, X, y, regions, focus, *, n_resamples=None, random_state=None):
+    def region_loss(
+        self, X: Any, y: Any, regions: Any, focus: Any, *, n_resamples: int | None = None, random_state: Any = None
+    ) -> selection.RegionLoss:
         """Loss of an approximation inside a focus, D(P(C | X_F) || Phi(C | X_F)), with the self-loss of the focus.
 
         Needs no fit; prior and treatment of missing cells are those of the estimator.
 
         Parameters
         ----------
-        X, y : table and classes, as in `fit`
-        regions : lists of names, the initial regions of the approximation, the target's name in those that hold the class
-        focus : names of the focus; the target is added
-        n_resamples, random_state : as in the estimator, whose values are the default
+        X : table
+            Rows, as in `fit`.
+        y : array or name of a column
+            Classes, as in `fit`.
+        regions : lists of names
+            The initial regions of the approximation, the target's name in those that hold the class.
+        focus : list of names
+            The focus; the target is added.
+        n_resamples : int, optional
+            Number of resamples; default that of the estimator.
+        random_state : int, Generator or RandomState, optional
+            For the resamples; default that of the estimator.
 
         Returns
         -------
@@ -179,21 +272,31 @@ class KikuchiBayesClassifier(ClassifierBase):
         reader = clone(self)
         values = reader._resolve()
         training = reader._read_training(X, y, None)
-        data = reader._class_data(training, values["missing"])
-        sets = [s for s, holds in reader._attribute_sets(regions) if holds]
-        inside = tuple(sorted(reader._attribute_sets([focus])[0][0]))
+        data, _ = read_class_data(training, values["missing"])
+        name = reader.target_name_
+        sets = [s for s, holds in attribute_sets(regions, training.schema, name) if holds]
+        ((inside, _),) = attribute_sets([focus], training.schema, name)
         n_resamples = values["n_resamples"] if n_resamples is None else n_resamples
-        check_number("n_resamples", n_resamples, 0, integer=True)
-        options = kikuchi_selection.SelectionOptions(
+        check("n_resamples", n_resamples, Integer(0))
+        options = selection.SelectionOptions(
             values["prior"], values["prior_strength"] or DEFAULT_STRENGTH, n_resamples=n_resamples
         )
         rng = random_generator(self.random_state if random_state is None else random_state)
-        return RegionLoss(*kikuchi_selection.region_loss(data, [(), *sets], inside, options, rng))
+        return selection.region_loss(data, [(), *sets], inside, options, rng)
 
-    def explain(self, row):
+    def explain(self, row: Any) -> pd.DataFrame:
         """Evidence of each region for each class in one row: its weighted term, zeros where a value is missing.
 
-        The index names the attributes of the region, "(prior)" is the class alone; the column sums are `log_scores`.
+        Parameters
+        ----------
+        row : Series, dict, list or one-row table
+            The row to explain.
+
+        Returns
+        -------
+        DataFrame
+            One line per region, named by its attributes ("(prior)" is the class alone), one column per class; the column sums are
+            `log_scores`.
         """
         from pgm_bma.kikuchi.network import region_labels
 
@@ -202,10 +305,15 @@ class KikuchiBayesClassifier(ClassifierBase):
         labels = region_labels(self._result.terms.layout.sets, self.schema_.names)
         return pd.DataFrame(evidence, index=labels, columns=list(self.classes_))
 
-    def to_bayesian_network(self):
-        """The fitted model as a pgmpy ``DiscreteBayesianNetwork``: exact, so that it can be written as BIF.
+    def to_bayesian_network(self) -> DiscreteBayesianNetwork:
+        """The fitted model as a directed network: exact, so that it can be written as BIF.
 
         Possible where the regions are acyclic (naive Bayes, ``cycles="gated"``, hand-made trees), else an error tells the loop.
+
+        Returns
+        -------
+        pgmpy.models.DiscreteBayesianNetwork
+            The normalised model.
         """
         from pgm_bma.kikuchi.network import kikuchi_bayesian_network
 
@@ -215,25 +323,39 @@ class KikuchiBayesClassifier(ClassifierBase):
         regions += [frozenset([k]) for k in range(len(names))]
         return kikuchi_bayesian_network(self._factors(), regions, names, states)
 
-    def to_networkx(self):
-        """The regions as a plain ``networkx.Graph``: variables that share a region are joined, edges carry `interaction`."""
-        from pgm_bma.kikuchi.region_graph import interaction_graph
+    def to_networkx(self) -> nx.Graph:
+        """The regions as a plain graph: variables that share a region are joined, edges carry `interaction`.
+
+        Returns
+        -------
+        networkx.Graph
+            The columns and the class.
+        """
+        from pgm_bma.kikuchi.network import interaction_graph
 
         return interaction_graph(
             self.schema_.names, self.target_name_, self.initial_regions_, self.interaction_strength_
         )
 
     @property
-    def region_graph_(self):
+    def region_graph_(self) -> nx.DiGraph:
         """Region graph of the initial regions, built on first access."""
         if "_cached_region_graph" not in self.__dict__:
-            from pgm_bma.kikuchi.region_graph import region_graph
+            from pgm_bma.kikuchi.network import region_graph
 
             self._cached_region_graph = region_graph(self.initial_regions_)
         return self._cached_region_graph
 
     @property
-    def interaction_strength_(self):
+    def feature_importances_(self) -> np.ndarray:
+        """Mean over the rows of the spread (standard deviation over the classes) of a column's weighted terms, in nats.
+
+        The term of several columns counts for each of them in equal parts.
+        """
+        return attribute_importances(self._result.terms, self._result.weights, self.n_features_in_)
+
+    @property
+    def interaction_strength_(self) -> pd.DataFrame:
         """Information on the class in nats: of each attribute on the diagonal, of each pair beyond its attributes beside it."""
         names, values = list(self.schema_.names), self._information
         if values.ndim == 1:
@@ -247,23 +369,15 @@ class KikuchiBayesClassifier(ClassifierBase):
 
         values = self._resolve()
         self.__dict__.pop("_cached_region_graph", None)
-        data = self._class_data(training, values["missing"])
-        given = None if values["regions"] is None else self._attribute_sets(values["regions"])
-        options = KikuchiOptions(
-            values["level"],
-            values["significance_level"],
-            values["n_resamples"],
-            values["cycles"],
-            values["prior"],
-            values["prior_strength"],
-            values["weights"],
-            values["ridge"],
-            values["criterion"],
-            "tan" if self.preset == "TAN" else "kikuchi",
-        )
+        data, self._state_columns = read_class_data(training, values["missing"])
+        given = values["regions"]
+        if given is not None:
+            given = attribute_sets(given, training.schema, self.target_name_)
+        options = KikuchiOptions.from_values(values, "tan" if self.preset == "TAN" else "kikuchi")
         holding = None if given is None else [s for s, holds in given if holds]
         self._check_tree(options, holding)
-        result = fit_kikuchi(data, options, random_generator(self.random_state), holding)
+        with progress(self.verbose, "steps", label="regions and weights") as step:
+            result = fit_kikuchi(data, options, holding, step)
         names, target = list(training.schema.names), self.target_name_
         self._result = result
         self._free_terms = self._terms_without_class(data, options, [s for s, holds in given or [] if not holds])
@@ -296,20 +410,7 @@ class KikuchiBayesClassifier(ClassifierBase):
     def _resolve(self):
         """Checked parameter values under the preset."""
         values = resolve_preset(self, PRESETS)
-        check_number("level", values["level"], 1, 3, integer=True)
-        check_number("significance_level", values["significance_level"], 0, 1)
-        check_number("n_resamples", values["n_resamples"], 1, integer=True)
-        check_choice("cycles", values["cycles"], ("allow", "gated", "table"))
-        check_choice("prior", values["prior"], ("consistent", "laplace", "marginal"))
-        check_choice("weights", values["weights"], ("learned", "tree", "counting"))
-        check_choice("criterion", values["criterion"], ("divergence", "log_loss", "error"))
-        check_choice("missing", values["missing"], ("ignore", "state"))
-        if values["prior_strength"] is not None:
-            check_number("prior_strength", values["prior_strength"], 0, open_low=True)
-        if isinstance(values["ridge"], str):
-            check_choice("ridge", values["ridge"], ("cv", "loo"))
-        else:
-            check_number("ridge", values["ridge"], 0, open_low=True)
+        check_parameters(self, values)
         return values
 
     def _check_tree(self, options, holding):
@@ -319,42 +420,6 @@ class KikuchiBayesClassifier(ClassifierBase):
         if largest > 2:
             what = f"level={options.level}" if holding is None else f"a region of {largest} attributes"
             raise ValueError(f"weights='tree' knows pairs only, but {what} was passed; use weights='learned'")
-
-    def _class_data(self, training, missing):
-        """Folded codes for the room; columns with missing cells get one more state when `missing` is "state"."""
-        schema, codes, self._state_columns = training.schema, training.codes, np.zeros(0, dtype=np.int64)
-        if missing == "state":
-            schema, codes, self._state_columns = add_missing_state(schema, codes)
-        rows, weights, _ = table.fold(
-            np.column_stack([codes.astype(np.int32), training.target.astype(np.int32)]), training.weights
-        )
-        unit = 1.0
-        if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
-            shares = training.weights / training.weights.sum()
-            unit = min(float(shares @ training.weights), 1.0)
-        return class_data(rows[:, :-1], rows[:, -1], schema.cardinalities, len(training.classes), weights, unit)
-
-    def _attribute_sets(self, regions):
-        """[(sorted attribute numbers, whether the class is in)] of regions given by name."""
-        if isinstance(regions, str) or not hasattr(regions, "__iter__"):
-            raise ValueError(f"regions must be a list of lists of names, got {regions!r}")
-        sets = []
-        for region in regions:
-            if isinstance(region, str) or not hasattr(region, "__iter__"):
-                raise ValueError(f"a region must be a list of names, got {region!r}; write [{region!r}]")
-            try:
-                members = set(region)
-            except TypeError:
-                raise ValueError(f"region {list(region)!r} must hold names of columns, not lists of them") from None
-            unknown = [name for name in region if name not in self.schema_.names and name != self.target_name_]
-            if unknown:
-                raise ValueError(
-                    f"region {sorted(map(str, members))} holds {unknown[0]!r}, which is no column and not the target "
-                    f"{self.target_name_!r}"
-                )
-            attributes = sorted(self.schema_.index(name) for name in members - {self.target_name_})
-            sets.append((tuple(attributes), self.target_name_ in members))
-        return sets
 
     def _terms_without_class(self, data, options, free_regions):
         """Terms of class-free regions, and of attributes that are in no region: they say nothing of the class."""
@@ -390,21 +455,3 @@ class KikuchiBayesClassifier(ClassifierBase):
             reader.handle_unknown = self._handle_unknown
         codes = super(KikuchiBayesClassifier, reader)._encode(X)
         return mark_missing(X, codes, self.schema_, self._state_columns)
-
-
-class RegionLoss(float):
-    """The loss of an approximation inside a focus, in nats, with the self-losses of the focus' resamples."""
-
-    def __new__(cls, loss, self_losses):
-        value = super().__new__(cls, loss)
-        value.self_losses = self_losses
-        value.mean_self_loss = float(np.mean(self_losses)) if len(self_losses) else np.nan
-        value.p = kikuchi_selection.tail_share(self_losses, loss)
-        spread = float(np.std(self_losses)) if len(self_losses) else np.nan
-        value.z = float(
-            kikuchi_selection.z_scores(np.float64(loss), np.float64(value.mean_self_loss), np.float64(spread))
-        )
-        return value
-
-    def __getnewargs__(self):
-        return float(self), self.self_losses

@@ -14,7 +14,7 @@ from pgm_bma.kikuchi.selection import FocusTests, focus_tables, z_scores
 from pgm_bma.kikuchi.terms import downward_closure, flat_table, interaction_terms
 
 
-def cross_validated_tests(data, chosen, candidates, options, criterion):
+def cross_validated_tests(data, chosen, candidates, options, criterion, progress=None):
     """Tests of every focus by left-out "log_loss" or "error"; `taken` is decided here.
 
     In the answer `loss` is the left-out loss of the local approximation, `mean` that of the focus' own table, and sd the standard
@@ -32,6 +32,8 @@ def cross_validated_tests(data, chosen, candidates, options, criterion):
             loss[k], mean[k] = np.sum(share * approximate), np.sum(share * own)
             variance = np.sum(share * (approximate - own) ** 2) - (loss[k] - mean[k]) ** 2
             sd[k] = np.sqrt(max(variance, 0.0) / foci.totals[t])
+        if progress is not None:
+            progress(foci.part.stop - foci.part.start)
     gain = loss - mean
     z = z_scores(loss, mean, sd)
     p = ndtr(-z)

@@ -19,29 +19,29 @@ from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH, tune_weights
 from pgm_bma.kikuchi.weights import LearnedWeights, find_copies, learned_weights, tree_weights
 
 
-def fit_kikuchi(data, options, rng, regions=None):
+def fit_kikuchi(data, options, regions=None, progress=None):
     """Fit a Kikuchi-Bayes classifier.
 
     Parameters
     ----------
     data : ClassData
     options : KikuchiOptions
-    rng : numpy.random.Generator, for the resamples
     regions : attribute tuples of the initial regions that hold the class, or None to select them
+    progress : function (number of steps done) or None
 
     Returns
     -------
     KikuchiFit
     """
     if regions is None:
-        regions, tests = choose_regions(data, options, rng)
+        regions, tests = choose_regions(data, options, progress)
     else:
         regions, tests = maximal_sets([(), *(tuple(sorted(r)) for r in regions)]), []
     sets = downward_closure(regions)
     learned = options.weights == "learned"
     strength, ridge, path = options.strength, options.ridge, []
     if learned and ridge == "cv":
-        strength, ridge, path = tune_weights(data, sets, options.prior, strength, rng)
+        strength, ridge, path = tune_weights(data, sets, options.prior, strength, progress=progress)
     strength = DEFAULT_STRENGTH if strength is None else strength
     terms = interaction_terms(data, sets, options.prior, strength, leave_one_out=learned)
     result = None
@@ -56,7 +56,7 @@ def fit_kikuchi(data, options, rng, regions=None):
     return KikuchiFit(regions, tests, terms, weights, strength, result, path)
 
 
-def choose_regions(data, options, rng):
+def choose_regions(data, options, progress=None):
     """Initial regions by the criterion of the options: (attribute tuples, list of FocusTests)."""
     if options.structure == "tan":
         return tan_regions(data), []
@@ -72,8 +72,8 @@ def choose_regions(data, options, rng):
         if options.criterion == "divergence":
             # only a comparison of p between foci asks for resamples of them all, and singles are never compared
             level_options = selection._replace(screen=options.screen) if size == 1 else selection
-            return divergence_tests(data, chosen, candidates, level_options, rng)
-        return cross_validated_tests(data, chosen, candidates, selection, options.criterion)
+            return divergence_tests(data, chosen, candidates, level_options, progress)
+        return cross_validated_tests(data, chosen, candidates, selection, options.criterion, progress)
 
     return select_regions(data, options.level, test, options.cycles, options.significance_level)
 
@@ -132,6 +132,12 @@ class KikuchiOptions(NamedTuple):
     criterion: str = "divergence"
     structure: str = "kikuchi"
     screen: bool = True
+
+    @classmethod
+    def from_values(cls, values: dict, structure: str) -> "KikuchiOptions":
+        """From the parameters of the face, by name."""
+        own = {name: values[name] for name in cls._fields if name in values}
+        return cls(**own, strength=values["prior_strength"], structure=structure)
 
 
 class KikuchiFit(NamedTuple):

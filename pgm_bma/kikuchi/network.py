@@ -1,17 +1,26 @@
-"""What a Kikuchi-Bayes fit looks like from outside: names on regions, tests and terms; Markov and Bayesian networks.
+"""What a Kikuchi-Bayes fit looks like from outside: names on regions, tests and terms; region graphs, Markov and Bayesian networks.
 
 Inside, a region is a tuple of attribute numbers and the class is implied. Here the class is the variable after the last
 attribute. Factors are exp(weight x interaction term), so their product is Phi with the class-free regions included, and
 each of them stays finite where P^c would overflow.
 """
 
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 
 from pgm_bma.kikuchi.factor_elimination import directed_tables
-from pgm_bma.kikuchi.regions import elimination_order
+from pgm_bma.kikuchi.regions import elimination_order, region_closure
 from pgm_bma.kikuchi.terms import term_table
+from pgm_bma.networks.graphs import directed_graph
 from pgm_bma.networks.objects import bayesian_network, markov_network
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def named_region(attributes, names, target):
@@ -88,3 +97,75 @@ def kikuchi_bayesian_network(factors, regions, names, states):
         [[position[p] for p in families[v][0]] for v in order],
         [families[v][1] for v in order],
     )
+
+
+def region_graph(initial_regions: Any) -> nx.DiGraph:
+    """Region graph of the cluster variation method.
+
+    The nodes are the maximal initial regions and all their non-empty intersections. Counting numbers make every subset of a
+    region count once: c_R = 1 - (sum over strict supersets).
+
+    Parameters
+    ----------
+    initial_regions : iterable of iterables of names
+        Regions inside others drop out, and so do empty ones.
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes are frozensets with the attributes ``counting_number`` (int; may be 0) and ``level`` (0 for a maximal region, else
+        one more than the deepest region above it). An edge goes from a region to each largest one inside it.
+
+    Examples
+    --------
+    >>> from pgm_bma import region_graph
+    >>> graph = region_graph(["AB", "BC", "CA"])
+    >>> {"".join(sorted(region)): number for region, number in graph.nodes(data="counting_number")}
+    {'AB': 1, 'AC': 1, 'BC': 1, 'A': -1, 'B': -1, 'C': -1}
+    """
+    if isinstance(initial_regions, str) or not hasattr(initial_regions, "__iter__"):
+        raise ValueError(f"initial_regions must be several regions, got {initial_regions!r}; pass a list")
+    initial_regions = list(initial_regions)
+    for region in initial_regions:
+        if not hasattr(region, "__iter__"):
+            raise ValueError(f"a region must be several names, got {region!r}; write [{region!r}]")
+    initial_regions = [list(region) for region in initial_regions]
+    for name in (name for region in initial_regions for name in region):
+        if not isinstance(name, Hashable):
+            raise ValueError(f"a name in a region must be hashable, got {name!r}; a region is a flat list of names")
+    numbers, levels, covers = region_closure(initial_regions)
+    nodes = list(numbers)
+    position = {region: k for k, region in enumerate(nodes)}
+    return directed_graph(
+        nodes,
+        [(position[larger], position[smaller]) for larger, smaller in covers],
+        node_data={"counting_number": list(numbers.values()), "level": [levels[region] for region in nodes]},
+    )
+
+
+def interaction_graph(names, target, regions, strength=None):
+    """Plain graph of a classifier's regions: an edge for every two variables that share one.
+
+    names : columns     regions : frozensets of names and the target
+    strength : DataFrame as `interaction_strength_`, or None; it fills the node attribute ``information_gain`` and the edge
+        attribute ``interaction`` (information gain for an edge of the class).
+    """
+    import networkx
+
+    graph = networkx.Graph()
+    graph.add_node(target)
+    graph.add_nodes_from(names)
+    order = {name: k for k, name in enumerate([target, *names])}
+    for region in regions:
+        members = sorted(region, key=order.__getitem__)
+        graph.add_edges_from((a, b) for k, a in enumerate(members) for b in members[k + 1 :])
+    if strength is not None:
+        values, position = strength.to_numpy(), {name: k for k, name in enumerate(names)}
+        for name, k in position.items():
+            graph.nodes[name]["information_gain"] = float(values[k, k])
+        for a, b, data in graph.edges(data=True):
+            i, j = position.get(a, position.get(b)), position.get(b, position.get(a))  # of the class: the other end
+            value = values[i, j]
+            if np.isfinite(value):
+                data["interaction"] = float(value)
+    return graph

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import chdtrc, xlogy
 
 from pgm_bma.kikuchi import _kernels as kernels
+from pgm_bma.kikuchi.content import content_generator, resampling_order
 from pgm_bma.kikuchi.terms import (
     Layout,
     count_tables,
@@ -131,7 +132,7 @@ def _root(node, component):
     return node
 
 
-def divergence_tests(data, chosen, candidates, options, rng):
+def divergence_tests(data, chosen, candidates, options, progress=None):
     """Loss, self-loss and p of every candidate focus (the criterion of the paper).
 
     options : SelectionOptions
@@ -157,10 +158,14 @@ def divergence_tests(data, chosen, candidates, options, rng):
         near &= focus_totals > 0
         for t in np.flatnonzero(near):
             k = part.start + t
-            tables = flat_table(foci.counts, layout, t), flat_table(foci.smoothed, layout, t)
-            draws = self_losses(*tables, options.n_resamples, rng)
+            cells = slice(layout.offsets[t], layout.offsets[t + 1])
+            shape = -1, layout.n_classes
+            counts, own = resampling_order(foci.counts[cells].reshape(shape), foci.smoothed[cells].reshape(shape))
+            draws = self_losses(counts, own, options.n_resamples, content_generator(counts))
             p[k], mean[k], sd[k] = tail_share(draws, loss[k]), draws.mean(), draws.std()
             resampled[k] = True
+        if progress is not None:
+            progress(part.stop - part.start)
     return FocusTests(candidates, loss, mean, sd, p, z_scores(loss, mean, sd), resampled, None)
 
 
@@ -218,7 +223,7 @@ def region_loss(data, regions, focus, options, rng):
     """Loss of the approximation that `regions` give inside one focus, with the self-losses of resamples.
 
     regions : attribute tuples (each with the class)     focus : attribute tuple
-    returns (loss, self_losses (n_resamples,))
+    returns RegionLoss
     """
     focus = tuple(sorted(focus))
     layout = make_layout([focus], data.cardinalities, data.n_classes)
@@ -229,7 +234,7 @@ def region_loss(data, regions, focus, options, rng):
     loss, floor, freedom = np.zeros(1), np.zeros(1), np.zeros(1)
     focus_losses(Foci(slice(0, 1), layout, counts, totals, smoothed, local), loss, floor, freedom)
     draws = self_losses(flat_table(counts, layout, 0), flat_table(smoothed, layout, 0), options.n_resamples, rng)
-    return float(loss[0]), draws
+    return RegionLoss(float(loss[0]), draws)
 
 
 def focus_losses(foci, loss, floor, freedom):
@@ -312,3 +317,24 @@ class SelectionOptions(NamedTuple):
     significance_level: float = 0.1
     n_resamples: int = 100
     screen: bool = True
+
+
+class RegionLoss(float):
+    """The loss of an approximation inside a focus, in nats, with the self-losses of the focus' resamples."""
+
+    self_losses: np.ndarray
+    mean_self_loss: float
+    p: float
+    z: float
+
+    def __new__(cls, loss: float, self_losses: np.ndarray) -> "RegionLoss":
+        value = super().__new__(cls, loss)
+        value.self_losses = self_losses
+        value.mean_self_loss = float(np.mean(self_losses)) if len(self_losses) else np.nan
+        value.p = tail_share(self_losses, loss)
+        spread = float(np.std(self_losses)) if len(self_losses) else np.nan
+        value.z = float(z_scores(np.float64(loss), np.float64(value.mean_self_loss), np.float64(spread)))
+        return value
+
+    def __getnewargs__(self):
+        return float(self), self.self_losses

@@ -91,6 +91,19 @@ def flat_table(values, layout, t):
     return values[layout.offsets[t] : layout.offsets[t + 1]].reshape(shape)
 
 
+def attribute_importances(terms, weights, n_features):
+    """Mean over the training rows of the standard deviation over the classes of the weighted terms: (n_features,) in nats.
+
+    The term of several attributes counts for each of them in equal parts.
+    """
+    result = np.zeros(n_features)
+    for t, s in enumerate(terms.layout.sets):
+        if s and weights[t] != 0 and terms.totals[t] > 0:
+            share = flat_table(terms.counts, terms.layout, t).sum(axis=-1) / terms.totals[t]
+            result[list(s)] += abs(weights[t]) * float(np.sum(share * term_table(terms, t).std(axis=-1))) / len(s)
+    return result
+
+
 def downward_closure(regions):
     """All subsets of the given attribute tuples, the empty one included, by size and then in order."""
     found = {tuple(sorted(region)) for region in regions}

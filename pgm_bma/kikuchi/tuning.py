@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.kikuchi.content import row_colours
 from pgm_bma.kikuchi.terms import class_data, count_tables, log_scores, make_layout, strict_parts, terms_of_tables
 from pgm_bma.kikuchi.weights import leave_one_out_contrasts, naive_weights, ridge_fit, ridge_vector
 
@@ -18,10 +19,11 @@ RIDGES = {1: (1.0, 5.0, 25.0), 2: (1.0, 5.0, 30.0, 200.0, 1000.0), 3: (1.0, 5.0,
 START = {"strength": 10.0, 1: 1.0, 2: 30.0, 3: 200.0}
 DEFAULT_STRENGTH = 2.0
 _FEWEST_ROWS, _MANY_ROWS = 10, 1000
+_ROUNDING = 1e-9  # a gain below is noise of the order in which numbers were added
 _KEPT_CONTRASTS = 60_000_000  # numbers: half a gigabyte
 
 
-def tune_weights(data, sets, prior, strength, rng, n_folds=None):
+def tune_weights(data, sets, prior, strength, n_folds=None, progress=None):
     """Best prior mass and ridge by held-out log loss.
 
     Parameters
@@ -29,8 +31,7 @@ def tune_weights(data, sets, prior, strength, rng, n_folds=None):
     data : ClassData
     sets : downward closed attribute sets
     strength : total prior mass, or None to choose it (prior "consistent" only)
-    rng : deals the rows into folds, class by class; a row of weight w is w rows
-    n_folds : default 3, from 1000 rows on 2
+    n_folds : default 3, from 1000 rows on 2; a row of weight w is w rows
 
     Returns
     -------
@@ -43,7 +44,7 @@ def tune_weights(data, sets, prior, strength, rng, n_folds=None):
     if data.weights.sum() < _FEWEST_ROWS:
         return Tuned(point["strength"], {order: point[order] for order in orders}, [])
     n_folds = n_folds or (3 if data.weights.sum() < _MANY_ROWS else 2)
-    folds = _Folds(data, sets, prior, deal(data.target, data.weights, n_folds, rng))
+    folds = _Folds(data, sets, prior, deal(data.target, data.weights, n_folds, row_colours(data)), progress)
     tried = {}
     for axis in (["strength"] if choose_strength else []) + orders:
         grid = STRENGTHS if axis == "strength" else RIDGES[axis]
@@ -60,7 +61,7 @@ def _walk(point, axis, grid, folds, tried):
         k = position + step
         while 0 <= k < len(grid):
             loss = _loss({**point, axis: grid[k]}, folds, tried)
-            if loss >= best:
+            if loss >= best - _ROUNDING:
                 break
             best, point[axis] = loss, grid[k]
             k += step
@@ -76,16 +77,17 @@ def _loss(point, folds, tried):
     return tried[key]
 
 
-def deal(target, weights, n_folds, rng):
-    """Weight of every row in every fold: (n_folds, n_samples). Whole units go round class by class, in a random order.
+def deal(target, weights, n_folds, colours):
+    """Weight of every row in every fold: (n_folds, n_samples). Whole units go round class by class, in the order of `colours`.
 
-    What is left of fractional weights goes round too.
+    What is left of fractional weights goes round too. Folds thus follow from the data (see `content`), not from a seed.
     """
     parts = np.zeros((n_folds, len(target)))
     for c in np.unique(target):
-        rows = rng.permutation(np.flatnonzero(target == c))
+        rows = np.flatnonzero(target == c)
+        rows = rows[np.argsort(colours[rows], kind="stable")]
         whole = np.floor(weights[rows]).astype(np.int64)
-        first = rng.integers(n_folds)
+        first = int(np.bitwise_xor.reduce(colours[rows]) % np.uint64(n_folds))
         ends = np.cumsum(whole) + first
         starts = ends - whole
         for f in range(n_folds):  # units starts..ends-1 go to fold unit % n_folds
@@ -97,8 +99,8 @@ def deal(target, weights, n_folds, rng):
 class _Folds:
     """Training problems of the folds. Weights are kept as the next start, contrasts while they are small enough."""
 
-    def __init__(self, data, sets, prior, parts):
-        self.data, self.sets, self.prior, self.parts = data, sets, prior, parts
+    def __init__(self, data, sets, prior, parts, progress=None):
+        self.data, self.sets, self.prior, self.parts, self.progress = data, sets, prior, parts, progress
         self.centre = naive_weights(sets)
         self.starts = [self.centre] * len(parts)
         self.keep = len(parts) * len(data.codes) * (data.n_classes - 1) * len(sets) <= _KEPT_CONTRASTS
@@ -140,6 +142,8 @@ class _Folds:
             scores = log_scores(terms, data.codes[held], theta)
             own = scores[np.arange(len(scores)), data.target[held]]
             total += part[held] @ (np.logaddexp.reduce(scores, axis=1) - own)
+            if self.progress is not None:
+                self.progress(1)
         return float(total / self.parts.sum())
 
 

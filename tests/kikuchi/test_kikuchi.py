@@ -453,3 +453,42 @@ def test_region_loss_without_resamples_and_bad_names():
     assert loss > 0 and np.isnan([loss.p, loss.z, loss.mean_self_loss]).all()
     with pytest.raises(ValueError, match="names of columns"):
         KikuchiBayesClassifier(regions=[["a", ["b"]]]).fit(X, y)
+
+
+@pytest.mark.parametrize("level, weights", [(2, "learned"), (3, "learned"), (2, "tree")])
+@pytest.mark.parametrize("gaps", [0.0, 0.05])
+def test_the_answer_comes_from_the_data(level, weights, gaps):
+    """Not from the seed, nor from the order and the names of columns, rows, states and classes."""
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, 300)
+    noisy = [
+        np.where(rng.random(300) < 0.5, (y + j * rng.integers(0, 2, 300)) % 3, rng.integers(0, 3, 300))
+        for j in range(6)
+    ]
+    X = pd.DataFrame({f"c{j}": values for j, values in enumerate(noisy)}, dtype=float)
+    X = X.mask(rng.random(X.shape) < gaps)
+
+    def proba(X, y, seed=0):
+        # near the threshold, so that regions are resampled
+        return KikuchiBayesClassifier(level=level, weights=weights, random_state=seed).fit(X, y).predict_proba(X)
+
+    expected = proba(X, y)
+    np.testing.assert_array_equal(proba(X, y, seed=1), expected)
+    order = rng.permutation(300)
+    # 1e-6: only the order of additions differs
+    np.testing.assert_allclose(proba(X[X.columns[::-1]], y), expected, atol=1e-6)
+    np.testing.assert_allclose(proba(X.iloc[order], y[order]), expected[order], atol=1e-6)
+    np.testing.assert_allclose(proba(X.replace({0.0: "z", 1.0: "q", 2.0: "b"}), y), expected, atol=1e-6)
+    np.testing.assert_allclose(proba(X, 2 - y)[:, ::-1], expected, atol=1e-6)
+
+
+def test_paper_is_k2_and_importances_follow_the_terms():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = pd.DataFrame({"good": np.where(rng.random(200) < 0.9, y, 1 - y), "noise": rng.integers(0, 3, 200)})
+    paper, k2 = (KikuchiBayesClassifier(preset=name).fit(X, y) for name in ("paper", "K2"))
+    np.testing.assert_array_equal(paper.predict_proba(X), k2.predict_proba(X))
+    naive = KikuchiBayesClassifier(preset="NB").fit(X, y)
+    spread = [np.std([naive.explain(row).loc[name] for _, row in X.iterrows()], axis=1).mean() for name in X]
+    np.testing.assert_allclose(naive.feature_importances_, spread, atol=1e-12)
+    assert KikuchiBayesClassifier().fit(X, y).feature_importances_.argmax() == 0

@@ -1,58 +1,16 @@
-"""Region graphs as networkx objects, region-based entropy and free energy, and the graph of interactions (KIK section 4)."""
+"""Region-based entropy and free energy of a distribution over a region graph (KIK section 4)."""
 
-from collections.abc import Hashable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgm_bma.kikuchi.regions import region_closure
-from pgm_bma.networks.graphs import directed_graph
+if TYPE_CHECKING:
+    import networkx as nx
 
 
-def region_graph(initial_regions):
-    """Region graph of the cluster variation method.
-
-    The nodes are the maximal initial regions and all their non-empty intersections. Counting numbers make every subset of a
-    region count once: c_R = 1 - (sum over strict supersets).
-
-    Parameters
-    ----------
-    initial_regions : iterable of iterables of hashable names
-        Regions inside others drop out, and so do empty ones.
-
-    Returns
-    -------
-    networkx.DiGraph
-        Nodes are frozensets with the attributes ``counting_number`` (int; may be 0) and ``level`` (0 for a maximal region, else
-        one more than the deepest region above it). An edge goes from a region to each largest one inside it.
-
-    Examples
-    --------
-    >>> from pgm_bma import region_graph
-    >>> graph = region_graph(["AB", "BC", "CA"])
-    >>> {"".join(sorted(region)): number for region, number in graph.nodes(data="counting_number")}
-    {'AB': 1, 'AC': 1, 'BC': 1, 'A': -1, 'B': -1, 'C': -1}
-    """
-    if isinstance(initial_regions, str) or not hasattr(initial_regions, "__iter__"):
-        raise ValueError(f"initial_regions must be several regions, got {initial_regions!r}; pass a list")
-    initial_regions = list(initial_regions)
-    for region in initial_regions:
-        if not hasattr(region, "__iter__"):
-            raise ValueError(f"a region must be several names, got {region!r}; write [{region!r}]")
-    initial_regions = [list(region) for region in initial_regions]
-    for name in (name for region in initial_regions for name in region):
-        if not isinstance(name, Hashable):
-            raise ValueError(f"a name in a region must be hashable, got {name!r}; a region is a flat list of names")
-    numbers, levels, covers = region_closure(initial_regions)
-    nodes = list(numbers)
-    position = {region: k for k, region in enumerate(nodes)}
-    return directed_graph(
-        nodes,
-        [(position[larger], position[smaller]) for larger, smaller in covers],
-        node_data={"counting_number": list(numbers.values()), "level": [levels[region] for region in nodes]},
-    )
-
-
-def region_entropy(graph, marginals, variables=None):
+def region_entropy(graph: nx.DiGraph, marginals: Any, variables: Any = None) -> float:
     """Region-based entropy in nats: sum over regions of c_R H(P_R), H = -sum P ln P.
 
     With the marginals of one joint distribution P this equals -sum_y P(y) ln Phi(y), Phi = prod P(y_R)^c_R (KIK theorem 2; the
@@ -60,11 +18,18 @@ def region_entropy(graph, marginals, variables=None):
 
     Parameters
     ----------
-    graph : region graph, as made by `region_graph`
-    marginals : distribution
+    graph : networkx.DiGraph
+        Region graph, as made by `region_graph`.
+    marginals : array, Series or dict
         A joint distribution: array with one axis per name in `variables`, or Series with a MultiIndex that is named like the
         variables, such as ``frame.value_counts(normalize=True)``. Or a dict region -> array of its probabilities.
-    variables : names of the axes, when `marginals` is an array
+    variables : sequence of names, optional
+        Names of the axes, when `marginals` is an array.
+
+    Returns
+    -------
+    float
+        The entropy in nats.
 
     Examples
     --------
@@ -89,15 +54,25 @@ def region_entropy(graph, marginals, variables=None):
     return total
 
 
-def region_free_energy(graph, marginals, energies, variables=None):
+def region_free_energy(graph: nx.DiGraph, marginals: Any, energies: dict, variables: Any = None) -> float:
     """Region-based free energy F = U - H in nats, U = sum over regions of c_R sum P(y_R) E_R(y_R).
 
     Parameters
     ----------
-    graph, marginals, variables : as in `region_entropy`
+    graph : networkx.DiGraph
+        Region graph, as made by `region_graph`.
+    marginals : array, Series or dict
+        The distribution, as in `region_entropy`.
     energies : dict
         Region -> array E_R(y_R) with the axes of that region's marginal (in the order of `variables`, or of the index); regions
         that are not named have energy 0. For a product of factors, E_R = -sum of ln f over the factors inside R.
+    variables : sequence of names, optional
+        Names of the axes, when `marginals` is an array.
+
+    Returns
+    -------
+    float
+        The free energy in nats.
 
     Examples
     --------
@@ -122,34 +97,6 @@ def region_free_energy(graph, marginals, energies, variables=None):
         filled = p > 0
         average += graph.nodes[region]["counting_number"] * float(p[filled] @ energy[filled])
     return average - region_entropy(graph, marginals, variables)
-
-
-def interaction_graph(names, target, regions, strength=None):
-    """Plain graph of a classifier's regions: an edge for every two variables that share one.
-
-    names : columns     regions : frozensets of names and the target
-    strength : DataFrame as `interaction_strength_`, or None; it fills the node attribute ``information_gain`` and the edge
-        attribute ``interaction`` (information gain for an edge of the class).
-    """
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_node(target)
-    graph.add_nodes_from(names)
-    order = {name: k for k, name in enumerate([target, *names])}
-    for region in regions:
-        members = sorted(region, key=order.__getitem__)
-        graph.add_edges_from((a, b) for k, a in enumerate(members) for b in members[k + 1 :])
-    if strength is not None:
-        values, position = strength.to_numpy(), {name: k for k, name in enumerate(names)}
-        for name, k in position.items():
-            graph.nodes[name]["information_gain"] = float(values[k, k])
-        for a, b, data in graph.edges(data=True):
-            i, j = position.get(a, position.get(b)), position.get(b, position.get(a))  # of the class: the other end
-            value = values[i, j]
-            if np.isfinite(value):
-                data["interaction"] = float(value)
-    return graph
 
 
 def _marginal_reader(marginals, variables):
