@@ -66,7 +66,11 @@ class Change(NamedTuple):
 
 
 # format 3: version 0.2.0. A table by class; values keep what files of format 2 meant
-MIGRATIONS: dict[int, dict[str, Change]] = {2: {}}
+MIGRATIONS: dict[int, dict[str, Change]] = {
+    2: {
+        "KikuchiBayesClassifier": Change(added={"verbose": 0}),
+    }
+}
 
 
 def migrate(key, fields, version):
