@@ -74,7 +74,9 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def __getattr__(self, name):
         if name == "labels_" and "schema_" in self.__dict__:
-            raise AttributeError("labels_ is not kept for a scan, whose rows stay where they are; call predict_to(path)")
+            raise AttributeError(
+                "labels_ is not kept for a scan, whose rows stay where they are; call predict_to(path)"
+            )
         return super().__getattr__(name)
 
     def fit_predict(self, X, y=None, sample_weight=None):

@@ -107,7 +107,9 @@ class DiscreteEstimator(BaseEstimator):
         if not is_scan(X):
             return X, sample_weight
         if not (sample_weight is None or isinstance(sample_weight, str)):
-            raise ValueError("the rows of a scan have no order to match weights by; pass sample_weight= the name of a column")
+            raise ValueError(
+                "the rows of a scan have no order to match weights by; pass sample_weight= the name of a column"
+            )
         if not (y is None or np.isscalar(y)):
             raise ValueError("the rows of a scan have no order to match classes by; pass y= the name of a column")
         scan = self._cached_scan = as_scan(X)

@@ -19,9 +19,7 @@ MEMORY = "1GB"
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
-def scan_parquet(
-    files: Any, *, columns: Any = None, memory: int | str = MEMORY, threads: int | None = None
-) -> "Scan":
+def scan_parquet(files: Any, *, columns: Any = None, memory: int | str = MEMORY, threads: int | None = None) -> "Scan":
     """A table in Parquet files that is read in passes, never as a whole.
 
     Parameters
@@ -316,5 +314,3 @@ def _short(number):
         if number >= size:
             return f"{number / size:.3g}{unit}"
     return f"{number:.0f}"
-
-

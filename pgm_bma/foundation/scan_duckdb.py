@@ -20,6 +20,9 @@ from pgm_bma.foundation.scan_pieces import PieceBuilder, arrow_codes
 
 BATCH = 1 << 16  # rows in one Arrow batch
 SAMPLED_PARTS = 8  # files or row groups that a sample is taken from, evenly spaced
+# what pandas.read_csv takes for missing
+NA_TEXTS = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
+            "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
 _VIEW = "pgm_bma_rows"
 _COUNT = "pgm_bma_count"
 
@@ -56,7 +59,11 @@ class DuckDBRows:
                 for batch in _sampled_batches(source, names, per_part):
                     builder.add([arrow_codes(c) for c in batch.columns], np.ones(batch.num_rows))
             else:
-                take = f"LIMIT {per_part}" if len(self.parts) > 1 else f"USING SAMPLE reservoir({per_part} ROWS) REPEATABLE (0)"
+                take = (
+                    f"LIMIT {per_part}"
+                    if len(self.parts) > 1
+                    else f"USING SAMPLE reservoir({per_part} ROWS) REPEATABLE (0)"
+                )
                 self._add_counted(builder, f"SELECT {_listed(names)}, 1 FROM {_VIEW} {take}", source)
         return builder.finish()
 
@@ -199,7 +206,9 @@ def find_files(files, suffix):
             found += [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
     found = [str(path) for path in dict.fromkeys(found) if Path(path).is_file()]
     if not found:
-        raise FileNotFoundError(f"no file matches {', '.join(repr(os.fspath(item)) for item in files) or 'an empty list'}")
+        raise FileNotFoundError(
+            f"no file matches {', '.join(repr(os.fspath(item)) for item in files) or 'an empty list'}"
+        )
     return found
 
 
@@ -226,10 +235,8 @@ def arrow_categories(fragments, wanted, schemas):
 
 def missing_texts(na_values):
     """The texts that mean missing: pandas' own and those that are given."""
-    from pandas._libs.parsers import STR_NA_VALUES
-
     given = [] if na_values is None else [na_values] if isinstance(na_values, str) else list(na_values)
-    return frozenset([*STR_NA_VALUES, *map(str, given)])
+    return frozenset([*NA_TEXTS, *map(str, given)])
 
 
 def read_texts(values, missing):
@@ -264,7 +271,9 @@ def _compare_columns(names, schema, other_names, other, path, other_path):
     absent = [name for name in names if name not in set(other_names)] or [n for n in other_names if n not in set(names)]
     if absent:
         lacks, has = (other_path, path) if absent[0] in set(names) else (path, other_path)
-        raise ValueError(f"{lacks} lacks the column {absent[0]!r} that {has} has; the files of one table have equal columns")
+        raise ValueError(
+            f"{lacks} lacks the column {absent[0]!r} that {has} has; the files of one table have equal columns"
+        )
     for name in names if schema is not None else ():
         kinds = [_kind(s.field(name).type) for s in (schema, other)]
         if len({*kinds} - {"null"}) > 1:

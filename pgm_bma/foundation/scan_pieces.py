@@ -152,5 +152,7 @@ def _weight_values(name, values):
     try:
         numbers = np.array([*values, np.nan], dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"sample_weight={name!r} names a column that holds {values[0]!r}; weights are numbers") from None
+        raise ValueError(
+            f"sample_weight={name!r} names a column that holds {values[0]!r}; weights are numbers"
+        ) from None
     return numbers

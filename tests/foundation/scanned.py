@@ -38,8 +38,14 @@ def make_table(n_rows, seed=0, missing=0.1):
         weights /= weights.sum(axis=1, keepdims=True)
         return np.array(states, dtype=object)[(rng.random(n_rows)[:, None] > weights.cumsum(axis=1)).sum(axis=1)]
 
-    columns = {"text": draw(["low", "mid", "high"], 2.0), "number": draw([3, 1, 2], 1.5), "flag": draw([True, False], 1.0)}
-    frame = pd.DataFrame({name: pd.Series(values).where(rng.random(n_rows) >= missing) for name, values in columns.items()})
+    columns = {
+        "text": draw(["low", "mid", "high"], 2.0),
+        "number": draw([3, 1, 2], 1.5),
+        "flag": draw([True, False], 1.0),
+    }
+    frame = pd.DataFrame(
+        {name: pd.Series(values).where(rng.random(n_rows) >= missing) for name, values in columns.items()}
+    )
     frame["number"] = frame["number"].astype("Int64")
     frame["flag"] = frame["flag"].astype("boolean")
     shared = pd.Series(draw(["b", "a"], 2.0)).where(rng.random(n_rows) >= missing)

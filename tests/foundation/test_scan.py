@@ -90,7 +90,7 @@ def test_every_source(name, pattern, parts, frame, tmp_path):
 
 
 def test_csv_is_read_as_pandas_reads_it(tmp_path):
-    texts = ["a,b,c,d\n1,01,yes,True\n2,NA,no,False\n,2,\"x,y\",\n", "a,b,c,d\n1,1,yes,True\nlate,2.0,no,none\n"]
+    texts = ['a,b,c,d\n1,01,yes,True\n2,NA,no,False\n,2,"x,y",\n', "a,b,c,d\n1,1,yes,True\nlate,2.0,no,none\n"]
     for i, text in enumerate(texts):
         (tmp_path / f"t{i}.csv").write_text(text * 1)
     scan = pgm_bma.scan_csv(tmp_path / "t*.csv", na_values="none")
@@ -100,6 +100,14 @@ def test_csv_is_read_as_pandas_reads_it(tmp_path):
     scanned = pgm_bma.LatentClassClusterer(2, n_init=2, random_state=0).fit(scan)
     assert raw.schema_.states == (("1", "2", "late"), (1.0, 2.0), ("no", "x,y", "yes"), (False, True))
     assert differences(vars(raw), vars(scanned)) == []
+
+
+def test_texts_that_mean_missing_are_those_of_pandas():
+    from pandas._libs.parsers import STR_NA_VALUES
+
+    from pgm_bma.foundation.scan_duckdb import NA_TEXTS
+
+    assert set(NA_TEXTS) == set(STR_NA_VALUES)
 
 
 def test_csv_without_header(tmp_path):
@@ -114,7 +122,9 @@ def test_weights_from_a_column(pattern, parts, tmp_path):
     weighted = [part.assign(weight=rng.integers(0, 3, len(part))) for part in parts]
     frame = pd.concat(weighted, ignore_index=True)
     scan = pgm_bma.scan_parquet(write_parts(weighted, tmp_path))
-    raw = pgm_bma.EMAClusterer(2, n_init=2, random_state=0).fit(frame.drop(columns="weight"), sample_weight=frame["weight"])
+    raw = pgm_bma.EMAClusterer(2, n_init=2, random_state=0).fit(
+        frame.drop(columns="weight"), sample_weight=frame["weight"]
+    )
     scanned = pgm_bma.EMAClusterer(2, n_init=2, random_state=0).fit(scan, sample_weight="weight")
     assert differences(vars(raw), vars(scanned)) == []
     with pytest.raises(ValueError, match="pass sample_weight= the name of a column"):
@@ -126,7 +136,7 @@ def test_weights_from_a_column(pattern, parts, tmp_path):
 def test_labels_are_absent_and_the_error_names_predict_to(pattern, frame):
     clusterer = pgm_bma.EMAClusterer(2, n_init=1, random_state=0).fit(pgm_bma.scan_parquet(pattern))
     with pytest.raises(AttributeError, match="predict_to"):
-        clusterer.labels_
+        _ = clusterer.labels_
     with pytest.raises(AttributeError, match="predict_to"):
         pgm_bma.EMAClusterer(2, n_init=1, random_state=0).fit_predict(pgm_bma.scan_parquet(pattern))
     assert len(clusterer.fit(frame).labels_) == len(frame)  # a refit on rows in memory has them again
@@ -138,7 +148,9 @@ def test_refusal_names_size_limit_and_cure(tmp_path):
     frame.to_parquet(tmp_path / "wide.parquet")
     scan = pgm_bma.scan_parquet(tmp_path / "wide.parquet", memory="1MB")
     before = pgm_bma.NaiveBayesClassifier()
-    with pytest.raises(MemoryError, match=r"20k rows have .* distinct ones in 6 columns, more than the .* that memory=1MB"):
+    with pytest.raises(
+        MemoryError, match=r"20k rows have .* distinct ones in 6 columns, more than the .* that memory=1MB"
+    ):
         before.fit(scan, "c0")
     assert "schema_" not in vars(before)
     folded = scan.select(["c0"]).fold()
