@@ -1,32 +1,46 @@
 """Clusterer with dependences between variables: structural EM over augmented naive Bayes, or over any network."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from scipy.special import rel_entr
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.augmented import general
-from pgm_bma.augmented import model as anb
-from pgm_bma.augmented.sample import sample_codes
-from pgm_bma.augmented.search import family_scores, make_pair_source
+from pgm_bma.augmented.kinds import KINDS, Rows, kind_of, make_starts
+from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
-from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES, AugmentedModel, tree_structure
+from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
 from pgm_bma.foundation import table
 from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
-from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.graphs import sample_codes, topological_order
+from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
+from pgm_bma.foundation.validation import (
+    Choice,
+    Either,
+    Integer,
+    Jobs,
+    Number,
+    Verbose,
+    check_choice,
+    check_parameters,
+    resolve_preset,
+)
 from pgm_bma.foundation.warn import warn
-from pgm_bma.networks.cluster_network import as_augmented, is_network, known_states, read_cluster_network
-from pgm_bma.networks.em import relabel
+from pgm_bma.networks.cluster_network import is_network, known_states, read_cluster_network
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge
 
 INITS = ("both", "naive_bayes", "tree")
-MAX_PAIR_CELLS = (
-    2**28
-)  # pairs of states in every cluster: 2 GB, and some six times that while they are counted and scored
+# pairs of states in every cluster: 2 GB, and some six times that while they are counted and scored
+MAX_PAIR_CELLS = 2**28
 
 # what the paper did, beside the choice between EM and BC+EM, which it compares
 PAPER = {
@@ -44,6 +58,16 @@ PAPER = {
 }
 
 
+class Network:
+    """A pgmpy network with tables."""
+
+    def admits(self, value):
+        return is_network(value)
+
+    def __str__(self):
+        return "a pgmpy network"
+
+
 class StructuralEMClusterer(ClustererBase):
     """Clusters and the dependences between variables inside them, by structural EM.
 
@@ -53,7 +77,8 @@ class StructuralEMClusterer(ClustererBase):
 
     Parameters
     ----------
-    n_clusters : int, or several to choose from by Cheeseman-Stutz, such as range(1, 7), default=2
+    n_clusters : int or iterable of int, default=2
+        Number of clusters, or several to choose from by Cheeseman-Stutz, such as range(1, 7).
     parameters : {"em", "bound_collapse"}, default="em"
         EM, or BC+EM: cases whose cluster is clear are assigned, Bound and Collapse runs on them, EM goes on from there.
     bound_collapse_loop : {"released", "alternating"}, default="released"
@@ -82,29 +107,66 @@ class StructuralEMClusterer(ClustererBase):
         Total prior mass of every table (BDeu), instead of `alpha`.
     n_init : int, default=20
         Starts; the one with the highest completed score (most probable cluster) is kept.
-    max_iter, tol : int, default=150; float, default=1e-6
-        EM updates per structure at most; relative change of the watched value that counts as converged.
+    max_iter : int, default=150
+        EM updates per structure at most.
+    tol : float, default=1e-6
+        Relative change of the watched value that counts as converged.
     preset : {"paper"}, optional
         The choices of the paper: greedy search, most probable completion, its convergence, one start from naive Bayes.
-    random_state, n_jobs, verbose, state_names, cluster_name, handle_unknown : see `LatentClassClusterer`
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the starts; start i does not depend on `n_init` or `n_jobs`.
+    n_jobs : int, optional
+        Starts at once, as joblib reads it.
+    verbose : bool or int, default=0
+        Shows a bar of the starts.
+    state_names : dict, optional
+        States of columns, in order; may hold states never seen.
+    cluster_name : str, default="cluster"
+        Name of the cluster in `model_`.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a state that the fit has not seen is when rows are judged.
 
     Attributes
     ----------
-    model_ : DiscreteBayesianNetwork with the cluster latent
-    causal_graph_ : its structure as a pgmpy DAG
-    labels_ : (n_samples,) int64
+    model_ : DiscreteBayesianNetwork
+        The fitted network, the cluster latent.
+    causal_graph_ : pgmpy DAG
+        Its structure.
+    labels_ : array of shape (n_samples,)
+        Most probable cluster of every row, int64.
     n_clusters_ : int
-    score_path_ : (n_iter_ + 1,) array
+        Number of clusters.
+    feature_importances_ : array of shape (n_features_in_,)
+        Information of every column about the cluster in the fitted model, nats.
+    score_path_ : array of shape (n_iter_ + 1,)
         The score of the run, which no round lowers: with completion "most_probable" the log marginal likelihood of the
         completed data (sc_initial ... sc_final of the paper, in nats), with "expected" that of the expected counts plus the
         entropy of the completion. First value: the start; second: after the first fit.
-    structure_path_ : list of dict, arcs "added", "removed" and "reversed" between rounds
-    n_iter_, n_em_updates_ : rounds, and EM updates of all of them
+    structure_path_ : list of dict
+        Arcs "added", "removed" and "reversed" between rounds.
+    n_iter_ : int
+        Rounds of the best start.
+    n_em_updates_ : int
+        EM updates of all of them.
     converged_ : bool
-    log_likelihood_, cheeseman_stutz_ : float, nats
-    starts_ : DataFrame, one line per start
-    n_clusters_path_ : DataFrame of the numbers tried, when there was a choice
-    feature_names_in_, n_features_in_, n_samples_, schema_ : see `LatentClassClusterer`
+        Whether the best start ended by itself.
+    log_likelihood_ : float
+        Total log p(X), nats.
+    cheeseman_stutz_ : float
+        Approximate log evidence, nats.
+    starts_ : DataFrame
+        One line per start: start, stage, score (completed), log_likelihood, cheeseman_stutz, converged, n_iter, weight, init,
+        em_updates.
+    n_clusters_path_ : DataFrame
+        The numbers tried, when there was a choice.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states.
 
     References
     ----------
@@ -123,31 +185,48 @@ class StructuralEMClusterer(ClustererBase):
     7
     """
 
+    _rules = {
+        "parameters": Choice(*PARAMETERS),
+        "bound_collapse_loop": Choice(*LOOPS),
+        "fixing_probability_threshold": Number(0.0, 1.0),
+        "search": Choice(*SEARCHES),
+        "completion": Choice(*COMPLETIONS),
+        "convergence": Choice(*CONVERGENCES),
+        "init": Either(Choice(*INITS), Network()),
+        "structures": Choice(*KINDS),
+        "max_indegree": Integer(1),
+        "n_init": Integer(1),
+        "max_iter": Integer(1),
+        "tol": Number(0.0),
+        "n_jobs": Jobs(),
+        "verbose": Verbose(),
+    }
+
     def __init__(
         self,
-        n_clusters=2,
+        n_clusters: int | Iterable[int] = 2,
         *,
-        parameters="em",
-        bound_collapse_loop="released",
-        fixing_probability_threshold=0.51,
-        search="branching",
-        completion="expected",
-        convergence="log_posterior",
-        init="both",
-        structures="augmented",
-        max_indegree=3,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        n_init=20,
-        max_iter=150,
-        tol=1e-6,
-        preset=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        state_names=None,
-        cluster_name="cluster",
-        handle_unknown="missing",
+        parameters: str = "em",
+        bound_collapse_loop: str = "released",
+        fixing_probability_threshold: float = 0.51,
+        search: str = "branching",
+        completion: str = "expected",
+        convergence: str = "log_posterior",
+        init: Any = "both",
+        structures: str = "augmented",
+        max_indegree: int = 3,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        n_init: int = 20,
+        max_iter: int = 150,
+        tol: float = 1e-6,
+        preset: str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        state_names: dict | None = None,
+        cluster_name: str = "cluster",
+        handle_unknown: str = "missing",
     ):
         self.n_clusters = n_clusters
         self.parameters = parameters
@@ -176,130 +255,73 @@ class StructuralEMClusterer(ClustererBase):
 
     def _fit(self, folded):
         values = self._checked_values(folded.schema)
-        prior = anb.Prior(float(values["alpha"]), values["equivalent_sample_size"])
-        shared = {field: values[field] for field in Settings._fields if field != "prior"}
-        settings = Settings(prior=prior, **shared)
-        candidates = [values["n_clusters"]] if np.isscalar(values["n_clusters"]) else list(values["n_clusters"])
+        prior = Prior(float(values["alpha"]), values["equivalent_sample_size"])
+        settings = Settings(prior=prior, **{field: values[field] for field in Settings._fields if field != "prior"})
+        kind, inits = KINDS[values["structures"]], self._inits(values["init"], values["n_init"])
+        candidates = check_n_clusters(values["n_clusters"])
         generators = random_generator(self.random_state).spawn(len(candidates))
-        found = [self._fit_number(folded, int(k), rng, settings, values) for k, rng in zip(candidates, generators)]
-        evidence = [runs[best].cheeseman_stutz for _, runs, best in found]
-        kinds, runs, best = found[int(np.argmax(evidence))]
+        with progress(self.verbose, "starts", total=len(candidates) * len(inits)) as tick:
+            found = [
+                self._fit_number(folded, kind, int(k), rng.spawn(len(inits)), inits, settings, tick)
+                for k, rng in zip(candidates, generators)
+            ]
+        bests = [int(np.argmax([run.completed_score for run in runs])) for runs in found]
+        kept = [runs[best] for runs, best in zip(found, bests)]
+        chosen = int(np.argmax([run.cheeseman_stutz for run in kept]))
         self.__dict__.pop("n_clusters_path_", None)
         if not np.isscalar(values["n_clusters"]):
             self.n_clusters_path_ = pd.DataFrame(
                 {
                     "n_clusters": candidates,
-                    "score": evidence,
-                    "log_likelihood": [tried[b].log_likelihood for _, tried, b in found],
-                    "completed_score": [tried[b].completed_score for _, tried, b in found],
+                    "score": [run.cheeseman_stutz for run in kept],
+                    "log_likelihood": [run.log_likelihood for run in kept],
+                    "completed_score": [run.completed_score for run in kept],
                 }
             )
-        self._keep(runs[best], [self.cluster_name, *folded.schema.names], renumber=not is_network(self.init))
-        self.starts_ = pd.DataFrame(
-            {
-                "score": [run.completed_score for run in runs],
-                "iterations": [len(run.scores) - 1 for run in runs],
-                "converged": [bool(run.converged) for run in runs],
-                "weight": (np.arange(len(runs)) == best).astype(float),
-                "init": kinds,
-                "em_updates": [run.n_em_updates for run in runs],
-                "log_likelihood": [run.log_likelihood for run in runs],
-                "cheeseman_stutz": [run.cheeseman_stutz for run in runs],
-            }
-        )
+        self._keep(kind, kept[chosen], [self.cluster_name, *folded.schema.names])
+        self.starts_ = _starts_table(found[chosen], bests[chosen], inits)
         if not self.converged_ and values["tol"] > 0:
             warn(
                 f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, folded, n_clusters, rng, settings, values):
-        """All starts for one number of clusters: their kinds, runs, and which one is kept."""
-        build = self._general_starts if values["structures"] == "general" else self._augmented_starts
-        starts = build(folded, n_clusters, rng.spawn(values["n_init"]), settings.prior, values)
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=10 * int(bool(self.verbose)))
+    def _fit_number(self, folded, kind, n_clusters, generators, inits, settings, tick):
+        """All runs for one number of clusters."""
+        names = [self.cluster_name, *folded.schema.names]
+        given = None
+        if "network" in inits:
+            given = *read_cluster_network(self.init, folded.schema, n_clusters), names
+        rows = Rows(folded.codes, folded.weights, folded.schema.cardinalities)
+        starts = make_starts(kind, rows, n_clusters, generators, inits, settings, given)
+
+        def run(start):
+            result = run_structural_em(start.model, start.parameters, settings)
+            if tick is not None:
+                tick(1)
+            return result
+
         try:
-            runs = parallel(delayed(run_structural_em)(model, first, settings) for _, model, first in starts)
+            return map_jobs(run, [(start,) for start in starts], self.n_jobs, threads=True)
         except CliqueTooLarge as error:
-            raise error.named([self.cluster_name, *folded.schema.names]) from None
+            raise error.named(names) from None
         except ImpossibleEvidence as error:
             raise ImpossibleEvidence(int(np.argmax(folded.inverse == error.row))) from None
-        best = int(np.argmax([run.completed_score for run in runs]))
-        return [kind for kind, _, _ in starts], runs, best
-
-    def _augmented_starts(self, folded, n_clusters, generators, prior, values):
-        cards = folded.schema.cardinalities
-        cases = anb.make_cases(folded.codes, cards, folded.weights)
-        source = make_pair_source(cases)
-        first = {"naive_bayes": np.full(len(cards), -1)}
-        if values["init"] != "naive_bayes":
-            first["tree"] = tree_structure(cases, prior)
-        kinds = self._kinds(values["init"], len(generators))
-        starts = []
-        for kind, rng in zip(kinds, generators):
-            if kind == "network":
-                names = [self.cluster_name, *folded.schema.names]
-                read = read_cluster_network(self.init, folded.schema, n_clusters)
-                parents, class_probs, tables = as_augmented(*read, names)
-                parameters = anb.Parameters(np.ascontiguousarray(class_probs), anb.pack_tables(tables))
-                model = AugmentedModel.build(cases, parents, prior, source)
-            else:
-                model = AugmentedModel.build(cases, first[kind], prior, source)
-                parameters = anb.random_parameters(model.layout, n_clusters, rng)
-            starts.append((kind, model, parameters))
-        return starts
-
-    def _general_starts(self, folded, n_clusters, generators, prior, values):
-        cards = np.array([n_clusters, *folded.schema.cardinalities])
-        codes = general.with_cluster(folded.codes)
-        naive = ((), *((0,) for _ in folded.schema.names))
-        first = {"naive_bayes": naive}
-        if values["init"] != "naive_bayes":
-            cases = anb.make_cases(folded.codes, folded.schema.cardinalities, folded.weights)
-            tree = tree_structure(cases, prior)
-            joined = [(0,) if p < 0 or self.max_indegree < 2 else (0, int(p) + 1) for p in tree]
-            first["tree"] = ((), *joined)
-        starts = []
-        for kind, rng in zip(self._kinds(values["init"], len(generators)), generators):
-            if kind == "network":
-                parents, parameters = read_cluster_network(self.init, folded.schema, n_clusters)
-            else:
-                parents = first[kind]
-                parameters = general.random_tables(cards, parents, rng)
-            model = general.GeneralModel(codes, folded.weights, cards, parents, prior, self.max_indegree)
-            starts.append((kind, model, parameters))
-        return starts
 
     @staticmethod
-    def _kinds(init, n_init):
+    def _inits(init, n_init):
         """First structure of every start."""
         turns = ("naive_bayes", "tree") if is_network(init) or init == "both" else (init,)
-        kinds = [turns[i % len(turns)] for i in range(n_init)]
-        return ["network", *kinds[1:]] if is_network(init) else kinds
+        inits = [turns[i % len(turns)] for i in range(n_init)]
+        return ["network", *inits[1:]] if is_network(init) else inits
 
-    def _keep(self, run, names, renumber):
+    def _keep(self, kind, run, names):
         """Read the fitted state off a run; clusters by falling probability unless a network gave their order."""
-        if isinstance(run.model, AugmentedModel):
-            order = np.argsort(-run.parameters.class_probs, kind="stable") if renumber else slice(None)
-            self._parents = run.model.parents
-            self._parameters = anb.Parameters(
-                np.ascontiguousarray(run.parameters.class_probs[order]),
-                np.ascontiguousarray(run.parameters.table[:, order]),
-            )
-            self.n_clusters_ = len(self._parameters.class_probs)
-            arcs = names[1:]
-        else:
-            cards = run.model.cardinalities
-            order = np.argsort(-(run.model.weights @ run.responsibilities), kind="stable")
-            self._parents = tuple(run.model.parents)
-            self._parameters = list(run.parameters)
-            if renumber:
-                self._parameters = relabel(self._parameters, self._parents, cards, 0, order)
-            self.n_clusters_ = int(cards[0])
-            arcs = names
+        self._parents, self._parameters = kind.by_size(run, renumber=not is_network(self.init))
+        self.n_clusters_ = run.responsibilities.shape[1]
         self.score_path_ = np.array(run.scores)
         self.structure_path_ = [
-            {what: [(arcs[a], arcs[b]) for a, b in change] for what, change in step.items()} for step in run.changes
+            {what: [(names[a], names[b]) for a, b in change] for what, change in step.items()} for step in run.changes
         ]
         self.n_iter_ = len(run.scores) - 1
         self.n_em_updates_ = int(run.n_em_updates)
@@ -309,22 +331,48 @@ class StructuralEMClusterer(ClustererBase):
 
     # ------------------------------------------------------------------------------------------------ scores
 
-    def completed_score(self, X, completion="most_probable", sample_weight=None):
+    def completed_score(
+        self, X: Any, completion: str = "most_probable", sample_weight: ArrayLike | None = None
+    ) -> float:
         """Log marginal likelihood, in nats, of rows completed by the fitted model.
 
-        completion : "most_probable" cluster (the sc of the paper's tables, there in log10), or "expected" counts
+        Parameters
+        ----------
+        X : table of discrete values
+            Rows with the columns of the fit.
+        completion : {"most_probable", "expected"}, default="most_probable"
+            The most probable cluster (the sc of the paper's tables, there in log10), or expected counts.
+        sample_weight : array of shape (n_samples,), optional
+            A weight is a repetition of the row.
+
+        Returns
+        -------
+        float
+            The score; higher is better.
         """
         check_choice("completion", completion, COMPLETIONS)
         codes = self._encode(X)
-        return self._model_of(codes, table.check_weights(sample_weight, len(codes)))[0].completed_score(
-            self._parameters, completion
-        )
+        model = self._model_of(codes, table.check_weights(sample_weight, len(codes)))
+        return model.completed_score(self._parameters, completion)
 
-    def family_scores(self, X, responsibilities=None, sample_weight=None):
+    def family_scores(
+        self, X: Any, responsibilities: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> np.ndarray:
         """Log marginal likelihood of every column below the cluster alone and below the cluster and one other column.
 
-        responsibilities : (n_samples, n_clusters), default those of the model
-        returns (n_features, n_features + 1): [i, 0] the cluster alone, [i, j + 1] with column j, nan where j = i
+        Parameters
+        ----------
+        X : table of discrete values
+            Rows with the columns of the fit.
+        responsibilities : array of shape (n_samples, n_clusters), optional
+            P(cluster | row); by default those of the model.
+        sample_weight : array of shape (n_samples,), optional
+            A weight is a repetition of the row.
+
+        Returns
+        -------
+        array of shape (n_features, n_features + 1)
+            [i, 0] is column i below the cluster alone, [i, j + 1] with column j, nan where j = i.
         """
         codes = self._encode(X)
         weights = table.check_weights(sample_weight, len(codes))
@@ -337,57 +385,47 @@ class StructuralEMClusterer(ClustererBase):
             raise ValueError(
                 "responsibilities holds a negative, infinite or NaN value; pass the probabilities of the clusters"
             )
-        model, order = self._model_of(codes, weights)
-        if isinstance(model, AugmentedModel):
-            if (codes < 0).any() and responsibilities.shape[1] != self.n_clusters_:
-                raise ValueError(
-                    f"responsibilities has {responsibilities.shape[1]} clusters, the model that completes the missing cells "
-                    f"{self.n_clusters_}"
-                )
-            return model.family_scores(self._parameters, np.ascontiguousarray(responsibilities[order]))
-        if (codes < 0).any():
-            name = self.schema_.names[int(np.argmax((codes < 0).any(axis=0)))]
-            raise ValueError(
-                f"column {name!r} has missing cells; with structures='general' pass complete rows, or impute"
-            )
-        cases = anb.make_cases(codes, self.schema_.cardinalities, weights)
-        return family_scores(cases, responsibilities[cases.order], model.prior)
+        model = self._model_of(codes, weights)
+        return self._kind.family_scores(model, self._parameters, responsibilities, self.schema_.names)
 
     def _model_of(self, codes, weights):
-        """The fitted structure over other rows, and the order in which it takes them."""
-        cards = self.schema_.cardinalities
-        prior = anb.Prior(float(self.alpha), self.equivalent_sample_size)
-        if self._is_augmented:
-            cases = anb.make_cases(codes, cards, weights)
-            return AugmentedModel.build(cases, self._parents, prior), cases.order
+        """The fitted structure over other rows."""
         weights = np.ones(len(codes)) if weights is None else weights
-        cards = np.array([self.n_clusters_, *cards])
-        codes = general.with_cluster(codes)
-        return general.GeneralModel(codes, weights, cards, self._parents, prior, self.max_indegree), slice(None)
+        prior = Prior(float(self.alpha), self.equivalent_sample_size)
+        settings = Settings(prior=prior, max_indegree=self.max_indegree)
+        rows = Rows(codes, weights, self.schema_.cardinalities)
+        return self._kind.model(rows, self.n_clusters_, self._parents, settings)
 
     # ------------------------------------------------------------------------------------------------ hooks
 
     @property
-    def _is_augmented(self):
-        return isinstance(self._parameters, anb.Parameters)
+    def _kind(self):
+        return kind_of(self._parameters)
+
+    def _network(self):
+        """(families, tables) of the cluster, node 0, and the columns."""
+        return self._kind.network(self._parents, self._parameters, self.schema_.cardinalities)
 
     @property
-    def causal_graph_(self):
+    def causal_graph_(self) -> Any:
         """The structure as a pgmpy DAG, the cluster latent."""
-        from pgm_bma.networks.objects import structure_of
+        from pgm_bma.augmented.network import structure_of
 
         return structure_of(self.model_)
 
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Information of every column about the cluster in the fitted model, nats: for scikit-learn's SelectFromModel."""
+        check_is_fitted(self)
+        sizes, profiles = self._profiles()
+        return np.array([information(sizes[:, None] * profile) for profile in profiles])
+
     def _log_joint(self, codes):
-        cards = self.schema_.cardinalities
-        if self._is_augmented:
-            return anb.log_joint(codes, cards, self._parents, self._parameters)
-        return general.log_joint(codes, np.array([self.n_clusters_, *cards]), self._parents, self._parameters)
+        return self._kind.log_joint(codes, self.schema_.cardinalities, self._parents, self._parameters)
 
     def _evidence(self, codes):
         """By the chain rule, columns in an order that follows the arcs, so that the rows add up to the log joint."""
-        order_of = anb.topological_order if self._is_augmented else general.column_order
-        order = order_of(self._parents)
+        order = [node - 1 for node in topological_order(self._network()[0]) if node]
         shown = np.full((len(order) + 1, len(order)), -1)
         for step, column in enumerate(order):
             shown[step + 1 :, column] = codes[0, column]
@@ -401,50 +439,24 @@ class StructuralEMClusterer(ClustererBase):
     def _profiles(self):
         cards = self.schema_.cardinalities
         single = np.full((int(cards.sum()) + 1, len(cards)), -1)
-        row = 1
-        for column, card in enumerate(cards):
-            for state in range(card):
-                single[row, column] = state
-                row += 1
+        columns = np.repeat(np.arange(len(cards)), cards)
+        single[1 + np.arange(len(columns)), columns] = np.arange(len(columns)) - state_offsets(cards)[columns]
         joint = np.exp(self._log_joint(single))
         sizes, rest = joint[0], joint[1:] / np.where(joint[0] > 0, joint[0], 1.0)
         return sizes, [part.T for part in np.split(rest, np.cumsum(cards)[:-1])]
 
     def _n_parameters(self):
-        cards = self.schema_.cardinalities
-        if not self._is_augmented:
-            return int(sum(t.shape[0] * (t.shape[1] - 1) for t in self._parameters))
-        lines = np.where(self._parents >= 0, cards[np.maximum(self._parents, 0)], 1)
-        return self.n_clusters_ - 1 + self.n_clusters_ * int(lines @ (cards - 1))
+        return int(sum(t.shape[0] * (t.shape[1] - 1) for t in self._network()[1]))
 
     def _sample_codes(self, n_samples, rng):
-        cards = self.schema_.cardinalities
-        if self._is_augmented:
-            return sample_codes(self._parents, cards, self._parameters, n_samples, rng)
-        return general.sample_codes(
-            np.array([self.n_clusters_, *cards]), self._parents, self._parameters, n_samples, rng
-        )
+        families, tables = self._network()
+        drawn = sample_codes(tables, families, n_samples, rng).astype(np.int64)
+        return drawn[:, 1:], drawn[:, 0]
 
     def _build_model(self):
-        from pgm_bma.networks.augmented import augmented_network
-        from pgm_bma.networks.objects import bayesian_network
+        from pgm_bma.augmented.network import cluster_network
 
-        names, states = self.schema_.names, self.schema_.states
-        clusters = range(self.n_clusters_)
-        if self._is_augmented:
-            layout = anb.make_layout(self._parents, self.schema_.cardinalities)
-            tables = anb.unpack_tables(self._parameters.table, layout)
-            class_probs = self._parameters.class_probs
-            return augmented_network(
-                self.cluster_name, clusters, class_probs, names, states, tables, self._parents, latent=True
-            )
-        return bayesian_network(
-            [self.cluster_name, *names],
-            [clusters, *states],
-            self._parents,
-            self._parameters,
-            latents=[self.cluster_name],
-        )
+        return cluster_network(self.cluster_name, self.schema_, *self._network())
 
     # ------------------------------------------------------------------------------------------------ checks
 
@@ -453,18 +465,7 @@ class StructuralEMClusterer(ClustererBase):
         given = is_network(self.init)
         paper = {name: value for name, value in PAPER.items() if not (given and name == "init")}
         values = resolve_preset(self, {"paper": paper})
-        check_choice("parameters", values["parameters"], PARAMETERS)
-        check_choice("bound_collapse_loop", values["bound_collapse_loop"], LOOPS)
-        check_choice("search", values["search"], SEARCHES)
-        check_choice("completion", values["completion"], COMPLETIONS)
-        check_choice("convergence", values["convergence"], CONVERGENCES)
-        check_choice("structures", values["structures"], ("augmented", "general"))
-        check_number("fixing_probability_threshold", values["fixing_probability_threshold"], 0.0, 1.0)
-        check_number("max_indegree", values["max_indegree"], 1, integer=True)
-        check_number("n_init", values["n_init"], 1, integer=True)
-        check_number("max_iter", values["max_iter"], 1, integer=True)
-        check_number("tol", values["tol"], 0.0)
-        check_n_jobs(values["n_jobs"])
+        check_parameters(self, values)
         if values["alpha"] != 0 or values["equivalent_sample_size"] is not None:  # 0 is maximum likelihood
             check_prior(values["alpha"], values["equivalent_sample_size"])
         numbers = check_n_clusters(values["n_clusters"])
@@ -472,8 +473,6 @@ class StructuralEMClusterer(ClustererBase):
             raise ValueError(
                 f"init= a network fixes the number of clusters, but n_clusters={self.n_clusters!r}; pass a number"
             )
-        if not given:
-            check_choice("init", values["init"], INITS)
         n_states = int(schema.cardinalities.sum())
         if max(numbers) * n_states**2 > MAX_PAIR_CELLS:
             raise ValueError(
@@ -489,3 +488,26 @@ class StructuralEMClusterer(ClustererBase):
         if not is_network(self.init):
             return declared
         return {**known_states(self.init, table.read_columns(X)[0]), **(declared or {})}
+
+
+def _starts_table(runs, best, inits):
+    return pd.DataFrame(
+        {
+            "start": np.arange(len(runs)),
+            "stage": 2,
+            "score": [run.completed_score for run in runs],
+            "log_likelihood": [run.log_likelihood for run in runs],
+            "cheeseman_stutz": [run.cheeseman_stutz for run in runs],
+            "converged": [bool(run.converged) for run in runs],
+            "n_iter": [len(run.scores) - 1 for run in runs],
+            "weight": (np.arange(len(runs)) == best).astype(float),
+            "init": inits,
+            "em_updates": [run.n_em_updates for run in runs],
+        }
+    )
+
+
+def information(joint):
+    """Mutual information in nats of a joint table (n_clusters, n_states)."""
+    independent = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+    return float(rel_entr(joint, independent).sum())

@@ -6,7 +6,7 @@ from the cluster. Expected counts, of the network's own families and of those a 
 `network_em`; cells may be missing anywhere. Parameters are a list of tables (n_parent_states, n_states), one per node.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.special import xlogy
 
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
 from pgm_bma.augmented.model import Prior
+from pgm_bma.augmented.search import graph_change
 from pgm_bma.foundation.counts import family_counts
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.graphs import ancestors
@@ -103,35 +104,6 @@ def random_tables(cardinalities, parents, rng):
     return tables
 
 
-def sample_codes(cardinalities, parents, tables, n_samples, rng):
-    """Rows drawn from a graph: codes (n_samples, n_features) and clusters (n_samples,)."""
-    drawn = np.zeros((n_samples, len(parents)), dtype=np.int64)
-    for node in node_order(parents):
-        line = np.zeros(n_samples, dtype=np.int64)
-        for p in parents[node]:
-            line = line * int(cardinalities[p]) + drawn[:, p]
-        steps = np.cumsum(tables[node], axis=1)[line, :-1]
-        drawn[:, node] = (rng.random(n_samples)[:, None] >= steps).sum(axis=1)
-    return drawn[:, 1:], drawn[:, 0]
-
-
-def node_order(parents):
-    """Nodes, parents before children; the lowest first where there is a choice."""
-    order, placed = [], set()
-    while len(order) < len(parents):
-        ready = [i for i, ps in enumerate(parents) if i not in placed and placed.issuperset(ps)]
-        if not ready:
-            raise ValueError("the parents form a cycle")
-        order.append(ready[0])
-        placed.add(ready[0])
-    return order
-
-
-def column_order(parents):
-    """Columns (node - 1) in the order of their nodes."""
-    return [node - 1 for node in node_order(parents) if node > 0]
-
-
 @dataclass(frozen=True)
 class GeneralModel:
     """A graph over the cluster (node 0) and the columns, with their rows.
@@ -153,6 +125,22 @@ class GeneralModel:
         hidden = np.flatnonzero((self.codes < 0).any(axis=0))
         tree = build_tree(self.cardinalities, self.parents, hidden, max_clique_size=self.max_clique_size)
         return evidence.plan_rows(tree, self.codes, self.weights)
+
+    @property
+    def order(self):
+        return slice(None)
+
+    def with_structure(self, parents):
+        return replace(self, parents=parents)
+
+    def random_parameters(self, n_clusters, rng):
+        return random_tables(self.cardinalities, self.parents, rng)
+
+    def read_tables(self, families, tables):
+        return tables
+
+    def write_tables(self, families, parameters):
+        return parameters
 
     def e_step(self, parameters, hard=False):
         flat, log_likelihood = evidence.expected_counts(self.plan, flatten(parameters))
@@ -232,22 +220,9 @@ class GeneralModel:
         found = hill_climb(self.parents, scores, self.max_indegree)
         if found == tuple(tuple(sorted(ps)) for ps in self.parents):
             return None
-        new = GeneralModel(
-            self.codes, self.weights, self.cardinalities, found, self.prior, self.max_indegree, self.max_clique_size
-        )
+        new = self.with_structure(found)
         first = new.update(self._family_counts(parameters, list(enumerate(found))))
         return new, first, graph_change(self.parents, found)
-
-
-def graph_change(old, new):
-    """Arcs added, removed and reversed between two graphs, as lists of (parent, child)."""
-    before = {(p, i) for i, ps in enumerate(old) for p in ps}
-    after = {(p, i) for i, ps in enumerate(new) for p in ps}
-    return {
-        "added": sorted(a for a in after - before if a[::-1] not in before),
-        "removed": sorted(a for a in before - after if a[::-1] not in after),
-        "reversed": sorted(a for a in before - after if a[::-1] in after),
-    }
 
 
 def _expected_log_joint(counts, parameters):

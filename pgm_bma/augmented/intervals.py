@@ -1,6 +1,9 @@
 """Bound and Collapse for any discrete network with missing cells: intervals of the probabilities, and one value in each."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
 from pgm_bma.augmented.bounds import NodeBounds
@@ -8,40 +11,45 @@ from pgm_bma.networks.reading import alpha_per_node, check_frame, read_network
 
 
 def bound_and_collapse(
-    model,
-    data,
-    missing_pattern=None,
+    model: Any,
+    data: Any,
+    missing_pattern: dict | None = None,
     *,
-    alpha=1.0,
-    equivalent_sample_size=None,
-    state_names=None,
-    latent_card=None,
-    sample_weight=None,
-):
+    alpha: float | dict = 1.0,
+    equivalent_sample_size: float | None = None,
+    state_names: dict | None = None,
+    latent_card: dict | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> dict:
     """Bound every conditional probability over all completions of the missing cells, then collapse each interval.
 
     Parameters
     ----------
     model : pgmpy DAG or DiscreteBayesianNetwork
         Only the structure, the latents and, where there are tables, the state names are read.
-    data : DataFrame with a column for every node that is not latent; NaN and None are missing
-    missing_pattern : dict node -> array, optional
-        P(a missing case takes this state): (n_states,) or (n_parent_states, n_states), parents in the order of
+    data : DataFrame
+        A column for every node that is not latent; NaN and None are missing.
+    missing_pattern : dict, optional
+        Node -> P(a missing case takes this state): (n_states,) or (n_parent_states, n_states), parents in the order of
         ``model.predecessors(node)``, the first slowest. Nodes that are left out are missing at random: their weights are
         the estimates from the complete cases.
-    alpha : float or dict node -> float, default=1.0
-        Pseudo-count of every cell; the intervals hold the posterior means of all completions.
+    alpha : float or dict, default=1.0
+        Pseudo-count of every cell, by node where a dict; the intervals hold the posterior means of all completions.
     equivalent_sample_size : float, optional
         Total prior mass of every table (BDeu), instead of `alpha`.
-    state_names, latent_card : dicts, optional
-        States of nodes, and numbers of states of latent ones, that the data do not show.
-    sample_weight : (n_samples,), optional; a weight is a repetition of the row
+    state_names : dict, optional
+        Node -> states that the data do not show.
+    latent_card : dict, optional
+        Latent node -> number of states.
+    sample_weight : array of shape (n_samples,), optional
+        A weight is a repetition of the row.
 
     Returns
     -------
-    dict node -> NodeBounds
-        Arrays `lower`, `upper`, `collapsed`, `counts`, `possible`, `weights`, all (n_parent_states, n_states); `to_frame()`
-        is a table to look at, and ``plotting.plot_bound_collapse(b.lower, b.upper, b.collapsed, labels=b.labels)`` a picture.
+    dict
+        Node -> `NodeBounds`: arrays `lower`, `upper`, `collapsed`, `counts`, `possible`, `weights`, all (n_parent_states,
+        n_states); `to_frame()` is a table to look at, and ``plotting.plot_bound_collapse(b.lower, b.upper, b.collapsed,
+        labels=b.labels)`` a picture.
 
     References
     ----------

@@ -11,15 +11,17 @@ forest gives its likelihood and its expected counts.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
 from pgm_bma.augmented import _kernels as kernels
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
 
 _GROUP_STATES = 64  # joint states of a super-column: few enough to stay in the nearest cache
 
 
 def make_cases(codes, cardinalities, weights=None):
-    """Rows as the kernels want them: complete rows first, int32 codes, float weights, and the one-hot matrix.
+    """Rows as the kernels want them: complete rows first, int32 codes, float weights.
 
     codes : (n_samples, n_features), -1 = missing; equal rows are best folded before
     """
@@ -42,22 +44,21 @@ def make_layout(parents, cardinalities):
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
     n_lines = np.where(parents >= 0, cardinalities[np.maximum(parents, 0)], 1)
     sizes = np.repeat(cardinalities, n_lines)  # one line of `cardinality` cells per parent value
-    line_starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    offsets = np.concatenate([[0], np.cumsum(n_lines * cardinalities)])
+    line_starts = state_offsets(sizes)[:-1]
+    offsets = state_offsets(n_lines * cardinalities)
     line_of_cell = np.repeat(np.arange(len(sizes)), sizes)
-    return Layout(
-        parents, cardinalities, offsets, line_starts, sizes, line_of_cell, np.array(topological_order(parents))
-    )
+    return Layout(parents, cardinalities, offsets, line_starts, sizes, line_of_cell, np.array(forest_order(parents)))
 
 
-def topological_order(parents):
-    """Attributes, parents before children; an error names a cycle."""
+def forest_order(parents):
+    """Attributes, parents before children; an error names a cycle. A tree at a time (`foundation.graphs.topological_order`
+    goes level by level), so that families stand side by side, where super-columns can join them."""
     children = [[] for _ in parents]
     for i, parent in enumerate(parents):
         if parent >= 0:
             children[parent].append(i)
     order, stack = [], [i for i, parent in enumerate(parents) if parent < 0][::-1]
-    while stack:  # a tree at a time, so that families stand side by side
+    while stack:
         order.append(stack.pop())
         stack.extend(children[order[-1]][::-1])
     if len(order) < len(parents):
@@ -238,14 +239,8 @@ def log_prior(parameters, layout, prior):
 def log_score(counts, layout, prior):
     """Log marginal likelihood of completed data, parameters integrated out (K2 or BDeu; expected counts are accepted)."""
     alpha_classes, alpha_cells = prior_cells(layout, len(counts.classes), prior.for_scores())
-    k = len(counts.classes)
-    totals = np.add.reduceat(counts.table, layout.line_starts, axis=0)
-    alpha_lines = np.add.reduceat(alpha_cells, layout.line_starts)
-    score = gammaln(k * alpha_classes) - gammaln(k * alpha_classes + counts.classes.sum())
-    score += (gammaln(alpha_classes + counts.classes) - gammaln(alpha_classes)).sum()
-    score += (gammaln(alpha_lines)[:, None] - gammaln(alpha_lines[:, None] + totals)).sum()
-    score += (gammaln(alpha_cells[:, None] + counts.table) - gammaln(alpha_cells)[:, None]).sum()
-    return float(score)
+    lines = side_by_side_scores(counts.table.T, alpha_cells, layout.line_starts)
+    return float(log_marginal_likelihood(counts.classes[None], alpha_classes) + lines.sum())
 
 
 def cheeseman_stutz(cases, layout, parameters, prior, groups=None):

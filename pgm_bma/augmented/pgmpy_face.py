@@ -1,26 +1,30 @@
 """pgmpy face of BC+EM: parameters of a network with a latent variable by Bound and Collapse and EM."""
 
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from pgmpy import config
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.augmented import general
-from pgm_bma.augmented import model as anb
+from pgm_bma.augmented.general import GeneralModel, random_tables
+from pgm_bma.augmented.model import Prior, make_cases
+from pgm_bma.augmented.network import estimated_network
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
 from pgm_bma.augmented.structures import AugmentedModel
-from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.validation import Choice, Integer, Jobs, Number, check_parameters
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge
-from pgm_bma.networks.objects import bayesian_network
-from pgm_bma.networks.reading import check_frame, progress_bar, read_network
+from pgm_bma.networks.reading import check_frame, read_network
 
 
 class BoundCollapseEMEstimator(DiscreteParameterEstimator):
@@ -32,10 +36,10 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
 
     Parameters
     ----------
-    state_names : dict node -> states, optional
-        Observed and latent nodes; may hold states never seen.
-    latent_card : dict latent -> number of states, optional
-        2 where nothing is said.
+    state_names : dict, optional
+        Node -> states, of observed and latent nodes; may hold states never seen.
+    latent_card : dict, optional
+        Latent node -> number of states; 2 where nothing is said.
     alpha : float, default=1.0
         Dirichlet pseudo-count of every cell; 0 is maximum likelihood.
     equivalent_sample_size : float, optional
@@ -50,23 +54,35 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         Starts with tables from Dirichlet(1); the highest value of what is watched wins.
     init_cpds : DiscreteBayesianNetwork, dict or list of TabularCPD, optional
         Start 0; tables left out are drawn.
-    max_iter, atol : int, default=150; float, default=1e-6
-        EM updates of a start at most; relative change of the watched value that counts as converged.
-    seed : int, Generator, RandomState or None
-    n_jobs : int, default=1
-        Threads over the starts; the result does not depend on it.
+    max_iter : int, default=150
+        EM updates of a start at most.
+    atol : float, default=1e-6
+        Relative change of the watched value that counts as converged.
+    seed : int, Generator, RandomState or None, default=None
+        Seed of the starts; start i does not depend on `n_init` or `n_jobs`.
+    n_jobs : int, optional
+        Starts at once, as joblib reads it; the result does not depend on it.
     show_progress : bool, default=True
         A progress bar for fits that take longer than two seconds.
 
     Attributes
     ----------
     parameters_ : list of TabularCPD
-    state_names_ : dict node -> states
-    log_likelihood_ : float, of the returned tables
-    score_path_ : (n_iter_ + 1,) array, the watched value at the best start and after each of its EM updates
-    n_iter_, converged_ : int and bool, of the best start
-    rounds_ : DataFrame, one line per Bound and Collapse of the best start: cases left unassigned, EM updates, value reached
-    starts_ : DataFrame, one line per start
+        The tables, nodes in the order of the network.
+    state_names_ : dict
+        Node -> states.
+    log_likelihood_ : float
+        Of the returned tables.
+    score_path_ : array of shape (n_iter_ + 1,)
+        The watched value at the best start and after each of its EM updates.
+    n_iter_ : int
+        EM updates of the best start.
+    converged_ : bool
+        Whether the best start settled.
+    rounds_ : DataFrame
+        One line per Bound and Collapse of the best start: cases left unassigned, EM updates, value reached.
+    starts_ : DataFrame
+        One line per start: start, stage, score (the watched value), log_likelihood, converged, n_iter, weight.
 
     Examples
     --------
@@ -81,23 +97,32 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
     """
 
     _tags = {"supports_latent_variables": True, "supports_weighted_data": True}
+    _rules = {
+        "bound_collapse_loop": Choice(*LOOPS),
+        "fixing_probability_threshold": Number(0.0, 1.0),
+        "convergence": Choice(*CONVERGENCES),
+        "n_init": Integer(1),
+        "max_iter": Integer(1),
+        "atol": Number(0.0),
+        "n_jobs": Jobs(),
+    }
 
     def __init__(
         self,
-        state_names=None,
-        latent_card=None,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        bound_collapse_loop="released",
-        fixing_probability_threshold=0.51,
-        convergence="log_posterior",
-        n_init=10,
-        init_cpds=None,
-        max_iter=150,
-        atol=1e-6,
-        seed=None,
-        n_jobs=None,
-        show_progress=True,
+        state_names: dict | None = None,
+        latent_card: dict | None = None,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        bound_collapse_loop: str = "released",
+        fixing_probability_threshold: float = 0.51,
+        convergence: str = "log_posterior",
+        n_init: int = 10,
+        init_cpds: Any = None,
+        max_iter: int = 150,
+        atol: float = 1e-6,
+        seed: Any = None,
+        n_jobs: int | None = None,
+        show_progress: bool = True,
     ):
         self.latent_card = latent_card
         self.alpha = alpha
@@ -114,22 +139,28 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         self.show_progress = show_progress
         super().__init__(state_names=state_names)
 
-    def fit(self, model, data, sample_weight=None):
+    def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the tables of `model` from `data`.
 
         Parameters
         ----------
-        model : DiscreteBayesianNetwork or DAG with at most one latent variable
-        data : DataFrame with a column for every node that is not latent; NaN and None are missing, other columns ignored
-        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+        model : DiscreteBayesianNetwork or DAG
+            A structure with at most one latent variable.
+        data : DataFrame
+            A column for every node that is not latent; NaN and None are missing, other columns ignored.
+        sample_weight : array of shape (n_samples,), optional
+            A weight is a repetition of the row.
 
         Returns
         -------
-        self
+        BoundCollapseEMEstimator
+            The estimator itself.
         """
         check_frame(data)
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
-        self._check_parameters()
+        check_parameters(self)
+        if self.alpha != 0 or self.equivalent_sample_size is not None:  # 0 is maximum likelihood
+            check_prior(self.alpha, self.equivalent_sample_size)
         given = read_cpds(self.init_cpds or {}, set(model.nodes()), "init_cpds")
         network = read_network(model, data, self.state_names, self.latent_card, (given, {}), sample_weight)
         if len(network.latents) > 1:
@@ -137,7 +168,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
                 f"BC+EM is defined for one latent variable, the network has {list(network.latents)}; use EMEstimator"
             )
         settings = Settings(
-            prior=anb.Prior(float(self.alpha), self.equivalent_sample_size),
+            prior=Prior(float(self.alpha), self.equivalent_sample_size),
             parameters="bound_collapse",
             bound_collapse_loop=self.bound_collapse_loop,
             fixing_probability_threshold=self.fixing_probability_threshold,
@@ -158,32 +189,39 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
 
     def _run(self, network, settings):
         """One FitResult per start, parameters as a list of tables."""
-        cards = network.cardinalities
         room = _room(network, settings.prior)
         if not network.latents:
             start = room.collapse(None, 0)
             return [fit_em(room, start, settings.convergence, settings.max_iter, settings.tol)]
         starts = []
         for number, rng in enumerate(random_generator(self.seed).spawn(self.n_init)):
-            tables = general.random_tables(cards, network.parents, rng)
+            tables = random_tables(network.cardinalities, network.parents, rng)
             init = network.init_tables() if number == 0 else [None] * len(tables)
-            starts.append([drawn if kept is None else kept for drawn, kept in zip(tables, init)])
-        try:
-            with progress_bar(self.show_progress, "starts") as progress:
-                parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-                return parallel(delayed(_fit_start)(room, tables, network, settings, progress) for tables in starts)
-        except CliqueTooLarge as error:
-            raise error.named(network.names) from None
-        except ImpossibleEvidence as error:
-            raise ImpossibleEvidence(network.first_row(error.row)) from None
+            starts.append(([drawn if kept is None else kept for drawn, kept in zip(tables, init)],))
+        with progress(self.show_progress and config.SHOW_PROGRESS, "starts", total=len(starts)) as tick:
+
+            def run(tables):
+                fit = fit_parameters(room, room.read_tables(network.parents, tables), settings)
+                if tick is not None:
+                    tick(1)
+                responsibilities = np.empty_like(fit.responsibilities)
+                responsibilities[room.order] = fit.responsibilities
+                tables = room.write_tables(network.parents, fit.parameters)
+                return fit._replace(parameters=tables, responsibilities=responsibilities)
+
+            try:
+                return map_jobs(run, starts, self.n_jobs, threads=True)
+            except CliqueTooLarge as error:
+                raise error.named(network.names) from None
+            except ImpossibleEvidence as error:
+                raise ImpossibleEvidence(network.first_row(error.row)) from None
 
     def _read(self, model, network, found, fits, best):
         tables = found.parameters
         if network.latents and not network.init:
             order = np.argsort(-(network.weights @ found.responsibilities), kind="stable")
             tables = relabel(tables, network.parents, network.cardinalities, 0, order)
-        built = bayesian_network(network.names, network.states, network.parents, tables, network.latents)
-        cpds = {cpd.variable: cpd for cpd in built.cpds}
+        cpds = {cpd.variable: cpd for cpd in estimated_network(network, tables).cpds}
         states = dict(zip(network.names, network.states))
         self.parameters_ = [cpds[node] for node in model.nodes()]
         self.state_names_ = {node: list(states[node]) for node in model.nodes()}
@@ -196,24 +234,15 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         ).astype({"em_updates": np.int64})
         self.starts_ = pd.DataFrame(
             {
+                "start": np.arange(len(fits)),
+                "stage": 2,
                 "score": [fit.value for fit in fits],
-                "iterations": [fit.n_updates for fit in fits],
-                "converged": [bool(fit.converged) for fit in fits],
-                "weight": (np.arange(len(fits)) == best).astype(float),
                 "log_likelihood": [fit.log_likelihood for fit in fits],
+                "converged": [bool(fit.converged) for fit in fits],
+                "n_iter": [fit.n_updates for fit in fits],
+                "weight": (np.arange(len(fits)) == best).astype(float),
             }
         )
-
-    def _check_parameters(self):
-        check_choice("bound_collapse_loop", self.bound_collapse_loop, LOOPS)
-        check_choice("convergence", self.convergence, CONVERGENCES)
-        check_number("fixing_probability_threshold", self.fixing_probability_threshold, 0.0, 1.0)
-        check_number("n_init", self.n_init, 1, integer=True)
-        check_number("max_iter", self.max_iter, 1, integer=True)
-        check_number("atol", self.atol, 0.0)
-        check_n_jobs(self.n_jobs)
-        if self.alpha != 0 or self.equivalent_sample_size is not None:  # 0 is maximum likelihood
-            check_prior(self.alpha, self.equivalent_sample_size)
 
 
 def _room(network, prior):
@@ -221,34 +250,6 @@ def _room(network, prior):
     cards, families = network.cardinalities, network.parents[1:]
     below = network.latents and network.parents[0] == () and all(0 in ps and len(ps) <= 2 for ps in families)
     if below and families:
-        cases = anb.make_cases(network.codes[:, 1:], cards[1:], network.weights)
+        cases = make_cases(network.codes[:, 1:], cards[1:], network.weights)
         return AugmentedModel.build(cases, [next((p - 1 for p in ps if p), -1) for ps in families], prior)
-    return general.GeneralModel(network.codes.astype(np.int64), network.weights, cards, network.parents, prior, 0)
-
-
-def _fit_start(room, tables, network, settings, progress=None):
-    """BC+EM from tables in the order of the network, whichever room runs it."""
-    fit = _fit_in_room(room, tables, network, settings)
-    if progress is not None:
-        progress(1)
-    return fit
-
-
-def _fit_in_room(room, tables, network, settings):
-    if not isinstance(room, AugmentedModel):
-        return fit_parameters(room, tables, settings)
-    cards, families = network.cardinalities, network.parents[1:]
-    turned = [_swap(t, ps, cards) if ps[0] else t for t, ps in zip(tables[1:], families)]
-    packed = anb.pack_tables([t.reshape(cards[0], -1) for t in turned])
-    fit = fit_parameters(room, anb.Parameters(np.ascontiguousarray(tables[0][0]), packed), settings)
-    back = [t.reshape(-1, t.shape[-1]) for t in anb.unpack_tables(fit.parameters.table, room.layout)]
-    back = [_swap(t, ps[::-1], cards) if ps[0] else t for t, ps in zip(back, families)]
-    responsibilities = np.empty_like(fit.responsibilities)
-    responsibilities[room.cases.order] = fit.responsibilities
-    return fit._replace(parameters=[fit.parameters.class_probs[None], *back], responsibilities=responsibilities)
-
-
-def _swap(cpt, parents, cards):
-    """The table of a node with two parents, the other one first."""
-    shaped = cpt.reshape(*(int(cards[p]) for p in parents), -1)
-    return np.ascontiguousarray(shaped.swapaxes(0, 1)).reshape(cpt.shape)
+    return GeneralModel(network.codes.astype(np.int64), network.weights, cards, network.parents, prior, 0)

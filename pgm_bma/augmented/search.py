@@ -14,7 +14,7 @@ from pgm_bma.augmented._branching_kernels import maximum_arborescence
 from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.pairs import indicators, pair_counts, pair_scores
+from pgm_bma.foundation.pairs import indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
 
@@ -30,7 +30,8 @@ def family_scores(cases, responsibilities, prior=None, layout=None, parameters=N
     """
     prior = (Prior() if prior is None else prior).for_scores()
     pairs = completed_pairs(cases, responsibilities, layout, parameters, source)
-    found = pair_scores(pairs, cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
+    cells = pair_prior(len(pairs), cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
+    found = pair_scores(pairs, cases.cardinalities, cells)
     paired = found.with_parent
     if parameters is None and cases.n_complete < len(cases.codes):
         paired = found.alone[:, None] + found.with_parent - found.without_parent
@@ -161,11 +162,12 @@ def _apply(parents, move):
         parents[parent] = child
 
 
-def structure_change(old, new):
-    """Arcs added, removed and reversed between two structures, as lists of (parent, child)."""
-    before = {(int(p), i) for i, p in enumerate(old) if p >= 0}
-    after = {(int(p), i) for i, p in enumerate(new) if p >= 0}
-    turned = sorted((p, i) for p, i in before - after if (i, p) in after)
-    added = sorted(a for a in after - before if (a[1], a[0]) not in before)
-    removed = sorted(a for a in before - after if (a[1], a[0]) not in after)
-    return {"added": added, "removed": removed, "reversed": turned}
+def graph_change(old, new):
+    """Arcs added, removed and reversed between two graphs, as lists of (parent, child)."""
+    before = {(p, i) for i, ps in enumerate(old) for p in ps}
+    after = {(p, i) for i, ps in enumerate(new) for p in ps}
+    return {
+        "added": sorted(a for a in after - before if a[::-1] not in before),
+        "removed": sorted(a for a in before - after if a[::-1] not in after),
+        "reversed": sorted(a for a in before - after if a[::-1] in after),
+    }

@@ -13,7 +13,7 @@ score, the sc of the paper's tables. With completion "expected" it is the score 
 completion: different models complete differently, and only with its entropy is the score of one completion comparable with that
 of another. The sum is a lower bound of log p(data | structure), by Jensen, the score being convex in the counts.
 
-The loops see a model, a structure with its data: `augmented_structures.AugmentedModel` or `general_structures.GeneralModel`,
+The loops see a model, a structure with its data: `structures.AugmentedModel` or `general.GeneralModel`,
 and its parameters, whatever they are. The methods they call:
 
     e_step(parameters, hard) -> log-likelihood, expected counts, counts completed with the most probable cluster or None
@@ -156,6 +156,7 @@ class Settings(NamedTuple):
     bound_collapse_loop: str = "released"
     fixing_probability_threshold: float = 0.51
     search: str = "branching"
+    max_indegree: int = 3
     completion: str = "expected"
     convergence: str = "log_posterior"
     max_iter: int = 150

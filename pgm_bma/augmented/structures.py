@@ -1,7 +1,7 @@
 """Augmented naive Bayes as a family of structures for structural EM: the cluster above every attribute, and attribute forests.
 
 Paper: SEM (Peña, Lozano, Larrañaga 2000), section 5. A model is a structure with its data; parameters, counts and scores come
-from `augmented_naive_bayes`, the search from `structure_search`.
+from `augmented.model`, the search from `augmented.search`.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from pgm_bma.augmented.search import (
     best_structure,
     completed_pairs,
     family_scores,
+    graph_change,
     make_pair_source,
     maximum_branching,
-    structure_change,
 )
 from pgm_bma.foundation.counts import state_offsets
 
@@ -32,6 +32,11 @@ def tree_structure(cases, prior=None):
     A pair with missing cells is judged on the rows that have both.
     """
     return maximum_branching(family_scores(cases, np.ones((len(cases.codes), 1)), prior))
+
+
+def attribute_families(parents):
+    """Parents of all nodes, as a general structure: the cluster is node 0 and stands above every column, column i is i + 1."""
+    return ((), *((0,) if p < 0 else (0, int(p) + 1) for p in parents))
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,32 @@ class AugmentedModel:
     @property
     def weights(self):
         return self.cases.weights
+
+    @property
+    def order(self):
+        """The rows as they were given, in the order in which the passes take them."""
+        return self.cases.order
+
+    def with_structure(self, parents):
+        return AugmentedModel.build(self.cases, parents, self.prior, self.source)
+
+    def random_parameters(self, n_clusters, rng):
+        return anb.random_parameters(self.layout, n_clusters, rng)
+
+    def read_tables(self, families, tables):
+        """Parameters from the tables of a network whose families, cluster first or last, are those of this structure."""
+        n_clusters = tables[0].shape[-1]
+        cards = np.array([n_clusters, *self.cases.cardinalities])
+        turned = [swap_parents(t, ps, cards) if ps[0] else t for t, ps in zip(tables[1:], families[1:])]
+        packed = anb.pack_tables([t.reshape(n_clusters, -1) for t in turned])
+        return anb.Parameters(np.ascontiguousarray(tables[0][0]), packed)
+
+    def write_tables(self, families, parameters):
+        """The inverse of `read_tables`."""
+        cards = np.array([len(parameters.class_probs), *self.cases.cardinalities])
+        tables = [t.reshape(-1, t.shape[-1]) for t in anb.unpack_tables(parameters.table, self.layout)]
+        back = [swap_parents(t, ps[::-1], cards) if ps[0] else t for t, ps in zip(tables, families[1:])]
+        return [parameters.class_probs[None], *back]
 
     def e_step(self, parameters, hard=False):
         return anb.em_counts(self.cases, self.layout, parameters, self.groups, hard)
@@ -123,10 +154,10 @@ class AugmentedModel:
         found = best_structure(self.family_scores(parameters, weights), self.parents, search)
         if np.array_equal(found, self.parents):
             return None
-        new = AugmentedModel.build(self.cases, found, self.prior, self.source)
+        new = self.with_structure(found)
         # the completion by this model makes the first parameters of the new structure
         first = new.update(self._counts_for(new, parameters, responsibilities))
-        return new, first, structure_change(self.parents, found)
+        return new, first, graph_change(attribute_families(self.parents), attribute_families(found))
 
     def _counts_for(self, new, parameters, responsibilities):
         """Expected counts, under this model, of the families of a new structure."""
@@ -144,3 +175,9 @@ class AugmentedModel:
                 block = pairs[:, starts[parent] : starts[parent + 1], own]
             table[layout.offsets[i] : layout.offsets[i + 1]] = block.reshape(len(pairs), -1).T
         return anb.Counts(cases.weights @ responsibilities, table)
+
+
+def swap_parents(cpt, parents, cards):
+    """The table of a node with two parents, the other one first."""
+    shaped = cpt.reshape(*(int(cards[p]) for p in parents), -1)
+    return np.ascontiguousarray(shaped.swapaxes(0, 1)).reshape(cpt.shape)

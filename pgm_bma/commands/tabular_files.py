@@ -14,7 +14,6 @@ import hashlib
 import io
 import lzma
 import re
-import zlib
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -137,7 +136,7 @@ def _read_dataset(name, path):
 def _decompressed(content, decompress, source):
     try:
         return decompress(content)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
+    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
         raise ValueError(f"{source} cannot be unpacked: {error}") from None
 
 

@@ -69,6 +69,8 @@ class Change(NamedTuple):
 MIGRATIONS: dict[int, dict[str, Change]] = {
     2: {
         "KikuchiBayesClassifier": Change(added={"verbose": 0}),
+        "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
+        "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None}),
     }
 }
 

@@ -14,14 +14,23 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import rel_entr
 
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.pairs import indicators, pair_counts, pair_means, pair_scores
+from pgm_bma.foundation.pairs import (
+    indicators,
+    mass_consistent_prior,
+    pair_counts,
+    pair_means,
+    pair_prior,
+    pair_scores,
+)
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
+PARAMETER_PRIORS = ("consistent", "paper")
 WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs; 256 rows of 2 classes and 88 columns
 
 
@@ -49,58 +58,68 @@ class ForestAverage(NamedTuple):
     log_evidence: float
 
 
-def fit_forest_average(
-    codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0, equivalent_sample_size=None,
-    class_arc_prior=None, structure_prior="arc_cost", forbidden=None,
-):  # fmt: skip
-    """Weigh all families.
+class ForestPrior(NamedTuple):
+    """What is believed before the data.
 
-    class_arc_prior : None (the class is a parent of every column) or (n_columns,) prior of each class arc (selective)
-    forbidden : (n, n) bool [child, parent] arcs between columns that no structure may have
+    alpha, equivalent_sample_size : pseudo-counts, see `family_priors`     parameter_prior : one of `PARAMETER_PRIORS`
+    structure_prior : one of `STRUCTURE_PRIORS`
+    class_arcs : None (the class is a parent of every column) or (n_columns,) prior of each class arc (selective)
+    forbidden : (n, n) bool [child, parent], arcs between columns that no structure may have, or None
     """
+
+    alpha: float = 1.0
+    equivalent_sample_size: float | None = None
+    parameter_prior: str = "consistent"
+    structure_prior: str = "arc_cost"
+    class_arcs: np.ndarray | None = None
+    forbidden: np.ndarray | None = None
+
+
+def family_priors(prior, n_classes, cardinalities):
+    """Pseudo-counts of all tables: (with the class, without it), two `PairPrior`.
+
+    "paper": alpha in every cell. "consistent": all tables of a column hold the same pseudo-counts in sum, so that none
+    gains by being larger: alpha in a cell of the table below the class and a parent of two states, 2 alpha below the class
+    alone, n_classes times that without the class, and in general the sum divided by the cells of the table. A column that no
+    arc may enter has alpha below the class (naive Bayes). An equivalent sample size overrides both: it is consistent already.
+    """
+    cardinalities = np.asarray(cardinalities)
+    if prior.equivalent_sample_size is not None or prior.parameter_prior == "paper":
+        amount = prior.alpha, prior.equivalent_sample_size
+        return pair_prior(n_classes, cardinalities, *amount), pair_prior(1, cardinalities, *amount)
+    n = len(cardinalities)
+    closed = np.eye(n, dtype=bool) if prior.forbidden is None else np.asarray(prior.forbidden) | np.eye(n, dtype=bool)
+    alone = prior.alpha * np.where(closed.all(1), 1.0, 2.0)
+    return mass_consistent_prior(cardinalities, alone), mass_consistent_prior(cardinalities, n_classes * alone)
+
+
+def fit_forest_average(codes, cardinalities, target, n_classes, weights=None, prior=None):
+    """Weigh all families of complete or incomplete rows under a `ForestPrior`."""
     class_weights = np.zeros((len(codes), n_classes))
     class_weights[np.arange(len(codes)), target] = 1.0 if weights is None else weights
     pairs = pair_counts(indicators(codes, cardinalities), class_weights)
-    return average_from_counts(
-        pairs,
-        class_weights.sum(0),
-        np.asarray(cardinalities),
-        alpha=alpha,
-        equivalent_sample_size=equivalent_sample_size,
-        class_arc_prior=class_arc_prior,
-        structure_prior=structure_prior,
-        forbidden=forbidden,
-    )
+    return average_from_counts(pairs, class_weights.sum(0), np.asarray(cardinalities), prior)
 
 
-def average_from_counts(
-    pairs,
-    totals,
-    cardinalities,
-    *,
-    alpha=1.0,
-    equivalent_sample_size=None,
-    class_arc_prior=None,
-    structure_prior="arc_cost",
-    forbidden=None,
-):
+def average_from_counts(pairs, totals, cardinalities, prior=None):
     """The average behind observed or expected counts: pairs (n_classes, S, S), totals (n_classes,)."""
+    prior = ForestPrior() if prior is None else prior
     n, n_classes = len(cardinalities), len(totals)
     free = pairs.sum(0, keepdims=True)
-    prior = {"alpha": alpha, "equivalent_sample_size": equivalent_sample_size}
-    log_cost = np.full((n, n), log_arc_prior(structure_prior, n))
-    if forbidden is not None:
-        log_cost[np.asarray(forbidden, dtype=bool)] = -np.inf
+    cells, free_cells = family_priors(prior, n_classes, cardinalities)
+    log_cost = np.full((n, n), log_arc_prior(prior.structure_prior, n))
+    if prior.forbidden is not None:
+        log_cost[np.asarray(prior.forbidden, dtype=bool)] = -np.inf
     log_roots = np.full((n, 2), -np.inf)
     log_arcs = np.full((n, n, 2), -np.inf)
-    with_class = pair_scores(pairs, cardinalities, **prior)
+    with_class = pair_scores(pairs, cardinalities, cells)
     log_roots[:, 1] = with_class.alone
     base = with_class.alone[:, None] - with_class.without_parent + log_cost
     log_arcs[:, :, 1] = base + with_class.with_parent
-    if class_arc_prior is not None:
-        without = pair_scores(free, cardinalities, **prior)
+    if prior.class_arcs is not None:
+        without = pair_scores(free, cardinalities, free_cells)
         with np.errstate(divide="ignore"):
-            log_in, log_out = np.log(class_arc_prior), np.log1p(-np.asarray(class_arc_prior))
+            log_in, log_out = np.log(prior.class_arcs), np.log1p(-np.asarray(prior.class_arcs))
         log_roots[:, 0] = without.alone + log_out
         log_roots[:, 1] += log_in
         log_arcs[:, :, 0] = base + without.with_parent + log_out[:, None]
@@ -109,9 +128,9 @@ def average_from_counts(
     result = forest_sum(arcs, roots)
     share = np.exp(log_arcs[..., 1] - np.where(np.isfinite(arcs), arcs, 0.0))  # of the arc's weight that has the class
     class_arc = (result.arc_posterior * share).sum(1) + result.root_posterior * np.exp(log_roots[:, 1] - roots)
-    means, singles = pair_means(pairs, cardinalities, **prior)
-    free_means, free_singles = pair_means(free, cardinalities, **prior)
-    class_alpha = cell_alpha(1, n_classes, alpha, equivalent_sample_size)
+    means, singles = pair_means(pairs, cardinalities, cells)
+    free_means, free_singles = pair_means(free, cardinalities, free_cells)
+    class_alpha = cell_alpha(1, n_classes, prior.alpha, prior.equivalent_sample_size)
     log_class = float(log_marginal_likelihood(totals[None], class_alpha))
     return ForestAverage(
         cardinalities=cardinalities,
@@ -124,15 +143,13 @@ def average_from_counts(
         log_free_singles=np.log(free_singles[0]),
         log_sum=result.log_sum,
         arc_posterior=result.arc_posterior,
-        class_arc_posterior=np.ones(n) if class_arc_prior is None else np.minimum(class_arc, 1.0),
+        class_arc_posterior=np.ones(n) if prior.class_arcs is None else np.minimum(class_arc, 1.0),
         log_evidence=log_class + result.log_sum - forest_sum(log_cost, np.zeros(n)).log_sum,
     )
 
 
 def log_arc_prior(structure_prior, n_columns):
     """Log prior weight of one arc between columns."""
-    if structure_prior not in STRUCTURE_PRIORS:
-        raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(map(repr, STRUCTURE_PRIORS))}")
     if structure_prior == "uniform":
         return 0.0
     return -float(np.log(max(n_columns - (structure_prior == "friedman_koller"), 1)))
@@ -239,6 +256,14 @@ def best_tree(average):
     return parents, with_class
 
 
+def class_information(average):
+    """Information of every column about the class, nats, times the posterior of the class arc: (n,)."""
+    joint = average.class_probability[:, None] * np.exp(average.log_singles)
+    independent = average.class_probability[:, None] * joint.sum(0)
+    starts = state_offsets(average.cardinalities)[:-1]
+    return average.class_arc_posterior * np.add.reduceat(rel_entr(joint, independent).sum(0), starts)
+
+
 def average_weights(average):
     """Log weights of arcs (n, n) and roots (n,), with and without the class together."""
     return (
@@ -263,8 +288,18 @@ def family_mean(average, child, parent, with_class):
     return np.exp(table)
 
 
+def tree_tables(average, parents, with_class):
+    """(families, tables) of one structure over the class, node 0, and the columns: tables (n_parent_states, n_states)."""
+    families, tables = [()], [average.class_probability[None]]
+    for i, (parent, flag) in enumerate(zip(parents, with_class)):
+        families.append(((0,) if flag else ()) + ((int(parent) + 1,) if parent >= 0 else ()))
+        table = family_mean(average, i, parent, flag)
+        tables.append(table.reshape(-1, table.shape[-1]))
+    return families, tables
+
+
 def tree_parameters(average, parents, with_class):
-    """Posterior-mean tables of one structure in the layout of `augmented_naive_bayes` (columns without the class repeat)."""
+    """Posterior-mean tables of one structure in the layout of `augmented.model` (columns without the class repeat)."""
     n_classes = len(average.class_probability)
     layout = make_layout(parents, average.cardinalities)
     table = np.empty((layout.offsets[-1], n_classes))

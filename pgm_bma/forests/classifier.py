@@ -1,13 +1,16 @@
 """Classifier averaged exactly over all forest-augmented naive Bayes structures."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
-from pgm_bma.forests.average import fit_forest_average
+from pgm_bma.forests.average import ForestPrior, fit_forest_average
 from pgm_bma.forests.results import ForestResults
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.priors import arc_prior_array, check_prior
+from pgm_bma.foundation.priors import arc_prior_array
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice
+from pgm_bma.foundation.validation import Choice, check_choice
 
 
 class ForestAveragedClassifier(ForestResults, ClassifierBase):
@@ -16,24 +19,68 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
 
     Parameters
     ----------
-    class_arcs : "all" (the class is a parent of every column) or "selective" (each column with or without it)
-    arc_prior : prior of an arc class -> column under "selective"; a number or a dict by column
-    structure_prior : "arc_cost" (every arc between columns costs log n), "friedman_koller" (log(n - 1)) or "uniform"
-    forbidden_arcs : pairs (parent, child) of columns that no structure may have, or "all"
-    alpha, equivalent_sample_size : pseudo-count per cell (K2 when 1), or BDeu's total
-    max_completions : rows with missing cells are summed out exactly up to this many completions
-    n_forests : forests sampled for rows past that; the standard error is in `predict_proba_with_error`
-    random_state : seeds those samples
-    state_names, target_name, handle_unknown : as in `NaiveBayesClassifier`
+    class_arcs : {"all", "selective"}, default="all"
+        The class is a parent of every column, or each column may go without it.
+    arc_prior : float or dict, default=0.5
+        Prior of an arc class -> column under "selective", the same for all or by column.
+    structure_prior : {"arc_cost", "friedman_koller", "uniform"}, default="arc_cost"
+        Every arc between columns costs log n, log(n - 1), or nothing.
+    forbidden_arcs : list of pairs or "all", optional
+        Pairs (parent, child) of columns that no structure may have.
+    alpha : float, default=1.0
+        Pseudo-count of a cell (K2 when 1), as `parameter_prior` spreads it.
+    equivalent_sample_size : float, optional
+        Total prior mass of every table (BDeu), instead of `alpha` and `parameter_prior`.
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        "consistent": all tables of a column hold the same pseudo-counts in sum, so that no arc gains from a larger table:
+        alpha in a cell below the class and a parent of two states, 2 alpha below the class alone, n_classes times that
+        without the class. "paper": alpha in every cell, under which arcs into a column of very many states, noise or not,
+        look certain.
+    max_completions : int, default=64
+        Rows with missing cells are summed out exactly up to this many completions.
+    n_forests : int, default=200
+        Forests sampled for rows past that; the standard error is in `predict_proba_with_error`.
+    preset : {"paper"}, optional
+        alpha = 1 in every cell.
+    random_state : int, Generator, RandomState or None, default=0
+        Seeds those samples.
+    state_names : dict, optional
+        States of columns and of the target, in order; may hold states never seen.
+    target_name : str, optional
+        Name of the class in `model_`; by default that of `y`, else "class".
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a state that the fit has not seen is when rows are judged.
 
     Attributes
     ----------
-    edge_posterior_ : DataFrame parent x child, P(parent -> child | data) between columns
-    class_arc_posterior_ : Series, P(class -> column | data); 1 under class_arcs="all"
-    edge_graph_ : networkx DiGraph with `posterior`
-    log_evidence_ : log p(data), structures and parameters summed out
-    model_ : the most probable structure with posterior-mean tables (a pgmpy network; `model_is_exact_` is False)
-    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
+    edge_posterior_ : DataFrame
+        Parent x child, P(parent -> child | data) between columns.
+    class_arc_posterior_ : Series
+        P(class -> column | data); 1 under class_arcs="all".
+    feature_importances_ : array of shape (n_features_in_,)
+        Expected information of every column about the class, nats.
+    edge_graph_ : networkx DiGraph
+        All arcs with their `posterior`.
+    log_evidence_ : float
+        log p(data), structures and parameters summed out.
+    model_ : DiscreteBayesianNetwork
+        The most probable structure with posterior-mean tables; not the average (`model_is_exact_` is False).
+    causal_graph_ : pgmpy DAG
+        Its structure.
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    target_name_ : str
+        Name of the class.
+    target_states_ : tuple
+        States of the class in `model_`.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states.
 
     Examples
     --------
@@ -48,21 +95,25 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
     0.5
     """
 
+    _rules = {"class_arcs": Choice("all", "selective")}
+
     def __init__(
         self,
         *,
-        class_arcs="all",
-        arc_prior=0.5,
-        structure_prior="arc_cost",
-        forbidden_arcs=None,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        max_completions=64,
-        n_forests=200,
-        random_state=0,
-        state_names=None,
-        target_name=None,
-        handle_unknown="missing",
+        class_arcs: str = "all",
+        arc_prior: float | dict = 0.5,
+        structure_prior: str = "arc_cost",
+        forbidden_arcs: Iterable | str | None = None,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        max_completions: int = 64,
+        n_forests: int = 200,
+        preset: str | None = None,
+        random_state: Any = 0,
+        state_names: dict | None = None,
+        target_name: str | None = None,
+        handle_unknown: str = "missing",
     ):
         self.class_arcs = class_arcs
         self.arc_prior = arc_prior
@@ -70,31 +121,29 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         self.forbidden_arcs = forbidden_arcs
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.parameter_prior = parameter_prior
         self.max_completions = max_completions
         self.n_forests = n_forests
+        self.preset = preset
         self.random_state = random_state
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
 
     def _fit(self, training):
-        check_prior(self.alpha, self.equivalent_sample_size)
-        check_choice("class_arcs", self.class_arcs, ("all", "selective"))
+        values = self._checked_values(training.schema, len(training.classes))
         names, cardinalities = list(training.schema.names), training.schema.cardinalities
         class_arc_prior = arc_prior_array(self.arc_prior, names)
-        self._check_sampling(training.schema, len(training.classes))
-        self._result = fit_forest_average(
-            training.codes,
-            cardinalities,
-            training.target,
-            len(training.classes),
-            training.weights,
-            alpha=self.alpha,
-            equivalent_sample_size=self.equivalent_sample_size,
-            class_arc_prior=class_arc_prior if self.class_arcs == "selective" else None,
-            structure_prior=self.structure_prior,
-            forbidden=forbidden_matrix(self.forbidden_arcs, names),
+        prior = ForestPrior(
+            values["alpha"],
+            values["equivalent_sample_size"],
+            values["parameter_prior"],
+            self.structure_prior,
+            class_arc_prior if self.class_arcs == "selective" else None,
+            forbidden_matrix(self.forbidden_arcs, names),
         )
+        rows = training.codes, cardinalities, training.target, len(training.classes), training.weights
+        self._result = fit_forest_average(*rows, prior)
         self._read_result(random_generator(self.random_state))
         self.log_evidence_ = self._result.log_evidence
 

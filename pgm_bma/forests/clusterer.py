@@ -1,21 +1,23 @@
 """Clusterer averaged over all forest-augmented naive Bayes structures."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.augmented.sample import sample_codes
-from pgm_bma.forests.average import best_tree, sample_trees
+from pgm_bma.forests.average import ForestPrior, best_tree, sample_trees, tree_tables
 from pgm_bma.forests.clustering import INITS, Settings, fit_forest_clusters
 from pgm_bma.forests.results import ForestResults
-from pgm_bma.foundation.clusterer import ClustererBase
+from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.parallel import check_n_jobs
-from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.parallel import map_jobs
+from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.validation import Choice, Integer, Jobs, Number, Verbose
 from pgm_bma.foundation.warn import warn
 
 MAX_SAMPLED = 100  # structures behind one call of `sample`
@@ -30,31 +32,86 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
 
     Parameters
     ----------
-    n_clusters : int, or several to choose from by the bound, such as range(1, 7)
-    n_init : starts
-    init : "structural" (structural EM from the best structure without clusters), "em" (EM), "both" in turns, or "random"
-    combine_starts : "evidence" (aligned starts averaged with weights exp(bound)) or "best"
-    structure_prior : "arc_cost" (every arc between columns costs log n), "friedman_koller" or "uniform"
-    alpha, equivalent_sample_size : pseudo-count per cell (K2 when 1), or BDeu's total
-    max_iter, tol : updates at most; relative gain of the bound that counts as none
-    max_completions, n_forests : how rows with missing cells are predicted, see `ForestAveragedClassifier`
-    random_state, n_jobs, verbose, state_names, cluster_name, handle_unknown : see `LatentClassClusterer`
+    n_clusters : int or iterable of int, default=2
+        Number of clusters, or several to choose from by the bound, such as range(1, 7).
+    n_init : int, default=10
+        Starts.
+    init : {"both", "em", "structural", "random"}, default="both"
+        Starts from EM, from structural EM (from the best structure without clusters), from the two in turns, or at random.
+    combine_starts : {"evidence", "best"}, default="evidence"
+        Aligned starts averaged with weights exp(bound), or the best one.
+    structure_prior : {"arc_cost", "friedman_koller", "uniform"}, default="arc_cost"
+        Every arc between columns costs log n, log(n - 1), or nothing.
+    alpha : float, default=1.0
+        Pseudo-count of a cell (K2 when 1), as `parameter_prior` spreads it.
+    equivalent_sample_size : float, optional
+        Total prior mass of every table (BDeu), instead of `alpha` and `parameter_prior`.
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        "consistent": all tables of a column hold the same pseudo-counts in sum: alpha in a cell below the cluster and a
+        parent of two states, 2 alpha below the cluster alone. "paper": alpha in every cell.
+    max_iter : int, default=500
+        Updates of a start at most.
+    tol : float, default=1e-8
+        Relative gain of the bound that counts as none.
+    max_completions : int, default=64
+        Rows with missing cells are predicted exactly up to this many completions.
+    n_forests : int, default=200
+        Forests sampled for rows past that.
+    preset : {"paper"}, optional
+        alpha = 1 in every cell.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the starts; start i does not depend on `n_init` or `n_jobs`.
+    n_jobs : int, optional
+        Starts at once, as joblib reads it.
+    verbose : bool or int, default=0
+        Shows a bar of the starts.
+    state_names : dict, optional
+        States of columns, in order; may hold states never seen.
+    cluster_name : str, default="cluster"
+        Name of the cluster in `model_`.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a state that the fit has not seen is when rows are judged.
 
     Attributes
     ----------
-    labels_ : (n_samples,) int64
-    n_clusters_ : int, clusters with at least half an expected row
-    edge_posterior_ : DataFrame parent x child, P(parent -> child) between columns at the expected counts: a ranking
-    class_arc_posterior_ : Series, P(cluster -> column); 1, since every column depends on the cluster
-    edge_graph_ : networkx DiGraph with `posterior`
-    evidence_bound_ : of the best start, nats
-    score_path_ : (n_iter_ + 1,) array, the bound at the best start and after each of its updates
-    log_likelihood_, n_iter_, converged_ : total log p(X); updates of the best start, and whether it converged
-    n_clusters_path_ : DataFrame of the numbers tried, when there was a choice
-    model_ : the most probable structure with posterior-mean tables, the cluster latent (`model_is_exact_` is False)
-    causal_graph_ : its structure as a pgmpy DAG
-    starts_ : DataFrame, one line per start
-    feature_names_in_, n_features_in_, n_samples_, schema_ : see `LatentClassClusterer`
+    labels_ : array of shape (n_samples,)
+        Most probable cluster of every row, int64.
+    n_clusters_ : int
+        Clusters with at least half an expected row.
+    edge_posterior_ : DataFrame
+        Parent x child, P(parent -> child) between columns at the expected counts: a ranking.
+    class_arc_posterior_ : Series
+        P(cluster -> column); 1, since every column depends on the cluster.
+    feature_importances_ : array of shape (n_features_in_,)
+        Expected information of every column about the cluster, nats.
+    edge_graph_ : networkx DiGraph
+        All arcs with their `posterior`.
+    evidence_bound_ : float
+        Of the best start, nats.
+    score_path_ : array of shape (n_iter_ + 1,)
+        The bound at the best start and after each of its updates.
+    log_likelihood_ : float
+        Total log p(X).
+    n_iter_ : int
+        Updates of the best start.
+    converged_ : bool
+        Whether it converged.
+    n_clusters_path_ : DataFrame
+        The numbers tried, when there was a choice.
+    model_ : DiscreteBayesianNetwork
+        The most probable structure with posterior-mean tables, the cluster latent (`model_is_exact_` is False).
+    causal_graph_ : pgmpy DAG
+        Its structure.
+    starts_ : DataFrame
+        One line per start: start, stage, score (the bound), converged, n_iter, weight, pruned_loss.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states.
 
     Examples
     --------
@@ -67,26 +124,38 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     True
     """
 
+    _rules = {
+        "n_init": Integer(1),
+        "init": Choice(*INITS),
+        "combine_starts": Choice("evidence", "best"),
+        "max_iter": Integer(1),
+        "tol": Number(0.0),
+        "n_jobs": Jobs(),
+        "verbose": Verbose(),
+    }
+
     def __init__(
         self,
-        n_clusters=2,
+        n_clusters: int | Iterable[int] = 2,
         *,
-        n_init=10,
-        init="both",
-        combine_starts="evidence",
-        structure_prior="arc_cost",
-        alpha=1.0,
-        equivalent_sample_size=None,
-        max_iter=500,
-        tol=1e-8,
-        max_completions=64,
-        n_forests=200,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        state_names=None,
-        cluster_name="cluster",
-        handle_unknown="missing",
+        n_init: int = 10,
+        init: str = "both",
+        combine_starts: str = "evidence",
+        structure_prior: str = "arc_cost",
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        max_iter: int = 500,
+        tol: float = 1e-8,
+        max_completions: int = 64,
+        n_forests: int = 200,
+        preset: str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        state_names: dict | None = None,
+        cluster_name: str = "cluster",
+        handle_unknown: str = "missing",
     ):
         self.n_clusters = n_clusters
         self.n_init = n_init
@@ -95,10 +164,12 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         self.structure_prior = structure_prior
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.parameter_prior = parameter_prior
         self.max_iter = max_iter
         self.tol = tol
         self.max_completions = max_completions
         self.n_forests = n_forests
+        self.preset = preset
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -107,12 +178,18 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         self.handle_unknown = handle_unknown
 
     def _fit(self, folded):
-        candidates = self._check_parameters()
-        self._check_sampling(folded.schema, max(candidates))
-        settings = Settings(self.alpha, self.equivalent_sample_size, self.structure_prior, self.max_iter, self.tol)
+        candidates = [int(k) for k in check_n_clusters(self.n_clusters)]
+        values = self._checked_values(folded.schema, max(candidates))
+        prior = ForestPrior(
+            values["alpha"], values["equivalent_sample_size"], values["parameter_prior"], self.structure_prior
+        )
+        settings = Settings(prior, self.max_iter, self.tol)
         rng = random_generator(self.random_state)
-        sequence = rng.spawn(len(candidates))
-        found = [self._fit_number(folded, k, child, settings) for k, child in zip(candidates, sequence)]
+        with progress(self.verbose, "starts", total=len(candidates) * self.n_init) as tick:
+            found = [
+                self._fit_number(folded, k, child, settings, tick)
+                for k, child in zip(candidates, rng.spawn(len(candidates)))
+            ]
         chosen = found[int(np.argmax([result.bound for result in found]))]
         self.__dict__.pop("n_clusters_path_", None)
         if not np.isscalar(self.n_clusters):
@@ -132,9 +209,11 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         self.converged_ = bool(run.converged)
         self.starts_ = pd.DataFrame(
             {
+                "start": np.arange(len(chosen.runs)),
+                "stage": 2,
                 "score": [r.bounds[-1] for r in chosen.runs],
-                "iterations": [len(r.bounds) - 1 for r in chosen.runs],
                 "converged": [bool(r.converged) for r in chosen.runs],
+                "n_iter": [len(r.bounds) - 1 for r in chosen.runs],
                 "weight": chosen.weights,
                 "pruned_loss": [r.pruned_loss for r in chosen.runs],
             }
@@ -147,69 +226,36 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, folded, n_clusters, rng, settings):
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=10 * int(bool(self.verbose)))
-
+    def _fit_number(self, folded, n_clusters, rng, settings, tick):
         def run_all(function, starts):
-            return parallel(delayed(function)(start) for start in starts)
+            def run(start):
+                found = function(start)
+                if tick is not None:
+                    tick(1)
+                return found
 
-        return fit_forest_clusters(
-            folded.codes,
-            folded.schema.cardinalities,
-            folded.weights,
-            n_clusters,
-            rng,
-            settings,
-            self.n_init,
-            self.init,
-            self.combine_starts,
-            run_all,
-        )
+            return map_jobs(run, [(start,) for start in starts], self.n_jobs, threads=True)
 
-    def _check_parameters(self):
-        check_prior(self.alpha, self.equivalent_sample_size)
-        check_number("n_init", self.n_init, 1, integer=True)
-        check_choice("init", self.init, INITS)
-        check_choice("combine_starts", self.combine_starts, ("evidence", "best"))
-        check_number("max_iter", self.max_iter, 1, integer=True)
-        check_number("tol", self.tol, 0.0)
-        check_n_jobs(self.n_jobs)
-        several = hasattr(self.n_clusters, "__iter__") and not isinstance(self.n_clusters, str)
-        candidates = list(self.n_clusters) if several else [self.n_clusters]
-        if not candidates:
-            raise ValueError(f"n_clusters={self.n_clusters!r} names no number; pass an integer or a range")
-        for value in candidates:
-            check_number("n_clusters", value, 1, integer=True)
-        return [int(k) for k in candidates]
+        data = folded.codes, folded.schema.cardinalities, folded.weights, n_clusters
+        return fit_forest_clusters(*data, rng, settings, self.n_init, self.init, self.combine_starts, run_all)
 
     def _class_node(self):
         return self.cluster_name, tuple(range(self.n_clusters_)), True
-
-    @property
-    def causal_graph_(self):
-        """The most probable structure as a pgmpy DAG, the cluster latent."""
-        from pgm_bma.networks.objects import structure_of
-
-        return structure_of(self.model_)
 
     def _profiles(self):
         splits = np.split(np.exp(self._result.log_singles), state_offsets(self.schema_.cardinalities)[1:-1], axis=1)
         return self._result.class_probability, splits
 
     def _n_parameters(self):
-        parents, _ = best_tree(self._result)
-        lines = [self.schema_.cardinalities[p] if p >= 0 else 1 for p in parents]
-        return self.n_clusters_ - 1 + self.n_clusters_ * int(np.dot(lines, self.schema_.cardinalities - 1))
+        _, tables = tree_tables(self._result, *best_tree(self._result))
+        return int(sum(t.shape[0] * (t.shape[1] - 1) for t in tables))
 
     def _sample_codes(self, n_samples, rng):
         """Each row from a structure drawn from the posterior; rows share at most `MAX_SAMPLED` structures."""
         sizes = rng.multinomial(n_samples, np.full(MAX_SAMPLED, 1.0 / MAX_SAMPLED))
-        parts = [
-            sample_codes(parents, self.schema_.cardinalities, parameters, size, rng)
-            for size, (parents, _, parameters) in zip(sizes, sample_trees(self._result, MAX_SAMPLED, rng))
-            if size
-        ]
-        order = rng.permutation(n_samples)
-        codes = np.concatenate([part[0] for part in parts]) if parts else np.empty((0, len(self.schema_.names)), int)
-        labels = np.concatenate([part[1] for part in parts]) if parts else np.empty(0, dtype=np.int64)
-        return codes[order], labels[order]
+        drawn = [np.empty((0, len(self.schema_.names) + 1), dtype=np.int64)]
+        for size, (parents, with_class, _) in zip(sizes, sample_trees(self._result, MAX_SAMPLED, rng)):
+            families, tables = tree_tables(self._result, parents, with_class)
+            drawn.append(sample_codes(tables, families, size, rng).astype(np.int64))
+        codes = np.concatenate(drawn)[rng.permutation(n_samples)]
+        return codes[:, 1:], codes[:, 0]

@@ -23,11 +23,11 @@ from pgm_bma.augmented.structural_em import Settings as StructuralSettings
 from pgm_bma.augmented.structural_em import run_structural_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
 from pgm_bma.forests._cluster_kernels import expect_rows, normalise
-from pgm_bma.forests.average import ForestAverage, average_from_counts, log_arc_prior
+from pgm_bma.forests.average import ForestAverage, ForestPrior, average_from_counts, family_priors, log_arc_prior
 from pgm_bma.forests.sums import forest_sum
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood
-from pgm_bma.foundation.pairs import indicators, pair_prior, pair_scores
+from pgm_bma.foundation.pairs import indicators, pair_scores
 from pgm_bma.foundation.starts import align_labels, start_weights
 from pgm_bma.latent_class.loop import fit_latent_class, log_joint
 
@@ -38,9 +38,7 @@ MIN_WEIGHT = 0.5  # a cluster with fewer expected rows is dropped from the answe
 class Settings(NamedTuple):
     """Prior and stopping rule of a run."""
 
-    alpha: float = 1.0
-    equivalent_sample_size: float | None = None
-    structure_prior: str = "arc_cost"
+    prior: ForestPrior = ForestPrior()
     max_iter: int = 500
     tol: float = 1e-8  # relative gain of the bound
 
@@ -88,53 +86,44 @@ def run_start(rows, responsibilities, settings):
     bounds, converged, loss = [], False, 0.0
     while True:
         pairs, totals = _soft_counts(rows, q, hidden)
-        forest, bound = _structures(pairs, totals, rows.cardinalities, settings)
+        forest, bound = _structures(pairs, totals, rows.cardinalities, settings.prior)
         bounds.append(bound + float(rows.weights @ entropy))
         if len(bounds) > 1 and bounds[-1] - bounds[-2] <= settings.tol * abs(bounds[-2]):
             converged = True
         if converged or len(bounds) > settings.max_iter:
             break
-        single, both, pruned = _expected_logs(pairs, totals, rows.cardinalities, forest, settings)
+        single, both, pruned = _expected_logs(pairs, totals, rows.cardinalities, forest, settings.prior)
         loss = max(loss, pruned)
-        q, hidden, entropy = _expect(rows, hidden, single, both, totals, settings)
+        q, hidden, entropy = _expect(rows, hidden, single, both, totals, settings.prior)
     result = np.empty_like(q)
     result[rows.order] = q
     return Run(result, np.array(bounds), converged, pairs, totals, loss)
 
 
-def average_of(pairs, totals, cardinalities, settings):
-    """The averaged model behind soft counts, for prediction."""
-    return average_from_counts(
-        pairs,
-        totals,
-        cardinalities,
-        alpha=settings.alpha,
-        equivalent_sample_size=settings.equivalent_sample_size,
-        structure_prior=settings.structure_prior,
-    )
-
-
-def _structures(pairs, totals, cardinalities, settings):
+def _structures(pairs, totals, cardinalities, prior):
     """Posterior of the structures given soft counts, and the bound without the entropies."""
-    scores = pair_scores(pairs, cardinalities, settings.alpha, settings.equivalent_sample_size)
+    scores = pair_scores(pairs, cardinalities, family_priors(prior, len(totals), cardinalities)[0])
     n = len(cardinalities)
-    log_cost = log_arc_prior(settings.structure_prior, n)
+    log_cost = log_arc_prior(prior.structure_prior, n)
     forest = forest_sum(scores.with_parent - scores.alone[:, None] + log_cost, np.zeros(n))
-    alpha = cell_alpha(1, len(totals), settings.alpha, settings.equivalent_sample_size)
-    log_clusters = float(log_marginal_likelihood(totals[None], alpha))
+    log_clusters = float(log_marginal_likelihood(totals[None], _cluster_alpha(prior, len(totals))))
     # all forests under the prior alone: (1 + n w) ** (n - 1) for arcs of weight w (Cayley's formula with weights)
     log_prior_mass = (n - 1) * np.log1p(n * np.exp(log_cost))
     return forest, float(scores.alone.sum()) + forest.log_sum - log_prior_mass + log_clusters
 
 
-def _expected_logs(pairs, totals, cardinalities, forest, settings):
+def _cluster_alpha(prior, n_clusters):
+    return cell_alpha(1, n_clusters, prior.alpha, prior.equivalent_sample_size)
+
+
+def _expected_logs(pairs, totals, cardinalities, forest, prior):
     """Weighted expected logs: single (n_clusters, S), both (n_clusters, S, S) symmetric in its use, and the pruned loss.
 
     both[c, a, b] for states a of column i and b of column j holds the two directions of the pair together; it is zero for i = j.
     """
     n, offsets = len(cardinalities), state_offsets(cardinalities)
     starts, column = offsets[:-1], np.repeat(np.arange(n), cardinalities)
-    one, two = pair_prior(len(totals), cardinalities, settings.alpha, settings.equivalent_sample_size)
+    one, two = family_priors(prior, len(totals), cardinalities)[0]
     posterior = np.where(forest.arc_posterior >= PRUNED, forest.arc_posterior, 0.0)
     singles = np.diagonal(pairs, axis1=1, axis2=2) + one[column]
     logs = digamma(singles) - digamma(np.add.reduceat(singles, starts, axis=1))[:, column]
@@ -149,9 +138,9 @@ def _expected_logs(pairs, totals, cardinalities, forest, settings):
     return single, weighted + weighted.swapaxes(1, 2), loss
 
 
-def _expect(rows, hidden, single, both, totals, settings):
+def _expect(rows, hidden, single, both, totals, prior):
     """New responsibilities, hidden cells, and the entropy of every row."""
-    alpha = cell_alpha(1, len(totals), settings.alpha, settings.equivalent_sample_size)
+    alpha = _cluster_alpha(prior, len(totals))
     log_cluster = digamma(totals + alpha) - digamma((totals + alpha).sum())
     m, q = rows.n_complete, np.empty((len(rows.codes), len(totals)))
     entropy = np.empty(len(q))
@@ -299,7 +288,7 @@ def fit_forest_clusters(
     totals = weights @ combined
     order = [k for k in np.argsort(-totals, kind="stable") if totals[k] >= MIN_WEIGHT] or [int(np.argmax(totals))]
     combined = combined[:, order] / combined[:, order].sum(1, keepdims=True)
-    average = average_of(pairs[order], totals[order], rows.cardinalities, settings)
+    average = average_from_counts(pairs[order], totals[order], rows.cardinalities, settings.prior)
     return ForestClusters(average, float(bounds[best]), runs, shares, best, combined)
 
 

@@ -1,28 +1,55 @@
 """What the forest-averaged classifier and clusterer share: everything read off a `ForestAverage`."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.forests.average import best_tree, expected_evidence, family_mean, log_joint_with_error, sample_trees
+from pgm_bma.forests.average import (
+    PARAMETER_PRIORS,
+    STRUCTURE_PRIORS,
+    ForestAverage,
+    best_tree,
+    class_information,
+    expected_evidence,
+    log_joint_with_error,
+    sample_trees,
+)
 from pgm_bma.foundation.classifier import single_row
+from pgm_bma.foundation.face import DiscreteEstimator
+from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import Choice, Integer, check_number, check_parameters, resolve_preset
 
 MAX_CELLS = 100_000_000  # of the pair tables: classes x the square of all states; each copy of them is 0.8 GB then
+PAPER = {"parameter_prior": "paper", "alpha": 1.0, "equivalent_sample_size": None}
 
 
-class ForestResults:
+class ForestResults(DiscreteEstimator):
     """Mixin over ``_result`` (a `ForestAverage`); a child says what its class is in ``_class_node()``: (name, states, latent).
 
-    Its parameters include `max_completions`, `n_forests` and `random_state`.
+    Its parameters include those of `_rules`, `alpha`, `equivalent_sample_size`, `preset` and `random_state`.
     """
 
+    _result: ForestAverage
+    structure_prior: str
+    max_completions: int
+    n_forests: int
+    random_state: Any
     model_is_exact_ = False
+    _rules = {
+        "structure_prior": Choice(*STRUCTURE_PRIORS),
+        "parameter_prior": Choice(*PARAMETER_PRIORS),
+        "max_completions": Integer(1),
+        "n_forests": Integer(2),
+    }
 
-    def _check_sampling(self, schema, n_classes):
-        check_number("max_completions", self.max_completions, 1, integer=True)
-        check_number("n_forests", self.n_forests, 2, integer=True)
+    def _checked_values(self, schema, n_classes):
+        """Parameter values under the preset, all checked; tables that would be too large are refused."""
+        values = resolve_preset(self, {"paper": PAPER})
+        check_parameters(self, values)
+        check_prior(values["alpha"], values["equivalent_sample_size"])
         cards, n_states = schema.cardinalities, int(schema.cardinalities.sum())
         if n_classes * n_states**2 > MAX_CELLS:
             worst = int(np.argmax(cards))
@@ -31,6 +58,10 @@ class ForestResults:
                 f"over all forests needs tables of {n_classes} x {n_states} x {n_states} cells, more than {MAX_CELLS:.3g}: drop "
                 "columns or merge rare states"
             )
+        return values
+
+    def _class_node(self):
+        raise NotImplementedError
 
     def _read_result(self, rng):
         names = list(self.schema_.names)
@@ -45,8 +76,21 @@ class ForestResults:
         rng = np.random.default_rng(self._seed)  # the same forests at every call
         return log_joint_with_error(self._result, codes, self.max_completions, self.n_forests, rng)
 
-    def predict_proba_with_error(self, X):
-        """(probabilities, standard errors): errors are 0 for rows that were summed out exactly."""
+    def predict_proba_with_error(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities with their standard errors.
+
+        Parameters
+        ----------
+        X : table of discrete values
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+            As `predict_proba`.
+        errors : array of shape (n_samples, n_classes)
+            Standard errors; 0 for rows that were summed out exactly.
+        """
         log_joint, relative = self._log_joint_with_error(self._encode(X))
         joint = np.exp(log_joint - log_joint.max(1, keepdims=True))
         proba = joint / joint.sum(1, keepdims=True)
@@ -55,10 +99,19 @@ class ForestResults:
         total = np.sqrt((spread**2).sum(1, keepdims=True))
         return proba, np.sqrt(((1 - proba) * spread) ** 2 + proba**2 * np.maximum(total**2 - spread**2, 0.0))
 
-    def explain(self, row):
+    def explain(self, row: Any) -> pd.DataFrame:
         """Expected log evidence per column and class for one complete row, under the structures as the row re-weights them.
 
-        The row "(structures)" is what that re-weighting costs; the column sums are the log joint.
+        Parameters
+        ----------
+        row : mapping, Series or table of one row
+            Values by column, none missing.
+
+        Returns
+        -------
+        DataFrame
+            A line per column, "(prior)" and "(structures)", which is what that re-weighting costs; a column per class,
+            whose sum is the log joint.
         """
         codes = self._encode(single_row(row, self))
         if (codes < 0).any():
@@ -69,20 +122,45 @@ class ForestResults:
         return pd.DataFrame(evidence, index=index, columns=list(self._class_node()[1]))
 
     @property
-    def edge_graph_(self):
+    def edge_graph_(self) -> Any:
         """Arcs with their posterior probability, from the class and between columns; may be cyclic."""
-        from pgm_bma.networks.graphs import posterior_graph
+        from pgm_bma.forests.network import arc_graph
 
-        arcs = {(self._class_node()[0], name): p for name, p in self.class_arc_posterior_.items()}
-        arcs.update({(a, b): p for a, row in self.edge_posterior_.iterrows() for b, p in row.items() if a != b})
-        return posterior_graph([self._class_node()[0], *self.schema_.names], arcs, prior=self.structure_prior)
+        name = self._class_node()[0]
+        return arc_graph(name, self.class_arc_posterior_, self.edge_posterior_, self.structure_prior)
+
+    @property
+    def causal_graph_(self) -> Any:
+        """The most probable structure as a pgmpy DAG."""
+        from pgm_bma.forests.network import structure_of
+
+        return structure_of(self.model_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Expected information of every column about the class, nats: for scikit-learn's SelectFromModel."""
+        check_is_fitted(self)
+        return class_information(self._result)
 
     def _arc_posteriors(self):
         graph = self.edge_graph_
         return {arc: graph.edges[arc]["posterior"] for arc in self.model_.edges() if graph.has_edge(*arc)}
 
-    def sample_models(self, n_models=1, random_state=None):
-        """Structures drawn from their posterior, as pgmpy networks with posterior-mean tables."""
+    def sample_models(self, n_models: int = 1, random_state: Any = None) -> list:
+        """Structures drawn from their posterior, as pgmpy networks with posterior-mean tables.
+
+        Parameters
+        ----------
+        n_models : int, default=1
+            How many.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed of the draws; without it the estimator's own.
+
+        Returns
+        -------
+        list of DiscreteBayesianNetwork
+            The networks, independent of each other.
+        """
         check_is_fitted(self)
         check_number("n_models", n_models, 0, integer=True)
         rng = random_generator(self.random_state if random_state is None else random_state)
@@ -92,13 +170,6 @@ class ForestResults:
         return self._network(*best_tree(self._result))
 
     def _network(self, parents, with_class):
-        from pgm_bma.networks.objects import bayesian_network
+        from pgm_bma.forests.network import forest_network
 
-        families, tables = [()], [self._result.class_probability[None]]
-        for i, (parent, flag) in enumerate(zip(parents, with_class)):
-            families.append(((0,) if flag else ()) + ((int(parent) + 1,) if parent >= 0 else ()))
-            table = family_mean(self._result, i, parent, flag)
-            tables.append(table.reshape(-1, table.shape[-1]))
-        name, class_states, latent = self._class_node()
-        names, states = [name, *self.schema_.names], [class_states, *self.schema_.states]
-        return bayesian_network(names, states, families, tables, latents=[name] if latent else [])
+        return forest_network(self._result, self.schema_, self._class_node(), parents, with_class)

@@ -60,6 +60,28 @@ def conditional_mutual_information(pairs, cardinalities):
     return below + below.T  # the two halves differ by the order of their sums
 
 
+class PairPrior(NamedTuple):
+    """Pseudo-counts of one cell: alone (n,) of a column below the class alone; below (n, n), [parent, child], below both."""
+
+    alone: np.ndarray
+    below: np.ndarray
+
+
+def pair_prior(n_classes, cardinalities, alpha=1.0, equivalent_sample_size=None):
+    """The same pseudo-count in every cell (K2 when 1), or BDeu's equivalent sample size spread over every table."""
+    cardinalities = np.asarray(cardinalities)
+    n = len(cardinalities)
+    if equivalent_sample_size is None:
+        return PairPrior(np.full(n, float(alpha)), np.full((n, n), float(alpha)))
+    spread = equivalent_sample_size / n_classes
+    return PairPrior(spread / cardinalities, spread / np.outer(cardinalities, cardinalities))
+
+
+def mass_consistent_prior(cardinalities, alone):
+    """Every table of a column holds the same pseudo-counts in sum: those of `alone` (n,), split among the parent's states."""
+    return PairPrior(alone, alone[None, :] / np.asarray(cardinalities)[:, None])
+
+
 class PairScores(NamedTuple):
     """Log marginal likelihoods, all [child, parent] where there are two axes.
 
@@ -73,26 +95,25 @@ class PairScores(NamedTuple):
     alone: np.ndarray
 
 
-def pair_scores(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
+def pair_scores(pairs, cardinalities, prior):
     """Dirichlet scores of all families with the class and one other column as parents.
 
     pairs : (n_classes, S, S) from `pair_counts`; pass ``pairs.sum(0, keepdims=True)`` to leave the class out.
     Without missing cells `without_parent` repeats `alone`; with them it is the fair opponent of `with_parent`.
     """
     cardinalities = np.asarray(cardinalities)
-    n_classes, n = len(pairs), len(cardinalities)
-    starts = state_offsets(cardinalities)[:-1]
-    one, two = pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
-    alpha_cells = np.repeat(np.repeat(two, cardinalities, axis=0), cardinalities, axis=1)
-    alpha_lines = np.repeat(
-        two * cardinalities, cardinalities, axis=0
-    )  # (S, n): prior mass of child i given a state of j
-    alpha_states = np.repeat(one, cardinalities)
-    with_parent, without_parent, alone = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)
+    n = len(cardinalities)
+    starts, column = state_offsets(cardinalities)[:-1], np.repeat(np.arange(n), cardinalities)
+    alpha_cells = prior.below[np.ix_(column, column)]
+    line_mass = prior.below * cardinalities  # (n, n): prior mass of child i given a state of j
+    alpha_lines, alpha_states = line_mass[column], prior.alone[column]
+    # what the prior alone contributes is the same in all cells of a block
+    constant = cardinalities[:, None] * (gammaln(line_mass) - cardinalities * gammaln(prior.below))
+    with_parent, without_parent, alone = len(pairs) * constant, np.zeros((n, n)), np.zeros(n)
     for table in pairs:  # rows: states of the parent, columns: states of the child
-        cells = _block_sums(gammaln(table + alpha_cells) - gammaln(alpha_cells), starts)
-        lines = gammaln(alpha_lines) - gammaln(alpha_lines + np.add.reduceat(table, starts, axis=1))
-        with_parent += cells + np.add.reduceat(lines, starts, axis=0)
+        lines = np.add.reduceat(gammaln(table + alpha_cells), starts, axis=1)
+        lines -= gammaln(alpha_lines + np.add.reduceat(table, starts, axis=1))
+        with_parent += np.add.reduceat(lines, starts, axis=0)
         margin = np.add.reduceat(table, starts, axis=0)  # (n, S): the child's states on the rows that have the parent
         without_parent += side_by_side_scores(margin, alpha_states, starts)
         alone += side_by_side_scores(np.diagonal(table)[None], alpha_states, starts)[0]
@@ -103,24 +124,12 @@ def _block_sums(table, starts):
     return np.add.reduceat(np.add.reduceat(table, starts, axis=0), starts, axis=1)
 
 
-def pair_means(pairs, cardinalities, alpha=1.0, equivalent_sample_size=None):
+def pair_means(pairs, cardinalities, prior):
     """Posterior means P(child state | class, parent state): (n_classes, S, S), rows parents; and alone: (n_classes, S)."""
-    cardinalities = np.asarray(cardinalities)
-    n_classes, n = len(pairs), len(cardinalities)
     starts = state_offsets(cardinalities)[:-1]
-    one, two = pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size)
-    cells = pairs + np.repeat(np.repeat(two, cardinalities, axis=0), cardinalities, axis=1)
+    column = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    cells = pairs + prior.below[np.ix_(column, column)]
     totals = np.add.reduceat(cells, starts, axis=2)
-    single = np.diagonal(pairs, axis1=1, axis2=2) + np.repeat(one, cardinalities)
+    single = np.diagonal(pairs, axis1=1, axis2=2) + prior.alone[column]
     single_totals = np.add.reduceat(single, starts, axis=1)
-    columns = np.repeat(np.arange(n), cardinalities)
-    return cells / totals[:, :, columns], single / single_totals[:, columns]
-
-
-def pair_prior(n_classes, cardinalities, alpha, equivalent_sample_size):
-    """Pseudo-count of a cell without (n,) and with a parent (n, n)."""
-    n = len(cardinalities)
-    if equivalent_sample_size is None:
-        return np.full(n, float(alpha)), np.full((n, n), float(alpha))
-    spread = equivalent_sample_size / n_classes
-    return spread / cardinalities, spread / np.outer(cardinalities, cardinalities)
+    return cells / totals[:, :, column], single / single_totals[:, column]

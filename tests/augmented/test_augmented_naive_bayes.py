@@ -303,7 +303,7 @@ def test_branching_equals_networkx(n):
         twin[child] = parent
     found = search.maximum_branching(scores)
     assert search.total_score(scores, found) == pytest.approx(search.total_score(scores, twin), rel=1e-12)
-    assert len(anb.topological_order(found)) == n
+    assert len(anb.forest_order(found)) == n
 
 
 @settings(max_examples=20, deadline=None)

@@ -21,13 +21,22 @@ def small_case(seed, n_rows=25, cards=CARDS, n_classes=2):
     return pd.DataFrame(X, columns=[f"c{i}" for i in range(len(cards))]), y, states
 
 
+# pseudo-count of a cell in a table of q parent configurations and r states, two classes, and that of a class
+PRIORS = {
+    "paper": ({"parameter_prior": "paper"}, lambda q, r: 1.0, 1.0),
+    "bdeu": ({"equivalent_sample_size": 2.0}, lambda q, r: 2.0 / (q * r), 1.0),
+    # every table of a column holds 2 classes x 2 x r x alpha in sum
+    "consistent": ({"alpha": 0.7}, lambda q, r: 0.7 * 2 * 2 / q, 0.7),
+}
+
+
 @pytest.mark.parametrize("class_arcs", ["all", "selective"])
-@pytest.mark.parametrize("ess", [None, 2.0])
-def test_classifier_equals_enumeration(class_arcs, ess):
+@pytest.mark.parametrize("prior", PRIORS)
+def test_classifier_equals_enumeration(class_arcs, prior):
     X, y, states = small_case(3)
-    classifier = ForestAveragedClassifier(
-        class_arcs=class_arcs, arc_prior=0.3, equivalent_sample_size=ess, state_names=states
-    ).fit(X, y)
+    parameters, alpha, class_alpha = PRIORS[prior]
+    classifier = ForestAveragedClassifier(class_arcs=class_arcs, arc_prior=0.3, state_names=states, **parameters)
+    classifier.fit(X, y)
     queries = X.astype(object).head(4).copy()
     queries.iloc[1, 0] = None
     queries.iloc[2, [1, 3]] = None
@@ -40,10 +49,11 @@ def test_classifier_equals_enumeration(class_arcs, ess):
             y.tolist(),
             CARDS,
             2,
-            (lambda q, r: 1.0) if ess is None else (lambda q, r: ess / (q * r)),
+            alpha,
             -np.log(len(CARDS)),
             0.3 if class_arcs == "selective" else None,
             query,
+            class_alpha,
         )
         np.testing.assert_allclose(found, joint / joint.sum(), atol=1e-9)  # the tolerance of the contract
         np.testing.assert_allclose(
@@ -55,17 +65,21 @@ def test_classifier_equals_enumeration(class_arcs, ess):
 
 def test_evidence_is_that_of_all_structures_under_a_normalised_prior():
     X, y, states = small_case(5)
-    classifier = ForestAveragedClassifier(state_names=states, structure_prior="uniform").fit(X, y)
+    classifier = ForestAveragedClassifier(state_names=states, structure_prior="uniform", preset="paper").fit(X, y)
     *_, log_sum = class_joint(X.to_numpy().tolist(), y.tolist(), CARDS, 2, lambda q, r: 1.0, 0.0, None, [0] * 4)
     # Cayley: 5 ** 3 rooted forests on four labelled nodes
     assert classifier.log_evidence_ == pytest.approx(log_sum - np.log(5**3), abs=1e-9)
 
 
-def test_without_arcs_it_is_averaged_naive_bayes():
+@pytest.mark.parametrize("prior", ["consistent", "paper"])
+def test_without_arcs_it_is_averaged_naive_bayes(prior):
     X, y, states = small_case(7, n_rows=60)
     X = X.astype(object).mask(np.random.default_rng(0).random(X.shape) < 0.1)
-    forest = ForestAveragedClassifier(class_arcs="selective", forbidden_arcs="all", state_names=states).fit(X, y)
-    plain = AveragedNaiveBayesClassifier(state_names=states).fit(X, y)
+    common = {"state_names": states, "parameter_prior": prior}
+    if "parameter_prior" not in AveragedNaiveBayesClassifier().get_params():
+        pytest.skip("averaged naive Bayes has alpha in every cell")
+    forest = ForestAveragedClassifier(class_arcs="selective", forbidden_arcs="all", **common).fit(X, y)
+    plain = AveragedNaiveBayesClassifier(**common).fit(X, y)
     complete = X.dropna()
     np.testing.assert_allclose(forest.predict_proba(complete), plain.predict_proba(complete), atol=1e-10)
     np.testing.assert_allclose(forest.class_arc_posterior_, plain.arc_posterior_, atol=1e-10)
@@ -161,3 +175,36 @@ def test_sample_models_checks_its_number_and_the_fit():
         ForestAveragedClassifier().sample_models()
     with pytest.raises(ValueError, match="n_models=-1"):
         ForestAveragedClassifier().fit(X, y).sample_models(-1)
+
+
+@pytest.mark.parametrize("n_states", [2, 20, 200, 2000])
+@pytest.mark.parametrize("class_arcs", ["all", "selective"])
+def test_noise_of_many_states_wins_no_arc(n_states, class_arcs):
+    """Issue: alpha in every cell makes arcs into flat noise certain from 200 states on."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 690)
+    X = pd.DataFrame({f"c{i}": np.where(rng.random(690) < 0.8, y, 1 - y) for i in range(4)})
+    X["copy"] = np.where(rng.random(690) < 0.9, X["c0"], rng.integers(0, 2, 690))
+    X["noise"] = rng.integers(0, n_states, 690)
+    classifier = ForestAveragedClassifier(class_arcs=class_arcs).fit(X, y)
+    edges = classifier.edge_posterior_
+    assert edges["noise"].sum() < 0.3 and edges.loc["noise"].max() < 0.3
+    assert edges.loc["c0", "copy"] + edges.loc["copy", "c0"] > 0.99
+    if class_arcs == "selective":
+        assert classifier.class_arc_posterior_["noise"] < 0.3 and classifier.class_arc_posterior_[:4].min() > 0.99
+    paper = ForestAveragedClassifier(class_arcs=class_arcs, preset="paper").fit(X, y)
+    assert (paper.edge_posterior_["noise"].sum() > 0.9) == (n_states >= 200)
+
+
+def test_relevance_structure_and_preset():
+    X, y, _ = small_case(3, n_rows=200)
+    X["c1"] = y
+    classifier = ForestAveragedClassifier(class_arcs="selective").fit(X, y)
+    assert np.argmax(classifier.feature_importances_) == 1 and classifier.feature_importances_.shape == (4,)
+    assert set(classifier.causal_graph_.edges) == set(classifier.model_.edges)
+    paper = ForestAveragedClassifier(parameter_prior="paper").fit(X, y)
+    np.testing.assert_array_equal(
+        ForestAveragedClassifier(preset="paper").fit(X, y).predict_proba(X), paper.predict_proba(X)
+    )
+    with pytest.raises(ValueError, match=r"preset='paper' sets alpha=1\.0"):
+        ForestAveragedClassifier(preset="paper", alpha=2.0).fit(X, y)

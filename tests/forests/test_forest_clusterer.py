@@ -12,9 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 import pgm_bma
 from pgm_bma import ForestAveragedClusterer
 from pgm_bma.augmented import pair_groups
-from pgm_bma.augmented.model import log_joint
 from pgm_bma.augmented.pair_groups import grouped_pair_counts
-from pgm_bma.augmented.sample import sample_codes
+from pgm_bma.forests.average import ForestPrior
 from pgm_bma.forests.clustering import Settings, make_rows, run_start
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from tests.oracles.forests import forests
@@ -35,19 +34,23 @@ def test_the_bound_never_falls(seed, missing, n_clusters):
     assert (gains >= -1e-8 * np.abs(run.bounds[:-1]) - run.pruned_loss * 30).all()  # rounding, and the stated loss
 
 
-def test_the_bound_of_certain_clusters_is_the_log_evidence():
+@pytest.mark.parametrize("parameter_prior", ["consistent", "paper"])
+def test_the_bound_of_certain_clusters_is_the_log_evidence(parameter_prior):
     """With q(z) all on one labelling the bound is log p(X, z), structures and tables summed out: enumerate it."""
     rng = np.random.default_rng(2)
     cards = np.array([2, 3, 2])
     codes = np.column_stack([rng.integers(0, r, 12) for r in cards])
     z = rng.integers(0, 2, 12)
-    run = run_start(make_rows(codes, cards, np.ones(12)), np.eye(2)[z], Settings(max_iter=1, structure_prior="uniform"))
+    prior = ForestPrior(parameter_prior=parameter_prior, structure_prior="uniform")
+    run = run_start(make_rows(codes, cards, np.ones(12)), np.eye(2)[z], Settings(prior, max_iter=1))
     logs = []
     for forest in forests(3):
         value = prequential_log_probability(z.tolist(), [0] * 12, 2, 1.0)
         for i, parent in enumerate(forest):
             above = [(int(c), int(codes[r, parent]) if parent >= 0 else 0) for r, c in enumerate(z)]
-            value += prequential_log_probability(codes[:, i].tolist(), above, int(cards[i]), 1.0)
+            # consistent: a table of a column holds 2 x (2 clusters) x r in sum, whatever its parents
+            alpha = 1.0 if parameter_prior == "paper" else 2.0 / (cards[parent] if parent >= 0 else 1)
+            value += prequential_log_probability(codes[:, i].tolist(), above, int(cards[i]), alpha)
         logs.append(value)
     assert run.bounds[0] == pytest.approx(np.logaddexp.reduce(logs) - np.log(len(logs)), abs=1e-9)
 
@@ -122,20 +125,18 @@ def test_bad_parameters(bad):
         ForestAveragedClusterer(**bad).fit(pd.DataFrame({"a": [0, 1], "b": [0, 1]}))
 
 
-def test_sampled_rows_follow_the_tables():
+def test_sampled_rows_follow_the_average():
     rng = np.random.default_rng(0)
-    cards, parents = np.array([2, 3]), np.array([-1, 0])
-    from pgm_bma.augmented.model import Parameters
-
-    table = np.concatenate([rng.dirichlet([1, 1], 2).T, rng.dirichlet([1, 1, 1], (2, 2)).reshape(2, 6).T])
-    parameters = Parameters(np.array([0.3, 0.7]), table)
-    codes, classes = sample_codes(parents, cards, parameters, 40_000, rng)
-    grid = np.array(list(product(range(2), range(3))))
-    expected = np.exp(log_joint(grid, cards, parents, parameters))
-    for row, p in zip(grid, expected):
-        for k in range(2):
-            share = np.mean((codes == row).all(1) & (classes == k))
-            assert abs(share - p[k]) <= 5 * np.sqrt(p[k] / 40_000)  # five standard errors
+    X = pd.DataFrame({"a": rng.integers(0, 2, 60), "b": rng.integers(0, 3, 60)})
+    clusterer = ForestAveragedClusterer(2, n_init=2, random_state=0).fit(X)
+    drawn, labels = clusterer.sample(40_000, random_state=1)
+    grid = pd.DataFrame(list(product(range(2), range(3))), columns=["a", "b"])
+    expected = np.exp(clusterer.score_samples(grid))
+    for row, p in zip(grid.to_numpy(), expected):
+        # five standard errors of the rows, and of the 100 structures that they share
+        assert abs(np.mean((drawn.to_numpy() == row).all(1)) - p) <= 5 * np.sqrt(p / 40_000) + 0.02
+    share = np.bincount(labels, minlength=2) / len(labels)
+    np.testing.assert_allclose(share, clusterer._result.class_probability, atol=5 * np.sqrt(0.25 / 40_000))
 
 
 def test_columns_of_many_states_stand_alone_in_their_super_column():

@@ -42,11 +42,12 @@ def log_forest_sum(log_arcs, log_roots):
     return peak + log(total), arcs, roots
 
 
-def class_joint(X, y, cardinalities, n_classes, alpha, log_arc_prior, class_arc_prior, query):
+def class_joint(X, y, cardinalities, n_classes, alpha, log_arc_prior, class_arc_prior, query, class_alpha=None):
     """p(class, query | data) by enumeration of all forest-augmented naive Bayes structures.
 
     X, y : complete training rows. class_arc_prior None: the class is a parent of every column; a number: each column has it
     with that probability. query may hold None (missing), summed over its completions. alpha : function (q, r) -> pseudo-count
+    of a cell of a column's table with q parent configurations and r states; class_alpha : of the class, default alpha(1, n_classes)
     Returns (joint (n_classes,), arc posteriors (child, parent), class arc posteriors, log evidence of all structures).
     """
     n = len(cardinalities)
@@ -69,7 +70,7 @@ def class_joint(X, y, cardinalities, n_classes, alpha, log_arc_prior, class_arc_
         counts = seen.get((c if with_class else -1, row[parent] if parent >= 0 else -1), [0] * cardinalities[i])
         return (counts[row[i]] + a) / (sum(counts) + a * cardinalities[i])
 
-    a_class = alpha(1, n_classes)
+    a_class = alpha(1, n_classes) if class_alpha is None else class_alpha
     log_class = 0.0
     counts = [0] * n_classes
     for c in y:

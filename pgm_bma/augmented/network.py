@@ -1,0 +1,21 @@
+"""pgmpy objects of structural EM: the fitted network with its latent cluster, and its structure as a DAG."""
+
+from pgm_bma.networks.objects import bayesian_network, structure_of
+
+
+def cluster_network(cluster_name, schema, families, tables):
+    """``DiscreteBayesianNetwork`` over the cluster, node 0 and latent, and the columns of `schema`.
+
+    families, tables : of every node, as `kinds` gives them
+    """
+    clusters = range(tables[0].shape[-1])
+    names, states = [cluster_name, *schema.names], [clusters, *schema.states]
+    return bayesian_network(names, states, families, tables, latents=[cluster_name])
+
+
+def estimated_network(network, tables):
+    """The network that an estimator was given (`networks.reading.NetworkData`), with its estimated tables."""
+    return bayesian_network(network.names, network.states, network.parents, tables, network.latents)
+
+
+__all__ = ["cluster_network", "estimated_network", "structure_of"]
