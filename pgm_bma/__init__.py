@@ -49,6 +49,8 @@ _PUBLIC = {
     "random_dag": "networks.simulation",
     "write_bif": "files.bif",
     "read_bif": "files.bif",
+    "scan_parquet": "foundation.scan",
+    "scan_csv": "foundation.scan",
     "save": "files.storage",
     "load": "files.storage",
 }

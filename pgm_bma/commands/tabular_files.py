@@ -14,6 +14,7 @@ import hashlib
 import io
 import lzma
 import re
+import zlib
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -136,7 +137,7 @@ def _read_dataset(name, path):
 def _decompressed(content, decompress, source):
     try:
         return decompress(content)
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
         raise ValueError(f"{source} cannot be unpacked: {error}") from None
 
 

@@ -8,6 +8,7 @@ Every file is read back and compared before it takes its place on disk.
 """
 
 import gzip
+import io
 import json
 import re
 import unicodedata
@@ -19,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from pgm_bma.files.bif_parser import NOTES_VERSION, parse_bif
+from pgm_bma.files.bif_parser import NOTES_VERSION, ROW_SUM_TOLERANCE, parse_bif
 from pgm_bma.files.labels import to_json
+from pgm_bma.foundation.archive import FREE_BYTES, INFLATION
 from pgm_bma.foundation.atomic import replacing
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.objects import bayesian_network, network_arrays
@@ -71,9 +73,13 @@ def write_bif(model: Any, path: Any) -> Path:
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:
         warn(f"variables with one state, which pyAgrum refuses to read: {single}")
+    for name, cpt in zip(arrays.names, arrays.cpts):
+        if (off := np.abs(cpt.sum(axis=1) - 1).max()) > ROW_SUM_TOLERANCE:
+            raise ValueError(f"a column of the CPD of {name!r} is off one by {off:.3g}; call its normalize() first")
     content = _bif_text(arrays).encode("ascii")
     if path.suffix == ".gz":
-        content = gzip.compress(content, mtime=0)  # no time stamp: equal networks give equal files
+        packed = gzip.compress(content, mtime=0)  # no time stamp: equal networks give equal files
+        content = packed if len(content) <= _most_bytes(packed) else gzip.compress(content, 0, mtime=0)
     with replacing(path, "w+b") as draft:
         draft.write(content)
         draft.seek(0)
@@ -93,12 +99,13 @@ def read_bif(path: Any) -> Any:
     -------
     pgmpy.models.DiscreteBayesianNetwork
         Nodes in the order of the file. Files of `write_bif` give back names, states with their types, latents and
-        probabilities exactly; in other files every name and state is a text.
+        probabilities exactly; in other files every name and state is a text, and rows that sum to one but for the
+        rounding of their digits (1e-6) are normalised.
 
     Raises
     ------
     ValueError
-        If the file is malformed; the message has the line.
+        If the file is malformed, or a row is no distribution; the message has the line.
 
     Examples
     --------
@@ -125,7 +132,11 @@ def bif_arrays(path):
 def _arrays_of(content, path):
     if content[:2] == b"\x1f\x8b":
         try:
-            content = gzip.decompress(content)
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                unpacked = file.read(_most_bytes(content) + 1)
+            if len(unpacked) > _most_bytes(content):
+                raise ValueError(f"{path}: {len(content)} bytes that unpack to more than {_most_bytes(content)}")
+            content = unpacked
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{path} begins like a gzip file, but it is damaged ({error})") from error
     try:
@@ -133,6 +144,11 @@ def _arrays_of(content, path):
     except UnicodeDecodeError:
         text = content.decode("latin-1")  # old files with accents in comments
     return parse_bif(text, source=str(path))
+
+
+def _most_bytes(packed):
+    """How much a compressed file may unpack to."""
+    return max(FREE_BYTES, INFLATION * len(packed))
 
 
 def _bif_text(arrays):

@@ -4,6 +4,9 @@ One regular expression cuts the text into tokens; a first pass collects variable
 a second pass fills the tables, so that blocks may come in any order. Foreign habits are understood: comments, quoted
 names, names of several words, states without commas, ``table`` and ``default`` entries, tables without ``|``.
 Properties are skipped, except ``pgm_bma``, which carries what BIF cannot say (see `pgm_bma.files.bif`).
+
+Files come from strangers: every token is read once, whatever is left open; the size of a table is compared with the words that
+are there before memory is taken; rows must sum to one. Whatever is wrong is a ValueError with the file and the line.
 """
 
 import json
@@ -18,14 +21,18 @@ from pgm_bma.networks.objects import NetworkArrays
 
 NOTES_VERSION = 1
 # The text of a property runs to its semicolon and may hold anything; a stray quote or slash becomes a token of its own,
-# so that nothing is skipped silently.
+# so that nothing is skipped silently. Possessive, and never failing behind its first word: what is not closed is one token
+# up to the end of the text (`_Tokens` finds it) instead of a new search from every place where something opens.
 _TOKEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|property(?=[\s"])(?:"[^"]*"|[^;"])*;|"[^"]*"'
-    r'|[{}()\[\]|,;]|(?:[^\s{}()\[\]|,;"/]+|/(?![/*]))+|\S',
+    r'//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?|property(?=[\s"])(?:"[^"]*+"|[^;"]++)*+;?|"[^"]*+"'
+    r'|[{}()\[\]|,;]|(?:[^\s{}()\[\]|,;"/]++|/(?![/*]))++|\S',
     re.DOTALL,
 )
 _NOTES = re.compile(r"property\s+pgm_bma\s*=\s*([0-9a-f]*)\s*;")
-_ROW_SUM_TOLERANCE = 0.01  # pgmpy's check_model; published networks are rounded to a few digits
+# Published networks have seven digits: the ten that are bundled are off by at most 1e-7, rows of many states by 5e-8 each.
+ROW_SUM_TOLERANCE, _LAST_DIGIT = 1e-6, 5e-8
+_ROUNDING = 1e-12  # a sum this near to one is rounding of the sum, not of the file
+_MOST_DEFAULT_CELLS = 10_000_000  # cells of a file that stand in no word of it, because a default fills them
 
 
 def parse_bif(text, source="BIF text"):
@@ -39,8 +46,6 @@ def parse_bif(text, source="BIF text"):
     (('x',), (('a', 'b'),), [[0.25, 0.75]])
     """
     tokens = _Tokens(text, source)
-    if '"' in tokens.items:
-        tokens.fail_at(tokens.items.index('"'), "a quote is not closed")
     name, notes, variables, blocks = None, {}, {}, []
     while tokens.position < len(tokens.items):
         keyword = tokens.take()
@@ -58,10 +63,12 @@ def parse_bif(text, source="BIF text"):
             tokens.fail(f"found {keyword!r} where network, variable or probability was expected", -1)
     if not variables:
         tokens.fail("no variable is declared; is this a BIF file?")
-    tables = _tables(tokens, variables, blocks)
+    tables = _tables(tokens, variables, blocks, is_ours=bool(notes))
     try:
         return _arrays(tokens, name, notes, variables, tables)
-    except (AttributeError, KeyError, TypeError):
+    except _Problem:
+        raise
+    except Exception:  # whatever a stranger wrote there: dates, numbers and time zones have errors of their own
         tokens.fail_at(0, "the pgm_bma property is damaged")
 
 
@@ -106,7 +113,7 @@ def _table_header(tokens):
     return words, bar
 
 
-def _tables(tokens, variables, blocks):
+def _tables(tokens, variables, blocks, is_ours):
     """Fill one (n_parent_states, n_states) table per block; return {child: (parents, table)}."""
     folded = {}
     for variable in variables:
@@ -131,6 +138,7 @@ def _tables(tokens, variables, blocks):
         if child in parents or len(set(parents)) != len(parents):
             tokens.fail_at(position, f"the table of {child!r} names a variable twice: {[child, *parents]}")
         tables[child] = parents, _table(tokens, child, parents, positions, position, span)
+        _check_rows(tokens, child, parents, positions, position, tables[child][1], is_ours)
     for variable in variables:
         if variable not in tables:
             tokens.fail(f"variable {variable!r} has no probability block")
@@ -139,6 +147,7 @@ def _tables(tokens, variables, blocks):
 
 def _table(tokens, child, parents, positions, header, span):
     n_states, cards = len(positions[child]), [len(positions[parent]) for parent in parents]
+    _check_size(tokens, child, prod(cards) * n_states, header, span)
     table, given = np.zeros((prod(cards), n_states)), np.zeros(prod(cards), dtype=bool)
     default = None
     tokens.position, stop = span
@@ -173,12 +182,38 @@ def _table(tokens, child, parents, positions, header, span):
     elif not given.all():
         row = [list(s)[i] for s, i in zip((positions[p] for p in parents), np.unravel_index(given.argmin(), cards))]
         tokens.fail_at(header, f"the table of {child!r} has no row for {row} and no default")
-    good = (table >= 0).all(axis=1) & (np.abs(table.sum(axis=1) - 1) <= _ROW_SUM_TOLERANCE)
+    return table
+
+
+def _check_size(tokens, child, n_cells, header, span):
+    """Refuse a table that cannot be in the file before memory is taken for it."""
+    words = tokens.items[slice(*span)]
+    if n_cells <= len(words):
+        return
+    if "default" not in words:
+        tokens.fail_at(header, f"the table of {child!r} has {n_cells} cells, and {len(words)} words are there")
+    tokens.default_cells += n_cells
+    if tokens.default_cells > _MOST_DEFAULT_CELLS:
+        tokens.fail_at(
+            header, f"the table of {child!r} has {n_cells} cells, most by default; {_MOST_DEFAULT_CELLS} are read"
+        )
+
+
+def _check_rows(tokens, child, parents, positions, header, table, is_ours):
+    """Rows must be distributions; what the file rounded is made up for, except in files of ours, which hold every bit."""
+    sums = table.sum(axis=1)
+    off = np.abs(sums - 1)
+    good = (table >= 0).all(axis=1) & (off <= max(ROW_SUM_TOLERANCE, _LAST_DIGIT * table.shape[1]))
     if not good.all():
         row = next(r for r, ok in zip(product(*(positions[p] for p in parents)), good) if not ok)
-        values = table[good.argmin()].tolist()
-        tokens.fail_at(header, f"the row {list(row)} of {child!r} is no probability distribution: {values}")
-    return table
+        values, total = table[good.argmin()].tolist(), sums[good.argmin()]
+        shown = f"{str(values[:6])[:-1]}, ...]" if len(values) > 6 else values
+        tokens.fail_at(
+            header, f"the row {list(row)} of {child!r} is no probability distribution: {shown} sums to {total:.9g}"
+        )
+    rounded = off > _ROUNDING
+    if rounded.any() and not is_ours:
+        table[rounded] /= sums[rounded, None]
 
 
 def _arrays(tokens, name, notes, variables, tables):
@@ -187,6 +222,8 @@ def _arrays(tokens, name, notes, variables, tables):
     for variable, plain in variables.items():
         note = notes.get("variables", {}).get(variable, {})
         labels[variable] = from_json(note["name"]) if "name" in note else variable
+        if not isinstance(note.get("states", []), list):  # a range, say, of any length
+            tokens.fail("the pgm_bma property is damaged")
         states.append(tuple(from_json(note["states"])) if "states" in note else tuple(plain))
         if len(states[-1]) != len(plain):
             tokens.fail(f"variable {variable!r} has {len(plain)} states, but the pgm_bma property knows {states[-1]}")
@@ -208,8 +245,8 @@ def _notes(tokens, span):
         return {}
     try:
         notes = json.loads(bytes.fromhex(code))
-        version = notes.get("version", NOTES_VERSION)
-    except (ValueError, AttributeError):
+        version = int(notes.get("version", NOTES_VERSION))
+    except (ValueError, AttributeError, TypeError, RecursionError):
         tokens.fail_at(span[0], "the pgm_bma property is damaged")
     if version > NOTES_VERSION:
         tokens.fail_at(span[0], f"the file has version {version}, this pgm_bma reads {NOTES_VERSION}; update pgm_bma")
@@ -237,8 +274,19 @@ class _Tokens:
     """The tokens, a position among them, and errors that know the line."""
 
     def __init__(self, text, source):
-        self.text, self.source, self.position = text, source, 0
-        self.items = [t for t in _TOKEN.findall(text) if not t.startswith(("//", "/*"))]
+        self.text, self.source, self.position, self.default_cells = text, source, 0, 0
+        found = _TOKEN.findall(text)
+        self.items = [t for t in found if not t.startswith(("//", "/*"))]
+        if found and found[-1].startswith("/*") and (len(found[-1]) < 4 or not found[-1].endswith("*/")):
+            self.fail_at(len(self.items), "a comment is not closed", text.rindex(found[-1]))
+        if "property" in text:
+            self._refuse("property", _is_open_property)
+        self._refuse("quote", '"'.__eq__)
+
+    def _refuse(self, what, is_open):
+        position = next((i for i, token in enumerate(self.items) if is_open(token)), None)
+        if position is not None:
+            self.fail_at(position, f"a {what} is not closed")
 
     def peek(self):
         return self.items[self.position] if self.position < len(self.items) else ""
@@ -280,8 +328,17 @@ class _Tokens:
     def fail(self, message, step=0):
         self.fail_at(self.position + step, message)
 
-    def fail_at(self, position, message):
+    def fail_at(self, position, message, offset=None):
         # lines are counted only now: an error is rare, a line number per token is not free
-        kept = (m for m in _TOKEN.finditer(self.text) if not m.group().startswith(("//", "/*")))
-        offset = next((m.start() for i, m in enumerate(kept) if i == position), len(self.text))
-        raise ValueError(f"{self.source}, line {self.text.count(chr(10), 0, offset) + 1}: {message}")
+        if offset is None:
+            kept = (m for m in _TOKEN.finditer(self.text) if not m.group().startswith(("//", "/*")))
+            offset = next((m.start() for i, m in enumerate(kept) if i == position), len(self.text))
+        raise _Problem(f"{self.source}, line {self.text.count(chr(10), 0, offset) + 1}: {message}")
+
+
+class _Problem(ValueError):
+    """What `_Tokens.fail` raises: it knows the file and the line already."""
+
+
+def _is_open_property(token):
+    return token.startswith("property") and token[8:9] in (" ", "\t", "\n", "\r", '"') and not token.endswith(";")

@@ -42,6 +42,7 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
         self
         """
         with self._unchanged_by_failure():
+            X, sample_weight = self._fold_scan(X, sample_weight, y)
             self._fit(self._read_training(X, y, sample_weight))
         return self
 

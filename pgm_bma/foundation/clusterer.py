@@ -54,18 +54,30 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
         self
         """
         with self._unchanged_by_failure():
+            X, sample_weight = self._fold_scan(X, sample_weight)
             X = as_table(X, self, fitting=True)
             read = self._read_features(X, sample_weight, self.cluster_name)
             if self.cluster_name in read.schema.names:
                 raise ValueError(f"cluster_name={self.cluster_name!r} is also a column of X; pass another cluster_name")
             rows, weights, inverse = table.fold(read.codes, read.weights)
             self._fit(Folded(read.schema, rows, weights, inverse))
-            codes = rows
-            if len(inverse) < len(X):
-                # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
-                codes, inverse = table.encode_like(X, self.schema_, "missing"), slice(None)
-            self.labels_ = most_probable(self._cluster_log_joint(codes))[inverse]
+            self.__dict__.pop("labels_", None)
+            if "_cached_scan" not in self.__dict__:
+                self.labels_ = self._labels_of(X, rows, inverse)
         return self
+
+    def _labels_of(self, X, codes, inverse):
+        if len(inverse) < len(X):
+            # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
+            codes, inverse = table.encode_like(X, self.schema_, "missing"), slice(None)
+        return most_probable(self._cluster_log_joint(codes))[inverse]
+
+    def __getattr__(self, name):
+        if name == "labels_" and "schema_" in self.__dict__:
+            raise AttributeError(
+                "labels_ is not kept for a scan, whose rows stay where they are; call predict_to(path)"
+            )
+        return super().__getattr__(name)
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit and return ``labels_``."""

@@ -364,7 +364,7 @@ def check_states(name, states):
             raise ValueError(
                 f"state_names[{name!r}] holds {state!r}, which cannot be a state; use a string or a number"
             )
-        if _is_missing(state):
+        if is_missing(state):
             raise ValueError(f"state_names[{name!r}] holds a missing value; NaN is not a state")
     if len(set(states)) != len(states):
         twice = next(s for i, s in enumerate(states) if s in states[:i])
@@ -395,7 +395,8 @@ def smallest_dtype(cardinality):
     return next(t for t in (np.int8, np.int16, np.int32, np.int64) if cardinality - 1 <= np.iinfo(t).max)
 
 
-def _is_missing(value):
+def is_missing(value):
+    """None, NaN, NaT and pandas' NA."""
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)
 
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.scan import as_scan, is_scan
 from pgm_bma.foundation.validation import check_choice
 from pgm_bma.foundation.warn import warn
 
@@ -100,6 +101,23 @@ class DiscreteEstimator(BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    def _fold_scan(self, X, sample_weight, y=None):
+        """(distinct rows, their weights) of a scan, which is remembered for `predict_to`; any other table as it is."""
+        self.__dict__.pop("_cached_scan", None)
+        if not is_scan(X):
+            return X, sample_weight
+        if not (sample_weight is None or isinstance(sample_weight, str)):
+            raise ValueError(
+                "the rows of a scan have no order to match weights by; pass sample_weight= the name of a column"
+            )
+        if not (y is None or np.isscalar(y)):
+            raise ValueError("the rows of a scan have no order to match classes by; pass y= the name of a column")
+        scan = self._cached_scan = as_scan(X)
+        states = self.state_names if isinstance(self.state_names, dict) else None
+        folded = scan.fold(sample_weight, states)
+        self._cached_n_rows = folded.n_rows
+        return folded.frame, folded.weights
+
     def _read_features(self, X, sample_weight, forbidden_name):
         """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
         self.__dict__.pop("_cached_model", None)
@@ -112,7 +130,7 @@ class DiscreteEstimator(BaseEstimator):
         if table.is_named(X) and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         self.schema_ = read.schema
-        self.n_samples_ = len(read.codes)
+        self.n_samples_ = self.__dict__.pop("_cached_n_rows", len(read.codes))
         return read
 
     def _feature_state_names(self, X, forbidden_name):

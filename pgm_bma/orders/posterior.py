@@ -116,7 +116,7 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         self
         """
         with self._unchanged_by_failure():
-            self._fit(X, sample_weight)
+            self._fit(*self._fold_scan(X, sample_weight))
         return self
 
     def _fit(self, X, sample_weight):

@@ -1,6 +1,8 @@
 """BIF files: exact for every name and state, readable by pgmpy and pyAgrum, tolerant of foreign files, clear on errors."""
 
 import datetime
+import gzip
+import json
 import re
 import warnings
 from pathlib import Path
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 import pgm_bma
 from pgm_bma.files import bif
-from pgm_bma.files.bif_parser import parse_bif
+from pgm_bma.files.bif_parser import _TOKEN, parse_bif
 from pgm_bma.files.labels import to_json
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 
@@ -184,7 +186,8 @@ def test_published_networks_match_pgmpy_and_survive(path, tmp_path, pgmpy_reader
         ours = model.get_cpds(cpd.variable)
         assert ours.variables == cpd.variables
         assert ours.state_names == cpd.state_names
-        assert np.array_equal(ours.values, cpd.values)
+        np.testing.assert_allclose(ours.values, cpd.values, rtol=0, atol=2e-7)  # seven digits are published
+        assert np.abs(ours.values.sum(axis=0) - 1).max() < 1e-12
     written = pgm_bma.write_bif(model, tmp_path / "net.bif.gz")
     assert_same(pgm_bma.read_bif(written), model)
     words = re.findall(r"^variable (\S+) ", path.read_text(), flags=re.MULTILINE)
@@ -365,7 +368,12 @@ probability ( y | x ) {
         ("network n {\n", "network n {\n  property pgm_bma = 7b227661726961626c6573223a5b5d7d;\n", 1, "damaged"),
         ("network n {\n", "network n {\n  property pgm_bma = 7b2276657273696f6e223a20397d;\n", 2, "version 9"),
         ('network n {\n', 'network "n {\n', 1, "not closed"),
-        ("network n {\n}", "network n {\n} /* open", 2, "'/'"),
+        ("network n {\n}", "network n {\n} /* open", 2, "a comment is not closed"),
+        ("network n {\n}", "network n {\n} /*/", 2, "a comment is not closed"),
+        ("0.8;\n}", "0.8;\n property a = b }", 15, "a property is not closed"),
+        ("variable y {\n", 'variable y {\n property a = "b;', 7, "a property is not closed"),
+        ("  table 0.5, 0.5;", "  table 0.5, 0.500002;", 9, "sums to 1.000002"),
+        ("network n {\n", "network n {\n  property pgm_bma = 7b2276657273696f6e223a20227a227d;\n", 2, "damaged"),
     ],
 )  # fmt: skip
 def test_errors_name_the_line(tmp_path, old, new, line, message):
@@ -405,3 +413,52 @@ def test_a_cycle_is_an_error_that_names_the_file(tmp_path):
     path.write_text(text)
     with pytest.raises(ValueError, match=r"loop\.bif: Cycles"):
         pgm_bma.read_bif(path)
+
+
+@pytest.mark.parametrize("opening", ["property a = b\n", "/* a\n", 'property "a\n'])
+def test_what_is_never_closed_is_read_once(opening):
+    """One token up to the end, or to the quote that is left over: no new search from every place where something opens."""
+    text = opening * 40_001
+    assert len(_TOKEN.findall(text)) <= 4
+    with pytest.raises(ValueError, match=r"line 1: a .* is not closed"):
+        parse_bif(text)
+
+
+def test_rounded_rows_are_normalised_and_ours_are_kept_to_the_bit(tmp_path):
+    foreign = parse_bif(GOOD.replace("table 0.5, 0.5", "table 0.5000005, 0.5").replace("0.1, 0.9", "0.1, 0.9"))
+    np.testing.assert_allclose(foreign.cpts[0].sum(), 1, rtol=0, atol=1e-15)
+    assert foreign.cpts[1].tolist() == [[0.1, 0.9], [0.2, 0.8]]
+    rows = [[0.5000002, 0.5]]
+    model = bayesian_network(["x"], [(0, 1)], [()], [rows])
+    path = pgm_bma.write_bif(model, tmp_path / "net.bif")
+    assert network_arrays(pgm_bma.read_bif(path)).cpts[0].tolist() == rows
+    model.get_cpds("x").values[0] = 0.501
+    with pytest.raises(ValueError, match=r"CPD of 'x' is off one by 0.001; call its normalize"):
+        pgm_bma.write_bif(model, path)
+    wide = ", ".join(["0.0033333"] * 300)  # 300 states of seven digits are off by 1e-5 and still distributions
+    states = ", ".join(f"s{i}" for i in range(300))
+    text = f"network n {{}} variable x {{type discrete [300] {{{states}}};}} probability (x) {{table {wide};}}"
+    np.testing.assert_allclose(parse_bif(text).cpts[0], 1 / 300, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("body, said", [("(a) 0.5, 0.5;", "and 7 words are there"), ("default 0.5, 0.5;", "are read")])
+def test_the_size_of_a_table_is_refused_before_memory_is_taken(body, said):
+    names = [f"v{i}" for i in range(40)]
+    blocks = [f"variable {n} {{type discrete [2] {{a, b}};}} probability ({n}) {{table 0.5, 0.5;}}" for n in names]
+    blocks[0] = f"variable v0 {{type discrete [2] {{a, b}};}} probability (v0 | {', '.join(names[1:])}) {{{body}}}"
+    with pytest.raises(ValueError, match=rf"line 1: the table of 'v0' has {2**40} cells.*{said}"):
+        parse_bif("network n {} " + "".join(blocks))
+
+
+def test_a_gzip_file_cannot_make_memory_run_out(tmp_path):
+    path = tmp_path / "net.bif.gz"
+    path.write_bytes(gzip.compress(b" " * (1 << 26)))
+    with pytest.raises(ValueError, match=r"net\.bif\.gz: .* that unpack to more than"):
+        pgm_bma.read_bif(path)
+
+
+def test_a_property_cannot_make_memory_run_out():
+    notes = {"version": 1, "variables": {"x": {"states": {"t": "range", "v": [0, 10**15, 1]}}}}
+    code = json.dumps(notes).encode().hex()
+    with pytest.raises(ValueError, match="damaged"):
+        parse_bif(GOOD.replace("network n {", f"network n {{ property pgm_bma = {code};"))

@@ -1,0 +1,316 @@
+"""Tables that stay where they are: scanned, folded into distinct rows with weights, never read as a whole.
+
+`scan_parquet` and `scan_csv` return a `Scan`, which every estimator takes in `fit`; so are DuckDB relations and tables, pyarrow
+datasets and dask DataFrames taken as they are. Fold first: where equal rows collapse far enough to fit in memory, an estimator
+runs unchanged on the distinct rows with their counts as weights, and gives the same bits as on the raw rows. Whether they
+collapse is estimated on a sample; the folding itself is exact.
+"""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pgm_bma.foundation import scan_pieces
+
+SAMPLE_ROWS = 200_000
+MEMORY = "1GB"
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def scan_parquet(files: Any, *, columns: Any = None, memory: int | str = MEMORY, threads: int | None = None) -> "Scan":
+    """A table in Parquet files that is read in passes, never as a whole.
+
+    Parameters
+    ----------
+    files : str, path or list of them
+        A file, a folder, or a pattern such as ``"part-*.parquet"``; on this machine. The files have equal columns. A categorical
+        column whose categories are the same in all files keeps them, unused ones included; else its values are sorted.
+    columns : list of str, optional
+        The columns to read; by default all but an index that pandas stored.
+    memory : int or str, default="1GB"
+        Bytes, or a text such as "500MB": what the engine and the folded rows may take. Past it, a fit is refused with the size.
+    threads : int, optional
+        Threads of DuckDB; by default one per core.
+
+    Returns
+    -------
+    Scan
+        A table that every estimator takes in `fit`, and `predict_to` and `predict_proba_to` read part by part.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pandas as pd
+    >>> import pgm_bma
+    >>> folder = tempfile.mkdtemp()
+    >>> for part, letters in enumerate(["xxyyx", "yyxyy"]):
+    ...     frame = pd.DataFrame({"a": list(letters), "b": list(letters.upper())})
+    ...     frame.to_parquet(os.path.join(folder, f"part-{part}.parquet"))
+    >>> rows = pgm_bma.scan_parquet(os.path.join(folder, "part-*.parquet"))
+    >>> rows.n_rows, rows.names
+    (10, ['a', 'b'])
+    >>> clusterer = pgm_bma.EMAClusterer(n_clusters=2, random_state=0).fit(rows)
+    >>> clusterer.n_samples_
+    10
+    """
+    from pgm_bma.foundation.scan_duckdb import parquet_rows
+
+    limit = read_bytes(memory)
+    return Scan(parquet_rows(files, limit, threads), limit)._selected(columns)
+
+
+def scan_csv(
+    files: Any,
+    *,
+    columns: Any = None,
+    separator: str | None = None,
+    header: bool = True,
+    na_values: Any = None,
+    memory: int | str = MEMORY,
+    threads: int | None = None,
+) -> "Scan":
+    """A table in CSV files, plain or gzipped, that is read in passes, never as a whole.
+
+    Cells are read as text; a column's type follows from all its distinct texts by the rules of ``pandas.read_csv``.
+
+    Parameters
+    ----------
+    files : str, path or list of them
+        A file, a folder, or a pattern such as ``"part-*.csv"``; on this machine. The files have equal columns.
+    columns : list of str, optional
+        The columns to read; by default all.
+    separator : str, optional
+        Between the cells of a row; by default it is guessed.
+    header : bool, default=True
+        Whether the first row of every file holds the names of the columns; else they are x0, x1, ...
+    na_values : str or list of str, optional
+        Texts that mean missing beside those that ``pandas.read_csv`` knows.
+    memory : int or str, default="1GB"
+        See `scan_parquet`.
+    threads : int, optional
+        Threads of DuckDB; by default one per core.
+
+    Returns
+    -------
+    Scan
+        See `scan_parquet`.
+    """
+    from pgm_bma.foundation.scan_duckdb import csv_rows
+
+    limit = read_bytes(memory)
+    return Scan(csv_rows(files, limit, threads, separator, header, na_values), limit)._selected(columns)
+
+
+def is_scan(X):
+    """Whether X is a `Scan` or a table of an engine that becomes one; imports nothing."""
+    return isinstance(X, Scan) or _source(X) is not None
+
+
+def as_scan(X, memory=MEMORY):
+    """A `Scan` of a DuckDB relation, a pyarrow dataset or a dask DataFrame; a Scan as it is."""
+    if isinstance(X, Scan):
+        return X
+    limit, source = read_bytes(memory), _source(X)
+    if source == "dask":
+        from pgm_bma.foundation.scan_dask import DaskRows
+
+        return Scan(DaskRows(X), limit)
+    from pgm_bma.foundation.scan_duckdb import dataset_rows, relation_rows
+
+    return Scan(relation_rows(X) if source == "duckdb" else dataset_rows(X, limit, None), limit)
+
+
+def _source(X):
+    module, name = type(X).__module__, type(X).__name__
+    if module.partition(".")[0] in ("duckdb", "_duckdb") and name == "DuckDBPyRelation":
+        return "duckdb"
+    if module.startswith("dask.") and name in ("DataFrame", "Series"):
+        return "dask"
+    return "dataset" if module == "pyarrow._dataset" and name.endswith("Dataset") else None
+
+
+class Folded(NamedTuple):
+    """Distinct rows of a scan: a DataFrame, one weight per row, and how many rows they stand for (those of weight 0 are absent)."""
+
+    frame: pd.DataFrame
+    weights: np.ndarray
+    n_rows: int
+
+
+class NotFolded(MemoryError):
+    """Equal rows do not collapse far enough to fit in the memory that the scan may take."""
+
+
+class Scan:
+    """A table whose rows stay where they are; made by `scan_parquet` and `scan_csv`.
+
+    Parameters
+    ----------
+    rows : engine
+        Who reads the rows: DuckDB or dask.
+    memory : int
+        Bytes that the engine and the folded rows may take.
+    names : list of str, optional
+        The columns; by default all of the engine.
+    """
+
+    def __init__(self, rows: Any, memory: int, names: Any = None) -> None:
+        self._rows, self.memory = rows, memory
+        self.names = list(rows.names if names is None else names)
+
+    def __repr__(self) -> str:
+        return f"Scan of {len(self._rows.parts)} part(s), {len(self.names)} columns"
+
+    @cached_property
+    def n_rows(self) -> int:
+        """How many rows the table has."""
+        return self._rows.n_rows()
+
+    def select(self, columns: Any) -> "Scan":
+        """The same table with some of its columns.
+
+        Parameters
+        ----------
+        columns : list of str
+            Their names, in the order in which they are wanted.
+
+        Returns
+        -------
+        Scan
+            A new scan; nothing is read.
+        """
+        columns = list(columns)
+        absent = [name for name in columns if name not in self.names]
+        if absent:
+            raise ValueError(f"no column {absent[0]!r}; the columns are {', '.join(map(repr, self.names[:12]))}")
+        return Scan(self._rows, self.memory, columns)
+
+    def drop(self, columns: Any) -> "Scan":
+        """The same table without some of its columns.
+
+        Parameters
+        ----------
+        columns : str or list of str
+            Their names.
+
+        Returns
+        -------
+        Scan
+            A new scan; nothing is read.
+        """
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        self.select(columns)  # an error for what is no column
+        return self.select([name for name in self.names if name not in set(columns)])
+
+    def _selected(self, columns):
+        return self if columns is None else self.select(columns)
+
+    def fold(self, weight: str | None = None, states: Any = None) -> Folded:
+        """All rows as distinct rows with weights, exactly.
+
+        Parameters
+        ----------
+        weight : str, optional
+            A column that holds the weight of every row.
+        states : dict column -> states, optional
+            Columns whose states are declared; the categories of the others are looked up.
+
+        Returns
+        -------
+        Folded
+            `frame`, `weights` and `n_rows`.
+
+        Raises
+        ------
+        NotFolded
+            A MemoryError that tells the size, the limit and the cure.
+        """
+        names = self.names
+        piece = self._fold_within_limit(names)
+        typed = [self._rows.typed(values) for values in piece.values]
+        if any(new is not old for new, old in zip(typed, piece.values)):  # several texts may mean one value
+            piece = scan_pieces.join_pieces(names, [piece._replace(values=typed)])
+        undeclared = [name for name in names if name not in (states or {}) and name != weight]
+        return Folded(*scan_pieces.folded_frame(names, piece, self._rows.categories(undeclared), weight))
+
+    def _fold_within_limit(self, names):
+        limit = self.max_distinct(len(names))
+        estimate = self._estimate(names, limit)
+        if estimate > limit:
+            raise NotFolded(_refusal(f"about {_short(estimate)}", limit, self, names))
+        piece = self._rows.fold(names, limit)
+        if piece is None:
+            raise NotFolded(_refusal(f"more than {_short(limit)}", limit, self, names))
+        return piece
+
+    def max_distinct(self, n_columns: int) -> int:
+        """How many distinct rows the memory allows.
+
+        Parameters
+        ----------
+        n_columns : int
+            Columns of a row.
+
+        Returns
+        -------
+        int
+            Rows.
+        """
+        return max(int(self.memory // row_bytes(n_columns)), 1)
+
+    def _estimate(self, names, limit):
+        """Number of distinct rows: 0 where there is surely room, infinite or a count where there is none."""
+        if self.n_rows <= limit:
+            return 0
+        sample = self._rows.sample(names, SAMPLE_ROWS)
+        low, high = distinct_bounds(sample.counts, self.n_rows)
+        if low > limit or high <= limit:
+            return low if low > limit else 0
+        return self._rows.approximate_distinct(names)
+
+
+def distinct_bounds(counts, n_rows):
+    """Bounds of the number of distinct rows in `n_rows`, from how often each occurs in a sample.
+
+    Below: Chao's estimate from the rows met once and twice. Above: d (N / m)^(f1 / d), since the number of distinct rows
+    grows with at most the exponent that it has at the sample's end.
+    """
+    m, d, f1, f2 = counts.sum(), len(counts), (counts == 1).sum(), (counts == 2).sum()
+    low = d + (f1 * f1 / (2.0 * f2) if f2 else f1 * (f1 - 1) / 2.0)
+    high = d * (n_rows / m) ** (f1 / d) if d else 0.0
+    return min(low, n_rows), min(high, n_rows)
+
+
+def row_bytes(n_columns):
+    """Bytes that a distinct row takes while it is folded, sorted and fitted: codes several times, keys and weights."""
+    return 96 + 8 * n_columns
+
+
+def read_bytes(memory):
+    """Bytes of a number or of a text such as "500MB"."""
+    text = str(memory).strip().upper()
+    unit = next((u for u in sorted(_UNITS, key=len, reverse=True) if text.endswith(u)), "")
+    try:
+        value = float(text[: len(text) - len(unit)]) * _UNITS.get(unit, 1)
+    except ValueError:
+        value = np.nan
+    if not value > 0 or np.isinf(value):
+        raise ValueError(f"memory={memory!r} is no size; pass a number of bytes, or a text such as '500MB' or '2GB'")
+    return int(value)
+
+
+def _refusal(found, limit, scan, names):
+    size = _short(row_bytes(len(names)) * float(scan.n_rows))
+    return (
+        f"the {_short(scan.n_rows)} rows have {found} distinct ones in {len(names)} columns, more than the {_short(limit)} that "
+        f"memory={_short(scan.memory)}B has room for (all rows: {size}B); pass memory= more, columns= fewer, or fit on a sample"
+    )
+
+
+def _short(number):
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.0f}"

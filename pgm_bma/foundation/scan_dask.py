@@ -1,0 +1,92 @@
+"""Rows of a dask DataFrame: every partition is folded where it lies, and the folded pieces are joined in a tree of tasks."""
+
+from typing import Any
+
+import numpy as np
+
+from pgm_bma.foundation.extras import needed
+from pgm_bma.foundation.scan_pieces import PieceBuilder, join_pieces, pandas_codes
+
+FAN_IN = 8  # pieces joined by one task
+SAMPLED_PARTITIONS = 4
+
+
+class DaskRows:
+    """The partitions of a dask DataFrame; tasks run wherever dask runs them, on a cluster when a client is open.
+
+    frame : dask DataFrame
+    """
+
+    def __init__(self, frame):
+        self.dask = needed("dask", "reading a dask DataFrame")
+        self.names = list(frame.columns)
+        self.frame = frame
+        self.parts = [(f"partition {i}", part) for i, part in enumerate(frame.to_delayed())]
+
+    def n_rows(self):
+        """How many rows there are."""
+        return len(self.frame)
+
+    def sample(self, names, size):
+        """A Piece of about `size` rows from evenly spaced partitions."""
+        chosen = np.unique(np.linspace(0, len(self.parts) - 1, SAMPLED_PARTITIONS).astype(int))
+        per_part = max(size // len(chosen), 1)
+        pieces = self._compute([self._task(fold_partition)(self.parts[i][1], names, per_part) for i in chosen])
+        return join_pieces(names, pieces)
+
+    def approximate_distinct(self, names):
+        """Nothing is known between the bounds: folding is tried, and stops at the limit."""
+        return 0
+
+    def fold(self, names, limit):
+        """A Piece of all rows, or None where there are more than `limit` distinct ones."""
+        tasks = [self._task(fold_partition)(part, names) for _, part in self.parts]
+        while len(tasks) > 1:
+            tasks = [self._task(join_some)(names, tasks[i : i + FAN_IN], limit) for i in range(0, len(tasks), FAN_IN)]
+        (piece,) = self._compute(tasks)
+        return piece if piece is not None and len(piece.counts) <= limit else None
+
+    def categories(self, names):
+        """dict column -> categories, of those columns that have the same ones in every partition."""
+        coded = [name for name in names if str(self.frame.dtypes[name]) == "category"]
+        if not coded:
+            return {}
+        found = self._compute([self._task(partition_categories)(part, coded) for _, part in self.parts])
+        return {n: found[0][n] for n in coded if found[0][n] and all(f[n] == found[0][n] for f in found)}
+
+    def typed(self, values):
+        """The values of a column: as they are."""
+        return values
+
+    def typed_like(self, values, states):
+        """The same for new rows."""
+        return values
+
+    def _task(self, function):
+        return self.dask.delayed(function, pure=False)
+
+    def _compute(self, tasks):
+        return list(self.dask.compute(*tasks))
+
+
+def fold_partition(partition: Any, names, size=None):
+    """A Piece of the rows of one partition, of `size` evenly spaced ones at most."""
+    partition = partition[list(names)]
+    if size is not None and len(partition) > size:
+        partition = partition.iloc[:: -(-len(partition) // size)]
+    builder = PieceBuilder(list(names))
+    builder.add([pandas_codes(partition[name]) for name in names], np.ones(len(partition), dtype=np.int64))
+    return builder.finish()
+
+
+def join_some(names, pieces, limit):
+    """One Piece of several, or None past the limit."""
+    if any(piece is None for piece in pieces):
+        return None
+    joined = join_pieces(names, pieces)
+    return joined if len(joined.counts) <= limit else None
+
+
+def partition_categories(partition, names):
+    """dict column -> categories of one partition."""
+    return {name: partition[name].cat.categories.tolist() for name in names}
