@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.face import DiscreteEstimator, as_table, log_probabilities, most_probable
+from pgm_bma.foundation.scan_predict import PredictsToFiles
 
 
 class Training(NamedTuple):
@@ -22,7 +23,7 @@ class Training(NamedTuple):
     weights: np.ndarray | None
 
 
-class ClassifierBase(ClassifierMixin, DiscreteEstimator):
+class ClassifierBase(ClassifierMixin, PredictsToFiles, DiscreteEstimator):
     """A child implements ``_fit(training)``, ``_log_joint(codes)`` -> (n_samples, n_classes) and ``_build_model()``.
 
     Its parameters include `state_names`, `target_name` and `handle_unknown`.
@@ -62,6 +63,7 @@ class ClassifierBase(ClassifierMixin, DiscreteEstimator):
     def score(self, X, y, sample_weight=None):
         """Accuracy: the (weighted) share of rows whose class is predicted. `y` may name a column of X."""
         check_is_fitted(self)
+        X, sample_weight, _ = self._folded(X, sample_weight, y)
         y, X, name = self._split_target(X, y)
         target, _ = table.encode_target(y, name, list(self.target_states_), unknown="missing")
         codes = self._encode(X)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import single_row
 from pgm_bma.foundation.face import DiscreteEstimator, as_table, log_probabilities, most_probable
+from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import check_number
 
@@ -34,7 +35,7 @@ def check_n_clusters(n_clusters):
     return numbers
 
 
-class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
+class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEstimator):
     """A child implements ``_fit(folded)``, ``_log_joint(codes)`` -> (n_samples, n_clusters), ``_build_model()``,
     ``_n_parameters()`` and ``_sample_codes(n, rng)`` -> (codes, cluster), and sets ``n_clusters_``.
 
@@ -119,6 +120,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, DiscreteEstimator):
 
     def _weighted_log_p(self, X, sample_weight):
         """log p(row) and weight of the rows that count."""
+        X, sample_weight, _ = self._folded(X, sample_weight)
         log_p = self.score_samples(X)
         if not len(log_p):
             raise ValueError("X has 0 rows; a score needs at least one")

@@ -257,9 +257,9 @@ class _Block:
             if name in declared and declared[name] != seen:
                 position = {state: code for code, state in enumerate(declared[name])}
                 lookup[column, :-1] = [position.get(state, -1) for state in ordered]
-                unseen = np.flatnonzero(present[column] & (lookup[column, :-1] < 0))
-                if len(unseen) and unknown != "missing":
-                    raise _unseen(name, ordered[unseen[0]], unknown)
+                strange = np.flatnonzero(present[column] & (lookup[column, :-1] < 0))
+                if len(strange) and unknown != "missing":
+                    raise unseen(name, ordered[strange[0]], unknown)
         largest = max(len(s) for s in states)
         return lookup.astype(smallest_dtype(largest))[lines, ranks].T, states
 
@@ -305,7 +305,7 @@ def _relabel(codes, found, states, name, unknown, used=None):
     if unknown != "missing" and (table[:-1] < 0).any():
         for state, code, is_used in zip(found, table, np.ones(len(found)) if used is None else used):
             if code < 0 and is_used:
-                raise _unseen(name, state, unknown)
+                raise unseen(name, state, unknown)
     return _look_up(table, codes), states
 
 
@@ -318,7 +318,8 @@ def _look_up(table, codes):
     return np.frombuffer(codes.astype(np.uint8).tobytes().translate(translation.tobytes()), dtype=np.int8)
 
 
-def _unseen(name, value, unknown):
+def unseen(name, value, unknown):
+    """The error for a value that is no state of its column."""
     if unknown == "undeclared":
         return ValueError(
             f"column {name!r} holds {value!r}, which state_names[{name!r}] does not list; add it there, or set it to NaN"

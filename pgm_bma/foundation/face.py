@@ -106,17 +106,21 @@ class DiscreteEstimator(BaseEstimator):
         self.__dict__.pop("_cached_scan", None)
         if not is_scan(X):
             return X, sample_weight
-        if not (sample_weight is None or isinstance(sample_weight, str)):
-            raise ValueError(
-                "the rows of a scan have no order to match weights by; pass sample_weight= the name of a column"
-            )
-        if not (y is None or np.isscalar(y)):
-            raise ValueError("the rows of a scan have no order to match classes by; pass y= the name of a column")
-        scan = self._cached_scan = as_scan(X)
+        self._cached_scan = as_scan(X)
+        frame, weights, self._cached_n_rows = self._folded(self._cached_scan, sample_weight, y)
+        return frame, weights
+
+    def _folded(self, X, sample_weight, y=None):
+        """(distinct rows, their weights, the number of rows they stand for) of a scan; any other table as it is."""
+        if not is_scan(X):
+            return X, sample_weight, None
+        for name, value in (("sample_weight", sample_weight), ("y", y)):
+            if not (value is None or np.isscalar(value)):
+                raise ValueError(
+                    f"the rows of a scan have no order that {name} could follow; pass {name}= the name of a column"
+                )
         states = self.state_names if isinstance(self.state_names, dict) else None
-        folded = scan.fold(sample_weight, states)
-        self._cached_n_rows = folded.n_rows
-        return folded.frame, folded.weights
+        return as_scan(X).fold(sample_weight, states)
 
     def _read_features(self, X, sample_weight, forbidden_name):
         """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
@@ -147,6 +151,8 @@ class DiscreteEstimator(BaseEstimator):
     def _encode(self, X):
         """Codes of new rows; arrays by position, tables by name."""
         check_is_fitted(self)
+        if is_scan(X):
+            raise TypeError("the rows of a scan stay where they are; write predictions with predict_to(path, X)")
         X = as_table(X, self)
         fitted_names = self.schema_.names
         by_position = not table.is_named(X)

@@ -7,6 +7,7 @@ import numpy as np
 from pgm_bma.foundation.extras import needed
 from pgm_bma.foundation.scan_pieces import PieceBuilder, join_pieces, pandas_codes
 
+BATCH = 1 << 16  # rows predicted at once
 FAN_IN = 8  # pieces joined by one task
 SAMPLED_PARTITIONS = 4
 
@@ -18,6 +19,7 @@ class DaskRows:
     """
 
     def __init__(self, frame):
+        self.texts = None  # cells have their types
         self.dask = needed("dask", "reading a dask DataFrame")
         self.names = list(frame.columns)
         self.frame = frame
@@ -58,9 +60,17 @@ class DaskRows:
         """The values of a column: as they are."""
         return values
 
-    def typed_like(self, values, states):
-        """The same for new rows."""
-        return values
+    def arrow_types(self, names):
+        """Arrow types of columns, categoricals as what they hold."""
+        import pyarrow as pa
+
+        schema = pa.Schema.from_pandas(self.frame._meta[list(names)], preserve_index=False)
+        return [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema]
+
+    def map_parts(self, function, job, names):
+        """``[function(job, number, source, batches)]`` over the partitions, each where it lies."""
+        run = self._task(run_on_partition)
+        return self._compute([run(function, job, i, part, list(names)) for i, (_, part) in enumerate(self.parts)])
 
     def _task(self, function):
         return self.dask.delayed(function, pure=False)
@@ -90,3 +100,15 @@ def join_some(names, pieces, limit):
 def partition_categories(partition, names):
     """dict column -> categories of one partition."""
     return {name: partition[name].cat.categories.tolist() for name in names}
+
+
+def run_on_partition(function, job, number, partition, names):
+    """``function(job, number, source, batches)`` on one partition, in batches of at most `BATCH` rows."""
+    return function(job, number, {"partition": number, "rows": len(partition)}, partition_batches(partition, names))
+
+
+def partition_batches(partition, names):
+    """Lists of (values, codes), one pair per column, with the number of rows."""
+    for start in range(0, len(partition), BATCH):
+        part = partition.iloc[start : start + BATCH]
+        yield [pandas_codes(part[name]) for name in names], len(part)

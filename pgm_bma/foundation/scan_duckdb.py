@@ -5,24 +5,19 @@ categories of a categorical column, is asked of pyarrow or of its ENUM type. CSV
 the distinct texts of a whole column by pandas' own reader, so that row ten million cannot surprise row one.
 """
 
-import csv
 import glob
-import io
 import os
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from pgm_bma.foundation.columns import is_missing
 from pgm_bma.foundation.extras import needed
 from pgm_bma.foundation.scan_pieces import PieceBuilder, arrow_codes
+from pgm_bma.foundation.scan_texts import missing_texts, read_texts
 
 BATCH = 1 << 16  # rows in one Arrow batch
 SAMPLED_PARTS = 8  # files or row groups that a sample is taken from, evenly spaced
-# what pandas.read_csv takes for missing
-NA_TEXTS = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
-            "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
 _VIEW = "pgm_bma_rows"
 _COUNT = "pgm_bma_count"
 
@@ -100,13 +95,19 @@ class DuckDBRows:
         """The values of a column as they are meant: texts of a CSV file become what pandas would read."""
         return values if self.texts is None else read_texts(values, self.texts)
 
-    def typed_like(self, values, states):
-        """The same for new rows, whose types are known from the fitted `states`."""
-        if self.texts is None:
-            return values
-        if any(isinstance(state, str) for state in states):
-            return [None if value in self.texts else value for value in values]
-        return read_texts(values, self.texts)
+    def arrow_types(self, names):
+        """Arrow types of columns, categoricals as what they hold."""
+        import pyarrow as pa
+
+        schema = self._query(f"SELECT {_listed(names)} FROM {_VIEW} LIMIT 0").to_arrow_table().schema if names else []
+        return [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema]
+
+    def map_parts(self, function, job, names):
+        """``[function(job, number, source, batches)]`` over the parts, one after the other."""
+        return [
+            function(job, i, file_source(name) if os.path.exists(name) else {"part": name}, self.batches(i, names))
+            for i, (name, _) in enumerate(self.parts)
+        ]
 
     def batches(self, part, names):
         """The rows of one part in their order: lists of (values, codes), one pair per column, with the number of rows."""
@@ -122,6 +123,29 @@ class DuckDBRows:
 # ----------------------------------------------------------------------------------------------------- sources
 
 
+class ParquetFile:
+    """A fragment that is opened whenever it is read: a file may have been written anew since it was listed.
+
+    path : str
+    """
+
+    def __init__(self, path):
+        self.path = path
+
+    def _open(self):
+        return next(
+            needed("pyarrow.dataset", "scanning Parquet files").dataset(self.path, format="parquet").get_fragments()
+        )
+
+    def to_batches(self, **options):
+        """As a pyarrow fragment."""
+        return self._open().to_batches(**options)
+
+    def split_by_row_group(self):
+        """As a pyarrow fragment."""
+        return self._open().split_by_row_group()
+
+
 def parquet_rows(files, memory, threads):
     """Rows of Parquet files; equal columns are asked for, their order may differ."""
     parquet = needed("pyarrow.parquet", "scanning Parquet files")
@@ -130,15 +154,12 @@ def parquet_rows(files, memory, threads):
     names = _data_columns(schemas[0])
     for path, schema in zip(paths, schemas):
         _compare_columns(names, schemas[0], _data_columns(schema), schema, paths[0], path)
-    dataset = needed("pyarrow.dataset", "scanning Parquet files")
-    fragments = [next(dataset.dataset(path, format="parquet").get_fragments()) for path in paths]
+    files = [ParquetFile(path) for path in paths]
     listed = ", ".join(_text(path) for path in paths)
     relation = connect(memory, threads).sql(
         f"SELECT * FROM read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     )
-    return DuckDBRows(
-        relation, list(zip(paths, fragments)), lambda wanted: arrow_categories(fragments, wanted, schemas), names
-    )
+    return DuckDBRows(relation, list(zip(paths, files)), lambda wanted: arrow_categories(files, wanted, schemas), names)
 
 
 def csv_rows(files, memory, threads, separator, header, na_values):
@@ -194,6 +215,12 @@ def connect(memory, threads):
     return connection
 
 
+def file_source(path):
+    """What identifies the rows of a file: its name, size and time of change."""
+    status = os.stat(path)
+    return {"file": os.path.basename(path), "bytes": status.st_size, "changed": status.st_mtime_ns}
+
+
 def find_files(files, suffix):
     """Paths of a path, a pattern, a folder, or a list of them, each once, sorted inside a pattern."""
     files = [files] if isinstance(files, (str, os.PathLike)) else list(files)
@@ -228,28 +255,6 @@ def arrow_categories(fragments, wanted, schemas):
                     values[name].update(dict.fromkeys(column.dictionary.to_pylist()))
         found.append({name: [v for v in values[name] if not is_missing(v)] for name in coded})
     return {name: found[0][name] for name in coded if found[0][name] and all(f[name] == found[0][name] for f in found)}
-
-
-# -------------------------------------------------------------------------------------------------------- texts
-
-
-def missing_texts(na_values):
-    """The texts that mean missing: pandas' own and those that are given."""
-    given = [] if na_values is None else [na_values] if isinstance(na_values, str) else list(na_values)
-    return frozenset([*NA_TEXTS, *map(str, given)])
-
-
-def read_texts(values, missing):
-    """Distinct texts of a column -> what ``pandas.read_csv`` makes of them, in the same order."""
-    if not values:
-        return []
-    buffer = io.StringIO()
-    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([value] for value in values)
-    buffer.seek(0)
-    read = pd.read_csv(
-        buffer, header=None, na_values=sorted(missing), keep_default_na=False, skip_blank_lines=False, low_memory=False
-    )[0]
-    return [None if is_missing(value) else value for value in read.tolist()]
 
 
 # -------------------------------------------------------------------------------------------------------- names
