@@ -15,7 +15,8 @@ from scipy.special import gammaln, logsumexp
 from pgm_bma.foundation.compiling import compiled
 from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.starts import align_labels
-from pgm_bma.latent_class.loop import fit_latent_class, log_joint
+from pgm_bma.latent_class.loop import fit_latent_class
+from pgm_bma.latent_class.problem import log_joint
 
 SCREEN = 60  # temperatures of the two short runs that screen a structure
 MARGIN = 20.0  # nats behind the best within which a structure is estimated with care and fitted by EM

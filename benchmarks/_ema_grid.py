@@ -8,7 +8,8 @@ ways.
 import numpy as np
 
 from pgm_bma.foundation.graphs import sample_codes
-from pgm_bma.latent_class.loop import PriorSettings, conclude, log_joint, make_problem, run_all_starts
+from pgm_bma.latent_class.loop import Settings, conclude, run_all_starts
+from pgm_bma.latent_class.problem import PriorSettings, log_joint, make_problem
 from pgm_bma.metrics import wins_draws_losses
 
 # name -> (averaging, init, combine_starts); "EM" and "EMA" are the paper's
@@ -60,11 +61,9 @@ def fit_methods(rows, cardinalities, n_clusters, n_starts, seed, methods=METHODS
             alpha = em_alpha if averaging is None else 1.0
             priors = PriorSettings(alpha, alpha, alpha)
             problems[loop] = make_problem(rows, cardinalities, np.ones(len(rows)), n_clusters, priors, averaging)
-            rng = np.random.default_rng(seed)
-            loops[loop] = run_all_starts(
-                problems[loop], n_clusters, init, n_starts, rng, "stop", MAX_ITER, TOL, 1, None
-            )
-        fit = conclude(problems[loop], loops[loop], combine, "stop", False)
+            settings = Settings(n_init=n_starts, init=init, max_iter=MAX_ITER, tol=TOL)
+            loops[loop] = run_all_starts(problems[loop], settings, np.random.default_rng(seed))
+        fit = conclude(problems[loop], loops[loop], Settings(combine_starts=combine))
         found[name] = log_joint(rows, fit.theta_c, fit.theta, fit.state_start).argmax(axis=1)
     return found, loops
 

@@ -8,7 +8,8 @@ I_P (eq. 16) is averaged over the 30 starts, as in the paper; bits, and averaged
 import numpy as np
 
 from pgm_bma.foundation.graphs import sample_codes
-from pgm_bma.latent_class.loop import cluster_dependence, fit_latent_class
+from pgm_bma.latent_class.loop import fit_latent_class
+from pgm_bma.latent_class.problem import cluster_dependence
 
 from ._common import parser, print_table, run, save_csv
 

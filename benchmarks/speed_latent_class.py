@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from pgm_bma.latent_class import _kernels as kernels
-from pgm_bma.latent_class.loop import BATCH, draw_starts, fit_latent_class, make_problem
+from pgm_bma.latent_class.loop import BATCH, draw_starts, fit_latent_class
+from pgm_bma.latent_class.problem import make_problem
 
 from ._common import Skip, best_of, need, parser, print_table, run, save_csv
 
@@ -197,21 +198,12 @@ def iteration_time(codes, n_states, n_clusters, averaging, n_starts, repeats, n_
     begin = draw_starts(problem.layout, n_clusters, np.random.default_rng(0).spawn(n_starts))
 
     def iterate():
-        theta_c, theta = (part.copy() for part in begin)
-        arcs = np.empty((n_starts, codes.shape[1]))
+        tables = [part.copy() for part in begin]
+        arcs, idle = np.empty((n_starts, codes.shape[1])), np.zeros(n_starts, dtype=np.int64)
+        state = *tables, *(part.copy() for part in tables), arcs, idle
         for i in range(0, n_starts, BATCH):
-            some = slice(i, i + BATCH)
-            kernels.run_starts(
-                problem.layout,
-                problem.priors,
-                theta_c[some],
-                theta[some],
-                arcs[some],
-                problem.mode,
-                False,
-                n_updates,
-                0.0,
-            )
+            runs = kernels.Runs(*(part[i : i + BATCH] for part in state))
+            kernels.advance(problem.layout, problem.priors, runs, problem.mode, False, n_updates, 0.0, False)
 
     iterate()
     return best_of(iterate, repeats) / (n_updates + 1) / n_starts

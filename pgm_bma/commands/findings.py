@@ -167,7 +167,8 @@ def _starts(estimator):
             "Scores of all random starts. When several reach the best one, the search can be trusted.",
         )
     )
-    ranked = starts["score"].dropna().sort_values(ascending=False).to_numpy()
+    finished = starts[starts["stage"] == 2] if "stage" in starts else starts
+    ranked = finished["score"].dropna().sort_values(ascending=False).to_numpy()
     if len(ranked) > 1 and ranked[0] - ranked[1] > 1.0:
         found.warnings.append(
             f"the best of {len(starts)} starts was found once only (the next scores {ranked[0] - ranked[1]:.1f} lower); "

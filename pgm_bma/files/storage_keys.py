@@ -66,11 +66,14 @@ class Change(NamedTuple):
 
 
 # format 3: version 0.2.0. A table by class; values keep what files of format 2 meant
+_ALL_STARTS = {"n_final": None, "accelerate": False, "parameter_prior": "paper", "preset": None}
 MIGRATIONS: dict[int, dict[str, Change]] = {
     2: {
         "KikuchiBayesClassifier": Change(added={"verbose": 0}),
         "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
         "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None}),
+        **dict.fromkeys(("LatentClassClusterer", "EMAClusterer", "EMAEstimator"), Change(added=_ALL_STARTS)),
+        "latent-class-starts": Change(added={"finished": None}),
     }
 }
 

@@ -54,15 +54,6 @@ def arc_prior_array(arc_prior, names):
     return np.array([float(arc_prior.get(name, 0.5)) for name in names])
 
 
-def independent_alpha(alpha, n_parent_states, parameter_prior="consistent"):
-    """Pseudo-count of a cell of the table without the arc, where a cell of the table with it has `alpha`.
-
-    "consistent": both tables hold the same prior mass, ``n_parent_states * alpha`` a state; with less, flat noise of many states
-    would reward the arc. "paper": `alpha` in every cell.
-    """
-    return alpha * n_parent_states if parameter_prior == "consistent" else alpha
-
-
 def check_prior(alpha, equivalent_sample_size):
     """Positive pseudo-counts, and only one of the two ways to state them."""
     check("alpha", alpha, PSEUDO_COUNT)

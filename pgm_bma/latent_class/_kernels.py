@@ -46,65 +46,124 @@ class Priors(NamedTuple):
     independent_mean: np.ndarray  # (n_states_total,) posterior mean without the arc
 
 
-@compiled(nogil=True, error_model="numpy")
-def run_starts(layout, priors, all_theta_c, all_theta, all_arcs, mode, stop_collapsed, max_iter, tol):
-    """Iterate a batch of starts in place.
+class Runs(NamedTuple):
+    """A batch of starts on their way; `advance` takes them further in place."""
 
-    all_theta_c (n_starts, n_clusters), all_theta (n_starts, n_states_total, n_clusters) : in the start, out the end
-    all_arcs (n_starts, n_columns) : out, the weights of the arcs that built the tables
+    theta_c: np.ndarray  # (n_starts, n_clusters)
+    theta: np.ndarray  # (n_starts, n_states_total, n_clusters)
+    factor_c: np.ndarray  # what the expectation step multiplies: the tables, or exp of expected logs (variational)
+    factors: np.ndarray
+    arcs: np.ndarray  # (n_starts, n_columns) the weights of the arcs that built the tables
+    idle: np.ndarray  # (n_starts,) updates in a row that saw no arc
+
+
+@compiled(nogil=True, error_model="numpy")
+def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerate):
+    """Iterate a batch of starts in place, at most `max_iter` updates each.
+
+    accelerate : every third update goes on from extrapolated counts (SQUAREM: Varadhan and Roland 2008), taken back where the
+        objective would fall
     returns found (n_starts, 4): sum of log normalisers, evidence bound, updates, how it ended; and the list of the paths
     of the objective, longer than the number of updates + 1
     """
-    n_starts, n_clusters = all_theta_c.shape
+    n_starts, n_clusters = runs.theta_c.shape
     n_columns = len(layout.slots)
     has_scores = priors.cluster > 0.0  # EM without a prior has none
     for i in range(n_columns):
         has_scores = has_scores and priors.dependent[i] > 0.0
-    factor_c, factors = np.empty(n_clusters), np.empty(all_theta.shape[1:])  # what the expectation step multiplies
-    log_factors, log_dependent = np.empty(all_theta.shape[1:]), np.empty(n_columns)
-    class_counts, counts = np.empty(n_clusters), np.empty(all_theta.shape[1:])
+    log_factors, log_dependent = np.empty(runs.theta.shape[1:]), np.empty(n_columns)
+    counts = np.empty((1 + runs.theta.shape[1], n_clusters))  # of the clusters, and below them of all states
+    class_counts, state_counts = counts[0], counts[1:]
+    kept = np.empty((3, *counts.shape)) if accelerate else np.empty((0, *counts.shape))
     work = np.empty((2, layout.table_start[-1], n_clusters))
     found, paths = np.empty((n_starts, 4)), []
     for start in range(n_starts):
-        theta_c, theta, arcs = all_theta_c[start], all_theta[start], all_arcs[start]
+        theta_c, theta, arcs = runs.theta_c[start], runs.theta[start], runs.arcs[start]
+        factor_c, factors = runs.factor_c[start], runs.factors[start]
         path = np.empty(min(max_iter, 256) + 1)
-        bound, n_iter, n_idle, ended, is_last = np.nan, 0, 0, EXHAUSTED, max_iter == 0
+        bound, n_iter, n_idle, ended, is_last = np.nan, 0, runs.idle[start], EXHAUSTED, max_iter == 0
+        cycle, is_trial, known, limit = 0, False, -np.inf, 4.0  # of the acceleration
         while True:
-            if mode != VARIATIONAL or n_iter == 0:
+            if mode != VARIATIONAL:
                 _copy_tables(theta_c, theta, factor_c, factors)
-                if has_scores and (is_last or n_iter == 0):
-                    _log_into(factors, log_factors)
-            total = expectation(layout, factor_c, factors, class_counts, counts, work)
+            if has_scores and ((mode != VARIATIONAL and is_last) or n_iter == 0):
+                _log_into(factors, log_factors)
+            total = expectation(layout, factor_c, factors, class_counts, state_counts, work)
             if has_scores and (mode != EM or is_last):
-                family_scores(layout, priors, class_counts, counts, log_dependent)
+                family_scores(layout, priors, class_counts, state_counts, log_dependent)
                 if mode == VARIATIONAL or is_last:
-                    bound = _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent)
-            if n_iter == len(path):
-                path = _longer(path)
-            path[n_iter] = _objective(layout, priors, mode, total, bound, theta_c, theta)
-            if is_last:
-                break
-            if mode == EM:
-                change = maximise(layout, priors, class_counts, counts, theta_c, theta)
+                    bound = _bound(
+                        layout, priors, total, factor_c, log_factors, class_counts, state_counts, log_dependent
+                    )
+            value = _objective(layout, priors, mode, total, bound, theta_c, theta)
+            is_taken_back = is_trial and not value >= known - 1e-12 * abs(known)  # less is the rounding of a sum
+            if is_taken_back:
+                counts[:] = kept[2]
+                limit = max(limit / 4.0, 1.0)
             else:
-                change = average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs)
+                if n_iter == len(path):
+                    path = _longer(path)
+                path[n_iter] = value
+                if is_last:
+                    break
+                n_iter += 1
+            is_trial = False
+            if accelerate and not is_taken_back:
+                kept[cycle] = counts
+                if cycle == 2:
+                    step = _step_length(kept)
+                    if step > limit:
+                        step, limit = limit, 4.0 * limit
+                    is_trial = step > 1.0
+                    if is_trial:
+                        _extrapolate(kept, step, counts)
+                known, cycle = value, (cycle + 1) % 3
+            if has_scores and mode != EM and (is_trial or is_taken_back):
+                family_scores(layout, priors, class_counts, state_counts, log_dependent)
+            if mode == EM:
+                change = maximise(layout, priors, class_counts, state_counts, theta_c, theta)
+            else:
+                change = average(layout, priors, class_counts, state_counts, log_dependent, theta_c, theta, arcs)
             if mode == VARIATIONAL:
-                expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors)
-            n_iter += 1
+                expected_logs(layout, priors, class_counts, state_counts, arcs, factor_c, factors, log_factors)
             if mode != EM and stop_collapsed:
                 n_idle = n_idle + 1 if _no_arc(priors, log_dependent) else 0
-            if n_idle == PATIENCE or (n_idle > 0 and change < tol):
+            if n_idle >= PATIENCE or (n_idle > 0 and change < tol):
                 ended = COLLAPSED
-            elif change < tol:
+            elif change < tol and not is_trial and not is_taken_back:  # the change of a plain update
                 ended = CONVERGED
             is_last = ended != EXHAUSTED or n_iter == max_iter
         if mode == EM or max_iter == 0:
             for i in range(n_columns):
                 log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
                 arcs[i] = logistic(log_odds) if has_scores else np.nan
+        runs.idle[start] = n_idle
         found[start, 0], found[start, 1], found[start, 2], found[start, 3] = total, bound, n_iter, ended
         paths.append(path)
     return found, paths
+
+
+@compiled(nogil=True, error_model="numpy")
+def _step_length(kept):
+    """SQUAREM's step: length of the first of two plain changes over the length of their difference; 1 is the plain update."""
+    first, difference = 0.0, 0.0
+    for s in range(kept.shape[1]):
+        for k in range(kept.shape[2]):
+            r = kept[1, s, k] - kept[0, s, k]
+            v = kept[2, s, k] - kept[1, s, k] - r
+            first += r * r
+            difference += v * v
+    return np.sqrt(first / difference) if difference > 0.0 else 1.0
+
+
+@compiled(nogil=True, error_model="numpy")
+def _extrapolate(kept, step, counts):
+    """Counts further along the parabola through the last three; never below a tenth of the last, so that all stay positive."""
+    for s in range(kept.shape[1]):
+        for k in range(kept.shape[2]):
+            r = kept[1, s, k] - kept[0, s, k]
+            v = kept[2, s, k] - kept[1, s, k] - r
+            counts[s, k] = max(kept[0, s, k] + 2.0 * step * r + step * step * v, 0.1 * kept[2, s, k])
 
 
 @compiled(nogil=True, error_model="numpy")

@@ -1,31 +1,75 @@
 """What the latent-class clusterers share: parameters checked, the room called, and everything read off the fitted tables."""
 
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
-from pgm_bma.foundation.parallel import check_n_jobs
+from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
+from pgm_bma.foundation.priors import arc_prior_array
+from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.starts import starts_table
+from pgm_bma.foundation.table import column_names
+from pgm_bma.foundation.validation import (
+    Choice,
+    Either,
+    Flag,
+    Integer,
+    Jobs,
+    Number,
+    Optional,
+    Verbose,
+    check_choice,
+    check_number,
+    check_parameters,
+    resolve_preset,
+)
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
-from pgm_bma.latent_class.loop import (
-    COMBINATIONS,
-    PriorSettings,
-    cluster_dependence,
-    fit_latent_class,
-    log_joint,
-    split_tables,
-)
-from pgm_bma.networks.cluster_network import cluster_node
+from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
+from pgm_bma.latent_class.problem import PriorSettings, cluster_dependence, log_joint, split_tables
+from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, known_states, read_cluster_network
+
+# parameters that the scikit-learn and the pgmpy face name alike
+RULES = {
+    "averaging": Choice("linear", "variational"),
+    "parameter_prior": Choice("consistent", "paper"),
+    "n_init": Either(Integer(1), "until-replicated"),
+    "n_final": Optional(Integer(1)),
+    "combine_starts": Choice("auto", *COMBINATIONS),
+    "collapse": Choice("stop", "ignore"),
+    "max_iter": Integer(0),
+    "accelerate": Flag(),
+    "n_jobs": Jobs(),
+}
+# `preset="paper"`: EMA as published, and the EM that it was compared with
+PAPER_EM = {
+    "parameter_prior": "paper",
+    "n_final": None,
+    "combine_starts": "best",
+    "init": "random",
+    "collapse": "ignore",
+    "accelerate": False,
+}
+PAPER_EMA = {**PAPER_EM, "averaging": "linear", "combine_starts": "likelihood"}
+
+
+class GivenTables:
+    """Rule of `init`: a pgmpy network with its tables."""
+
+    def admits(self, value):
+        return hasattr(value, "cpds")
+
+    def __str__(self):
+        return "a pgmpy network with its CPDs"
 
 
 def resolve_init(init, averaging):
     """ "auto" is what was measured to serve each method best: EM solutions for the variational twin, else random tables."""
-    if init == "auto":
+    if isinstance(init, str) and init == "auto":
         return "em" if averaging == "variational" else "random"
     return init
 
@@ -37,7 +81,7 @@ def resolve_combination(combine_starts, averaging):
     return combine_starts
 
 
-def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero):
+def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero, parameter_prior="paper"):
     """PriorSettings from the public parameters: `alpha` a number or a dict by role, or BDeu's sample size."""
     if equivalent_sample_size is not None:
         check_number("equivalent_sample_size", equivalent_sample_size, 0.0, open_low=True)
@@ -47,22 +91,52 @@ def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero):
             )
         return PriorSettings(arc_prior=arc_prior, equivalent_sample_size=float(equivalent_sample_size))
     roles = ("cluster", "dependent", "independent")
-    if isinstance(alpha, dict):
+    if isinstance(alpha, dict):  # pseudo-counts that were spelled out are taken as they are
         for role, value in alpha.items():
             check_choice("a key of alpha", role, roles)
             check_number(f"alpha[{role!r}]", value, 0.0, open_low=True)
         return PriorSettings(*(float(alpha.get(role, 1.0)) for role in roles), arc_prior=arc_prior)
     check_number("alpha", alpha, 0.0, open_low=not allow_zero)
-    return PriorSettings(float(alpha), float(alpha), float(alpha), arc_prior=arc_prior)
+    return PriorSettings(*[float(alpha)] * 3, arc_prior=arc_prior, parameter_prior=parameter_prior)
 
 
-def init_cluster(network, columns):
-    """The node of a naive Bayes network that is the cluster."""
-    cluster = cluster_node(network, columns)
-    for parent, child in network.edges():
-        if parent != cluster:
-            raise ValueError(f"the arc {parent!r} -> {child!r} is not naive Bayes below {cluster!r}; drop it")
-    return cluster
+def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
+    """The public parameters `values` as the loop's settings.
+
+    names : of the columns     init : "auto", "random", "em" or (theta_c, tables)     allow_zero : of alpha
+    """
+    averaging = values.get("averaging")
+    arc_prior = arc_prior_array(values.get("arc_prior", 0.5), names)
+    alpha, mass = values["alpha"], values["equivalent_sample_size"]
+    return Settings(
+        averaging=averaging,
+        priors=prior_settings(alpha, mass, arc_prior, allow_zero, values["parameter_prior"]),
+        n_init=values["n_init"],
+        n_final=values["n_final"],
+        init=resolve_init(init, averaging),
+        combine_starts=resolve_combination(values["combine_starts"], averaging),
+        collapse=values["collapse"],
+        max_iter=values["max_iter"],
+        tol=tol,
+        accelerate=bool(values["accelerate"]),
+        n_jobs=values["n_jobs"],
+        progress=progress,
+    )
+
+
+def starts_frame(fit, averaging):
+    """`starts_` of a fit."""
+    starts = fit.starts
+    return starts_table(
+        starts.evidence_bound if averaging == "variational" else starts.log_likelihood,
+        starts.converged,
+        starts.n_iter,
+        fit.weights,
+        starts.finished,
+        log_likelihood=starts.log_likelihood,
+        evidence_bound=starts.evidence_bound,
+        collapsed=starts.collapsed,
+    )
 
 
 def _cheapest_subsets(costs, k):
@@ -85,28 +159,25 @@ def _cheapest_subsets(costs, k):
 class LatentClassBase(ClustererBase):
     """What the two clusterers share; they differ in priors and in the step that turns counts into tables."""
 
-    _averaging = None
+    _rules = {
+        **RULES,
+        "init": Either(Choice("auto", "random", "em"), GivenTables()),
+        "tol": Number(0),
+        "verbose": Verbose(),
+    }
+    _paper = PAPER_EM
+    _allow_zero = False
 
-    def _fit(self, folded):
-        self._check_parameters()
-        options = {
-            "weights": folded.weights,
-            "averaging": self._averaging,
-            "priors": self._priors(folded.schema.names),
-            "n_init": self.n_init,
-            "init": resolve_init(self.init, self._averaging)
-            if isinstance(self.init, str)
-            else self._init_tables(folded.schema),
-            "combine_starts": resolve_combination(self.combine_starts, self._averaging),
-            "collapse": self.collapse,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "n_jobs": self.n_jobs,
-        }
-        rng = random_generator(self.random_state)
-        self.__dict__.pop("n_clusters_path_", None)
-        with _progress(self.verbose) as options["progress"]:
-            self._result = self._find(folded.codes, folded.schema.cardinalities, rng, options)
+    def _fit(self, folded: Folded) -> None:
+        values = self._values()
+        check_parameters(self, values)
+        self._check_numbers(values)
+        names = folded.schema.names
+        init = self._init_tables(folded.schema) if is_network(self.init) else values["init"]
+        with progress(self.verbose, "starts") as bar:
+            settings = fit_settings(values, names, init, values["tol"], bar, allow_zero=self._allow_zero)
+            self.__dict__.pop("n_clusters_path_", None)
+            self._result = self._find(folded, settings)
         self._warn(len(folded.codes))
         fit = self._result
         self.n_clusters_ = len(fit.theta_c)
@@ -117,81 +188,102 @@ class LatentClassBase(ClustererBase):
         self.converged_ = fit.converged
         self.score_path_ = fit.score_path
 
-    def _find(self, codes, cardinalities, rng, options):
+    def _values(self):
+        """The parameters under the preset."""
+        paper = {name: value for name, value in self._paper.items() if not (is_network(self.init) and name == "init")}
+        return resolve_preset(self, {"paper": paper})
+
+    def _find(self, folded, settings):
+        rng = random_generator(self.random_state)
+        data = folded.codes, folded.schema.cardinalities
         if isinstance(self.n_clusters, (int, np.integer)):
-            return fit_latent_class(codes, cardinalities, int(self.n_clusters), rng=rng, **options)
+            return fit_latent_class(*data, int(self.n_clusters), settings, weights=folded.weights, rng=rng)
         if isinstance(self.n_clusters, str):
-            found = search_clusters(codes, cardinalities, rng=rng, **options)
+            found = search_clusters(*data, settings, weights=folded.weights, rng=rng)
         else:
-            found = scan_clusters(codes, cardinalities, self.n_clusters, rng=rng, **options)
-        self.n_clusters_path_ = pd.DataFrame(
-            {
-                "n_clusters": [step.n_clusters for step in found.path],
-                "score": [step.score for step in found.path],
-                "log_likelihood": [step.log_likelihood for step in found.path],
-                "n_effective": [step.n_effective for step in found.path],
-                "move": [step.move for step in found.path],
-            }
-        )
+            found = scan_clusters(*data, self.n_clusters, settings, weights=folded.weights, rng=rng)
+        self.n_clusters_path_ = pd.DataFrame([step._asdict() for step in found.path])
         return found.fit
 
     # -------------------------------------------------------------------------------------------- results
 
     @property
-    def arc_posterior_(self):
+    def arc_posterior_(self) -> pd.Series:
         """P(cluster -> column) at the expected counts: a ranking of relevance, too sure of itself as a probability."""
         return pd.Series(self._result.arc_posterior, index=list(self.schema_.names), name="arc_posterior")
 
     @property
-    def cluster_dependence_(self):
+    def cluster_dependence_(self) -> pd.Series:
         """I_P of every column in nats (EMA eq. 16): how far the clusters pull the column apart; 0 = independent."""
         fit = self._result
         values = cluster_dependence(fit.theta_c, fit.theta, fit.state_start)
         return pd.Series(values, index=list(self.schema_.names), name="cluster_dependence")
 
     @property
-    def starts_(self):
-        """One line per start: score, iterations, converged, collapsed, weight, log-likelihood, bound, I_P of every column."""
+    def starts_(self) -> pd.DataFrame:
+        """One line per start (see the class), with the I_P of every column as its last columns."""
         fit, starts = self._result, self._result.starts
-        score = starts.evidence_bound if self._averaging == "variational" else starts.log_likelihood
-        frame = pd.DataFrame(
-            {
-                "score": score,
-                "iterations": starts.n_iter,
-                "converged": starts.converged,
-                "collapsed": starts.collapsed,
-                "weight": fit.weights,
-                "log_likelihood": starts.log_likelihood,
-                "evidence_bound": starts.evidence_bound,
-            }
-        )
         dependence = [cluster_dependence(c, t, fit.state_start) for c, t in zip(starts.theta_c, starts.theta)]
         columns = [f"I_P[{name}]" for name in self.schema_.names]
+        frame = starts_frame(fit, self._values().get("averaging"))
         return pd.concat([frame, pd.DataFrame(np.array(dependence), columns=columns)], axis=1)
 
-    def start_model(self, start):
-        """The pgmpy network that start number `start` ended in, its clusters in its own order."""
+    def start_model(self, start: int) -> Any:
+        """The network that one start ended in, its clusters in its own order.
+
+        Parameters
+        ----------
+        start : int
+            Number of the start, as in `starts_`.
+
+        Returns
+        -------
+        DiscreteBayesianNetwork
+            The tables of that start.
+        """
         starts = self._result.starts
         check_number("start", start, 0, len(starts.theta) - 1, integer=True)
         tables = split_tables(starts.theta[start], self._result.state_start)
         return self._network(starts.theta_c[start], tables)
 
     @property
-    def feature_importances_(self):
+    def feature_importances_(self) -> np.ndarray:
         """Relevance of every column, for scikit-learn's SelectFromModel."""
         return self._known_arc_posterior()
 
-    def get_support(self, threshold=0.5, indices=False):
-        """Mask (or positions) of the columns whose arc posterior is at least `threshold`."""
+    def get_support(self, threshold: float = 0.5, indices: bool = False) -> np.ndarray:
+        """The columns whose arc posterior is at least `threshold`.
+
+        Parameters
+        ----------
+        threshold : float, default=0.5
+            Smallest arc posterior of a column that counts as relevant.
+        indices : bool, default=False
+            Positions instead of a mask.
+
+        Returns
+        -------
+        ndarray
+            Mask (n_features_in_,), or positions.
+        """
         check_number("threshold", threshold, 0.0, 1.0)
         mask = self._known_arc_posterior() >= threshold
         return np.flatnonzero(mask) if indices else mask
 
-    def top_structures(self, k=10):
-        """The `k` most probable selective structures at the expected counts.
+    def top_structures(self, k: int = 10) -> pd.DataFrame:
+        """The most probable selective structures at the expected counts.
 
-        Returns a DataFrame with columns `probability`, `dependent` (tuple of the columns that depend on the cluster) and
-        `n_dependent`. Columns are independent of each other here, so a structure's probability is a product.
+        Columns are independent of each other here, so a structure's probability is a product.
+
+        Parameters
+        ----------
+        k : int, default=10
+            How many.
+
+        Returns
+        -------
+        DataFrame
+            Columns `probability`, `dependent` (tuple of the columns that depend on the cluster) and `n_dependent`.
         """
         check_number("k", k, 1, integer=True)
         posterior = self._known_arc_posterior()
@@ -263,54 +355,35 @@ class LatentClassBase(ClustererBase):
 
     # ------------------------------------------------------------------------------------- checks and reading
 
-    def _check_parameters(self):
+    def _check_numbers(self, values):
+        """What depends on two parameters."""
         if isinstance(self.n_clusters, str):
             check_choice("n_clusters", self.n_clusters, ("auto",))
         else:
             check_n_clusters(self.n_clusters)
-        if self.n_init != "until-replicated":
-            check_number("n_init", self.n_init, 1, integer=True)
-        check_choice("combine_starts", self.combine_starts, ("auto", *COMBINATIONS))
-        check_choice("collapse", self.collapse, ("stop", "ignore"))
-        check_number("max_iter", self.max_iter, 0, integer=True)
-        check_number("tol", self.tol, 0.0)
-        check_n_jobs(self.n_jobs)
-        if isinstance(self.init, str):
-            check_choice("init", self.init, ("auto", "random", "em"))
-        elif not hasattr(self.init, "cpds"):
-            raise ValueError(f"init={self.init!r} must be 'random', 'em' or a pgmpy network with its CPDs")
-        elif not isinstance(self.n_clusters, (int, np.integer)):
+        is_number = isinstance(self.n_clusters, (int, np.integer))
+        if is_network(self.init) and not is_number:
             raise ValueError(
                 f"init= a network fixes the number of clusters, but n_clusters={self.n_clusters!r}; pass a number"
             )
+        if values["alpha"] == 0 and values["equivalent_sample_size"] is None:
+            if not is_number:
+                raise ValueError("alpha=0 leaves no evidence to choose the number of clusters by; pass alpha > 0")
+            if values["combine_starts"] == "evidence":
+                raise ValueError("combine_starts='evidence' needs a prior; pass alpha > 0")
 
     def _feature_state_names(self, X, forbidden_name):
         """States of the columns: declared ones, else those of the `init` network, in its order."""
         declared = super()._feature_state_names(X, forbidden_name)
-        if isinstance(self.init, str) or not hasattr(self.init, "cpds"):
+        if not is_network(self.init):
             return declared
-        from pgm_bma.foundation.table import read_columns
-
-        names = set(read_columns(X)[0])
-        known = {cpd.variable: list(cpd.state_names[cpd.variable]) for cpd in self.init.cpds if cpd.variable in names}
-        return {**known, **(declared or {})}
+        return {**known_states(self.init, column_names(X)), **(declared or {})}
 
     def _init_tables(self, schema):
         """(theta_c, tables) of the `init` network, columns and states in the order of the schema."""
-        from pgm_bma.networks.cpds import cpt_array
-
-        cluster = init_cluster(self.init, schema.names)
-        cpds = {cpd.variable: cpd for cpd in self.init.cpds}
-        lacking = [name for name in (cluster, *schema.names) if name not in cpds]
-        if lacking:
-            raise ValueError(f"init has no conditional probabilities for {lacking[0]!r}; it needs every column of X")
-        states = {cluster: list(cpds[cluster].state_names[cluster]), **dict(zip(schema.names, schema.states))}
-        if len(states[cluster]) != self.n_clusters:
-            raise ValueError(
-                f"init has {len(states[cluster])} states of {cluster!r}, but n_clusters={self.n_clusters}; make them equal"
-            )
-        theta_c = cpt_array(cpds[cluster], [], states, "init")[0]
-        return theta_c, [cpt_array(cpds[name], [cluster], states, "init") for name in schema.names]
+        check_naive_bayes(self.init, schema.names)
+        tables = read_cluster_network(self.init, schema, self.n_clusters)[1]
+        return tables[0][0], tables[1:]
 
     def _warn(self, n_distinct):
         largest = self.n_clusters if isinstance(self.n_clusters, (int, np.integer)) else 0
@@ -328,22 +401,3 @@ class LatentClassBase(ClustererBase):
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
-
-
-class _progress:
-    """A progress bar over starts when `verbose`, else None."""
-
-    def __init__(self, verbose):
-        self.verbose, self.bar = verbose, None
-
-    def __enter__(self):
-        if not self.verbose:
-            return None
-        from tqdm import tqdm
-
-        self.bar = tqdm(unit=" starts", leave=False)
-        return self.bar.update
-
-    def __exit__(self, *_):
-        if self.bar is not None:
-            self.bar.close()

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.latent_class.loop import LatentClassFit, fit_latent_class, log_joint, split_tables
+from pgm_bma.latent_class.loop import LatentClassFit, Settings, fit_latent_class
+from pgm_bma.latent_class.problem import log_joint, split_tables
 
 SPLIT_STARTS = 4  # starts of the two-cluster fit inside a cluster
 MERGE_PAIRS = 6  # most alike pairs that are tried as merges
@@ -19,28 +20,30 @@ PATIENCE = 1  # splits that may fail to gain before the search gives up
 GAIN = 1e-6  # nats; smaller differences are rounding
 
 
-def scan_clusters(codes, cardinalities, candidates, *, rng, **options):
+def scan_clusters(codes, cardinalities, candidates, settings=None, *, rng, weights=None, **changes):
     """Fit every number in `candidates`, keep the one of highest score; ties go to the smaller number.
 
-    rng, options : as for `fit_latent_class`; every number starts from the same generator, so that the fit at k is the fit
-    that k alone would give. Returns a `NumberFit`.
+    settings, changes, weights, rng : as for `fit_latent_class`; every number starts from the same generator, so that the fit at
+    k is the fit that k alone would give. Returns a `NumberFit`.
     """
+    settings = (Settings() if settings is None else settings)._replace(**changes)
     path, best = [], None
     for n_clusters in sorted({int(k) for k in candidates}):
-        fit = fit_latent_class(codes, cardinalities, n_clusters, rng=fresh(rng), **options)
-        score = number_score(fit, options.get("averaging"))
+        fit = fit_latent_class(codes, cardinalities, n_clusters, settings, weights=weights, rng=fresh(rng))
+        score = number_score(fit, settings.averaging)
         path.append(Step(n_clusters, score, fit.log_likelihood, len(fit.theta_c), "fit"))
         if best is None or score > best[0] + GAIN:
             best = score, fit
     return NumberFit(best[1], tuple(path))
 
 
-def search_clusters(codes, cardinalities, *, rng, max_clusters=None, weights=None, **options):
+def search_clusters(codes, cardinalities, settings=None, *, rng, max_clusters=None, weights=None, **changes):
     """Find the number of clusters by splits and merges; `max_clusters` defaults to the number of rows.
 
     Returns a `NumberFit`; its path holds every number at which the search stood, with the best score found there.
     """
-    search = _Search(codes, cardinalities, np.ones(len(codes)) if weights is None else weights, fresh(rng), options)
+    settings = (Settings() if settings is None else settings)._replace(**changes)
+    search = _Search(codes, cardinalities, np.ones(len(codes)) if weights is None else weights, fresh(rng), settings)
     max_clusters = len(codes) if max_clusters is None else max_clusters
     current = search.fit(1, None)
     best, failures = current, 0
@@ -89,33 +92,28 @@ def _alike(fit):
     return sorted(distance, key=distance.get)[:MERGE_PAIRS]
 
 
-class _Search:
+class _Search(NamedTuple):
     """The data and settings of a search: fits from given tables, and the starts that a split or a merge makes."""
 
-    def __init__(self, codes, cardinalities, weights, rng, options):
-        self.codes, self.cardinalities, self.weights, self.rng, self.options = (
-            codes,
-            cardinalities,
-            weights,
-            rng,
-            options,
-        )
-        self.averaging = options.get("averaging")
+    codes: np.ndarray
+    cardinalities: np.ndarray
+    weights: np.ndarray
+    rng: np.random.Generator
+    settings: Settings
 
     def fit(self, n_clusters, start):
-        one = {**self.options, "n_init": 1, "combine_starts": "best", "init": "random" if start is None else start}
-        fit = fit_latent_class(
-            self.codes, self.cardinalities, n_clusters, weights=self.weights, rng=fresh(self.rng), **one
-        )
+        """One start, from given tables or a random one."""
+        init = "random" if start is None else start
+        fit = self._run(n_clusters, n_init=1, combine_starts="best", init=init)
         return Scored(self.score(fit), fit)
 
     def polish(self, fit):
         """All starts at the number found, the found tables as start 0."""
-        options = {**self.options, "init": (fit.theta_c, fit.tables), "keep_order": False}
-        n_clusters = len(fit.theta_c)
-        return fit_latent_class(
-            self.codes, self.cardinalities, n_clusters, weights=self.weights, rng=fresh(self.rng), **options
-        )
+        return self._run(len(fit.theta_c), init=(fit.theta_c, fit.tables), keep_order=False)
+
+    def _run(self, n_clusters, **changes):
+        data = self.codes, self.cardinalities, n_clusters, self.settings
+        return fit_latent_class(*data, weights=self.weights, rng=fresh(self.rng), **changes)
 
     def split(self, fit, k):
         """Tables with cluster k replaced by the two clusters of its own rows; None where that finds only one."""
@@ -129,7 +127,7 @@ class _Search:
             weights=inside[keep],
             rng=fresh(self.rng),
             n_init=SPLIT_STARTS,
-            priors=self.options.get("priors"),
+            priors=self.settings.priors,
             tol=1e-3,
         )
         if len(two.theta_c) < 2:
@@ -149,7 +147,7 @@ class _Search:
         return theta_c, split_tables(theta, fit.state_start)
 
     def score(self, fit):
-        return number_score(fit, self.averaging)
+        return number_score(fit, self.settings.averaging)
 
     def step(self, scored, name):
         n_clusters = scored.n_clusters

@@ -1,13 +1,74 @@
 """Clusterers that fit a latent-class model: EM, and EMA, which averages over all selective naive Bayes structures."""
 
-import numpy as np
+from typing import Any
 
-from pgm_bma.foundation.priors import arc_prior_array
-from pgm_bma.foundation.validation import check_choice
-from pgm_bma.latent_class.base import LatentClassBase, prior_settings
-from pgm_bma.latent_class.loop import MODES
+from pgm_bma.foundation.docstrings import fill
+from pgm_bma.foundation.starts import STARTS_DOC
+from pgm_bma.latent_class.base import PAPER_EMA, LatentClassBase
+
+# parts of both docstrings
+PARAMETERS_DOC = """n_init : int or "until-replicated", default=30
+        Starts, run in compiled batches; or restart until the best score has been found twice (at most 200 starts).
+    n_final : int or None, default=5
+        All starts are run for 20 updates and the best `n_final` of them to the end, further ones if all of those collapse;
+        None runs all to the end. Start i is the same whatever `n_init` and `n_final` are."""
+SHARED_DOC = """max_iter : int, default=1000
+        Updates of a start at most.
+    tol : float, default=1e-6
+        The largest change of a parameter that counts as converged.
+    accelerate : bool, default=True
+        After 20 updates extrapolate from every three of them, where what climbs would not fall (SQUAREM); False is the plain
+        loop. Only where something climbs: EM and the variational twin.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the starts.
+    n_jobs : int or None, default=None
+        Threads over the starts, as joblib reads it; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar for fits that take longer than two seconds.
+    state_names : dict, optional
+        States of the columns, by column; may hold states never seen.
+    cluster_name : str, default="cluster"
+        Name of the cluster variable in `model_`.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What to do with a value at predict that was not seen in fit."""
+ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
+        The fitted network, the cluster its latent root.
+    labels_ : ndarray (n_samples,) of int64
+        Most probable cluster of every row.
+    n_clusters_ : int
+        Clusters of the model that is returned.
+    arc_posterior_ : Series
+        P(cluster -> column) at the expected counts, by column: a relevance ranking. As a probability it is overconfident,
+        because expected counts are taken for observed ones.
+    cluster_dependence_ : Series
+        I_P by column (EMA eq. 16), in nats.
+    feature_importances_ : ndarray (n_features_in_,)
+        `arc_posterior_` for scikit-learn's SelectFromModel.
+    log_likelihood_ : float
+        Total log p(X) of the returned tables.
+    cheeseman_stutz_ : float
+        Approximation of the log evidence, nats; higher is better.
+    evidence_bound_ : float
+        Lower bound of the log evidence, nats; higher is better.
+    n_iter_ : int
+        Updates of the best start.
+    converged_ : bool
+        Whether the best start converged.
+    {starts_}
+        Also `log_likelihood`, `evidence_bound`, `collapsed`, and the I_P of every column; `start_model(i)` is its network.
+    n_clusters_path_ : DataFrame
+        The numbers of clusters tried, when there was a choice.
+    feature_names_in_ : ndarray (n_features_in_,)
+        Columns seen in fit, where they have names.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Names and states of the columns."""
 
 
+@fill(starting=PARAMETERS_DOC, shared=SHARED_DOC, attributes=ATTRIBUTES_DOC, starts_=STARTS_DOC)
 class LatentClassClusterer(LatentClassBase):
     """Latent-class model (naive Bayes with a hidden class) by EM with Dirichlet priors.
 
@@ -19,43 +80,24 @@ class LatentClassClusterer(LatentClassBase):
         Pseudo-count of every cell; 0 is maximum likelihood.
     equivalent_sample_size : float, optional
         Total prior mass of every table (BDeu), instead of `alpha`.
-    n_init : int or "until-replicated", default=30
-        Starts, run in compiled batches; or restart until the best score has been found twice (at most 200 starts).
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        Pseudo-counts of a column that would not depend on the clusters, in `arc_posterior_`: see `EMAClusterer`.
+    {starting}
     combine_starts : {"best", "uniform", "likelihood", "evidence"}, default="best"
-        Return the best start, or average the aligned starts with these weights.
+        Return the best start, or average the aligned finished starts with these weights.
     init : {"random", "em"} or pgmpy network, default="random"
         Dirichlet(1) tables; a network is start 0, matched by node names ("em" is the same as "random" here).
     collapse : {"stop", "ignore"}, default="stop"
         What to do with starts whose clusters became equal: leave them out, or take them as they are.
-    max_iter, tol : int, default=1000; float, default=1e-6
-        Updates at most; the largest change of a parameter that counts as converged.
-    random_state : int, Generator, RandomState or None
-    n_jobs : int, default=1
-        Threads over the starts, -1 for all; the result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
-    state_names : dict column -> states, optional
-    cluster_name : str, default="cluster"
-    handle_unknown : {"error", "missing"}, default="error"
+    preset : {"paper"}, optional
+        EM as the EMA paper ran it: all starts to the end without acceleration, the best of them, whatever they collapse to.
+    {shared}
 
     Attributes
     ----------
-    model_ : DiscreteBayesianNetwork with the cluster as its latent root
-    labels_ : (n_samples,) int64
-    n_clusters_ : int
-        Clusters of the model that is returned.
-    arc_posterior_, cluster_dependence_ : Series by column
-        Relevance of the columns: P(arc) at the expected counts, and I_P in nats.
-    log_likelihood_, cheeseman_stutz_, evidence_bound_ : float
-        Total log p(X) of the returned tables; two approximations of the log evidence, higher is better.
-    score_path_ : (n_iter_ + 1,) array
+    score_path_ : ndarray (n_iter_ + 1,)
         Log posterior, log-likelihood + sum of alpha x log theta, at the best start and after each of its updates.
-    n_iter_, converged_ : of the best start
-    starts_ : DataFrame, one line per start; `start_model(i)` is its network
-    n_clusters_path_ : DataFrame of the numbers tried, when there was a choice
-    feature_importances_ : (n_features_in_,) array, `arc_posterior_` for scikit-learn's SelectFromModel
-    feature_names_in_, n_features_in_, n_samples_ : columns and rows seen in fit
-    schema_ : names and states of the columns
+    {attributes}
 
     Examples
     --------
@@ -67,34 +109,44 @@ class LatentClassClusterer(LatentClassBase):
     (1, 2)
     """
 
+    _allow_zero = True
+
     def __init__(
         self,
-        n_clusters=2,
+        n_clusters: Any = 2,
         *,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        n_init=30,
-        combine_starts="best",
-        init="random",
-        collapse="stop",
-        max_iter=1000,
-        tol=1e-6,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        state_names=None,
-        cluster_name="cluster",
-        handle_unknown="missing",
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        n_init: int | str = 30,
+        n_final: int | None = 5,
+        combine_starts: str = "best",
+        init: Any = "random",
+        collapse: str = "stop",
+        preset: str | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        accelerate: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        state_names: dict | None = None,
+        cluster_name: str = "cluster",
+        handle_unknown: str = "missing",
     ):
         self.n_clusters = n_clusters
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.parameter_prior = parameter_prior
         self.n_init = n_init
+        self.n_final = n_final
         self.combine_starts = combine_starts
         self.init = init
         self.collapse = collapse
+        self.preset = preset
         self.max_iter = max_iter
         self.tol = tol
+        self.accelerate = accelerate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -102,16 +154,8 @@ class LatentClassClusterer(LatentClassBase):
         self.cluster_name = cluster_name
         self.handle_unknown = handle_unknown
 
-    def _priors(self, names):
-        settings = prior_settings(self.alpha, self.equivalent_sample_size, 0.5, allow_zero=True)
-        if settings.cluster == 0:
-            if not isinstance(self.n_clusters, (int, np.integer)):
-                raise ValueError("alpha=0 leaves no evidence to choose the number of clusters by; pass alpha > 0")
-            if self.combine_starts == "evidence":
-                raise ValueError("combine_starts='evidence' needs a prior; pass alpha > 0")
-        return settings
 
-
+@fill(starting=PARAMETERS_DOC, shared=SHARED_DOC, attributes=ATTRIBUTES_DOC, starts_=STARTS_DOC)
 class EMAClusterer(LatentClassBase):
     """Clusters by expectation model averaging: one naive Bayes that averages over all 2^n selective structures.
 
@@ -128,38 +172,35 @@ class EMAClusterer(LatentClassBase):
         expectation step uses expected logs, and an evidence bound never falls. The twin is the default because it finds
         better partitions (see docs/ema.md for the tables that decided).
     alpha : float or dict, default=1.0
-        Pseudo-count of every cell; a dict may give `cluster`, `dependent` and `independent` their own.
+        Pseudo-count of every cell; a dict may give `cluster`, `dependent` and `independent` their own, taken as they are.
     equivalent_sample_size : float, optional
         Total prior mass of every table (BDeu), instead of `alpha`.
-    arc_prior : float or dict by column, default=0.5
-        Prior probability that a column depends on the cluster.
-    n_init : int or "until-replicated", default=30
-        Starts, run in compiled batches; or restart until the best score has been found twice (at most 200 starts).
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        Pseudo-counts of a column that does not depend on the clusters: `n_clusters` x `alpha`, so that its table holds the same
+        prior mass with the arc and without it; or `alpha` in every cell ("paper"), where noise of many states looks relevant.
+    arc_prior : float or dict, default=0.5
+        Prior probability that a column depends on the cluster; a dict by column (others 0.5).
+    {starting}
     combine_starts : {"auto", "likelihood", "evidence", "best", "uniform"}, default="auto"
-        Weights of the average over the aligned starts: exp(log-likelihood), the paper's choice and "auto" for "linear";
-        exp(evidence bound), "auto" for "variational"; or the best start alone; or all alike. Collapsed starts have none.
+        Weights of the average over the aligned finished starts: exp(log-likelihood), the paper's choice and "auto" for
+        "linear"; exp(evidence bound), "auto" for "variational"; or the best start alone; or all alike. Collapsed starts have
+        none.
     init : {"auto", "random", "em"} or pgmpy network, default="auto"
         Dirichlet(1) tables ("auto" for "linear"); the EM solutions that they lead to, which collapse far less often ("auto"
         for "variational"); or a network, matched by node names, as start 0 with random starts after it.
     collapse : {"stop", "ignore"}, default="stop"
         A start in which no column's counts speak for its arc (every arc posterior below 1/2 with an even prior) has lost its
         clusters: stop it and leave it out; or iterate to `tol` and take the tables as they are (the paper).
-    max_iter, tol : int, default=1000; float, default=1e-6
-        Updates at most; the largest change of a parameter that counts as converged.
-    random_state, n_jobs, verbose, state_names, cluster_name, handle_unknown : see `LatentClassClusterer`
+    preset : {"paper"}, optional
+        EMA as published: averaging="linear", parameter_prior="paper", random starts, all of them run to the end without
+        acceleration and averaged by likelihood, whatever they collapse to.
+    {shared}
 
     Attributes
     ----------
-    arc_posterior_ : Series by column
-        P(cluster -> column) at the expected counts: a relevance ranking. As a probability it is overconfident, because
-        expected counts are taken for observed ones.
-    cluster_dependence_ : Series by column
-        I_P (eq. 16), nats.
-    score_path_ : (n_iter_ + 1,) array
+    score_path_ : ndarray (n_iter_ + 1,)
         Log-likelihood ("linear", which climbs nothing) or evidence bound ("variational").
-    model_, labels_, n_clusters_, log_likelihood_, evidence_bound_, cheeseman_stutz_ : see `LatentClassClusterer`
-    n_iter_, converged_, starts_, n_clusters_path_, feature_importances_ : see `LatentClassClusterer`
-    feature_names_in_, n_features_in_, n_samples_, schema_ : see `LatentClassClusterer`
+    {attributes}
 
     References
     ----------
@@ -172,55 +213,56 @@ class EMAClusterer(LatentClassBase):
     >>> X = pd.DataFrame({"a": list("xxxxyyyy") * 5, "b": list("uuuvvvvv") * 5, "noise": list("pqpqpqpq") * 5})
     >>> clusterer = EMAClusterer(n_clusters=2, random_state=0).fit(X)
     >>> clusterer.arc_posterior_.round(2).to_dict()
-    {'a': 1.0, 'b': 1.0, 'noise': 0.42}
+    {'a': 1.0, 'b': 1.0, 'noise': 0.31}
     >>> clusterer.get_support().tolist()
     [True, True, False]
     """
 
+    _paper = PAPER_EMA
+
     def __init__(
         self,
-        n_clusters=2,
+        n_clusters: Any = 2,
         *,
-        averaging="variational",
-        alpha=1.0,
-        equivalent_sample_size=None,
-        arc_prior=0.5,
-        n_init=30,
-        combine_starts="auto",
-        init="auto",
-        collapse="stop",
-        max_iter=1000,
-        tol=1e-6,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        state_names=None,
-        cluster_name="cluster",
-        handle_unknown="missing",
+        averaging: str = "variational",
+        alpha: float | dict = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        arc_prior: float | dict = 0.5,
+        n_init: int | str = 30,
+        n_final: int | None = 5,
+        combine_starts: str = "auto",
+        init: Any = "auto",
+        collapse: str = "stop",
+        preset: str | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        accelerate: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        state_names: dict | None = None,
+        cluster_name: str = "cluster",
+        handle_unknown: str = "missing",
     ):
         self.n_clusters = n_clusters
         self.averaging = averaging
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.parameter_prior = parameter_prior
         self.arc_prior = arc_prior
         self.n_init = n_init
+        self.n_final = n_final
         self.combine_starts = combine_starts
         self.init = init
         self.collapse = collapse
+        self.preset = preset
         self.max_iter = max_iter
         self.tol = tol
+        self.accelerate = accelerate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.state_names = state_names
         self.cluster_name = cluster_name
         self.handle_unknown = handle_unknown
-
-    @property
-    def _averaging(self):
-        check_choice("averaging", self.averaging, [mode for mode in MODES if mode])
-        return self.averaging
-
-    def _priors(self, names):
-        arc_prior = arc_prior_array(self.arc_prior, names)
-        return prior_settings(self.alpha, self.equivalent_sample_size, arc_prior, allow_zero=False)

@@ -1,22 +1,29 @@
 """pgmpy face of EMA: tables of a naive Bayes network with a latent root, averaged over all selective structures."""
 
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.parallel import check_n_jobs
-from pgm_bma.foundation.priors import arc_prior_array
+from pgm_bma.foundation.docstrings import fill
+from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.starts import STARTS_DOC
+from pgm_bma.foundation.validation import Flag, Number, check_choice, check_parameters, resolve_preset
 from pgm_bma.foundation.warn import warn
-from pgm_bma.latent_class.base import init_cluster, prior_settings, resolve_combination, resolve_init
-from pgm_bma.latent_class.loop import COMBINATIONS, MODES, fit_latent_class
+from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings, starts_frame
+from pgm_bma.latent_class.loop import fit_latent_class
+from pgm_bma.networks.cluster_network import check_naive_bayes
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.objects import bayesian_network
-from pgm_bma.networks.reading import check_frame, progress_bar, read_network
+from pgm_bma.networks.reading import check_frame, read_network
+
+PAPER = {**{name: value for name, value in PAPER_EMA.items() if name != "init"}, "init_cpds": "random"}
 
 
+@fill(starts_=STARTS_DOC)
 class EMAEstimator(DiscreteParameterEstimator):
     """Expectation model averaging for ``DiscreteBayesianNetwork.fit``: the same tables as `EMAClusterer`.
 
@@ -24,41 +31,68 @@ class EMAEstimator(DiscreteParameterEstimator):
 
     Parameters
     ----------
-    state_names : dict node -> states, optional
-        Observed and latent nodes; may hold states never seen.
-    latent_card : dict latent -> number of states, optional
-        The number of clusters; 2 where nothing is said.
+    state_names : dict, optional
+        States by node, observed and latent; may hold states never seen.
+    latent_card : dict, optional
+        Number of states of the latent node: the number of clusters; 2 where nothing is said.
     averaging : {"variational", "linear"}, default="variational"
         "linear" is the paper's EMA, "variational" its twin with an evidence bound; see `EMAClusterer`.
-    alpha : float or dict with `cluster`, `dependent`, `independent`, default=1.0
-        Pseudo-count of every cell.
+    alpha : float or dict, default=1.0
+        Pseudo-count of every cell; a dict may give `cluster`, `dependent` and `independent` their own, taken as they are.
     equivalent_sample_size : float, optional
         Total prior mass of every table (BDeu), instead of `alpha`.
-    arc_prior : float or dict by column, default=0.5
-        Prior probability that a column depends on the cluster.
+    arc_prior : float or dict, default=0.5
+        Prior probability that a column depends on the cluster; a dict by column (others 0.5).
     n_init : int or "until-replicated", default=30
+        Starts; or restart until the best score has been found twice (at most 200 starts).
     combine_starts : {"auto", "likelihood", "evidence", "best", "uniform"}, default="auto"
-        "auto": "likelihood" for "linear", "evidence" for "variational".
-    init_cpds : "auto", "random", "em", DiscreteBayesianNetwork, dict or list of TabularCPD, default="auto"
+        Weights of the average over the finished starts; "auto": "likelihood" for "linear", "evidence" for "variational".
+    init_cpds : {"auto", "random", "em"}, DiscreteBayesianNetwork, dict or list of TabularCPD, default="auto"
         Given tables (all of them) are start 0; the other starts are random. "auto": "random" for "linear", "em" (the EM
         solutions) for "variational".
     collapse : {"stop", "ignore"}, default="stop"
-    max_iter, atol : int, default=1000; float, default=1e-6
-    seed : int, Generator, RandomState or None
-    n_jobs : int, default=1
+        Leave out starts that have lost their clusters, or take the tables as they are (the paper).
+    max_iter : int, default=1000
+        Updates of a start at most.
+    atol : float, default=1e-6
+        The largest change of a parameter that counts as converged.
+    seed : int, Generator, RandomState or None, default=None
+        Seed of the starts.
+    n_jobs : int or None, default=None
+        Threads over the starts, as joblib reads it; the result does not depend on it.
     show_progress : bool, default=True
         A progress bar for fits that take longer than two seconds.
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        Pseudo-counts of a column that does not depend on the clusters: see `EMAClusterer`.
+    n_final : int or None, default=5
+        All starts are run for 20 updates and the best `n_final` of them to the end; None runs all.
+    accelerate : bool, default=True
+        Extrapolate after 20 updates (SQUAREM, variational only); False is the plain loop.
+    preset : {"paper"}, optional
+        EMA as published: see `EMAClusterer`.
 
     Attributes
     ----------
     parameters_ : list of TabularCPD
-    state_names_ : dict node -> states
-    arc_posterior_ : Series by column, a relevance ranking
-    log_likelihood_, evidence_bound_, cheeseman_stutz_ : float
-    score_path_ : (n_iter_ + 1,) array
+        The estimated tables, one per node.
+    state_names_ : dict
+        States by node.
+    arc_posterior_ : Series
+        P(cluster -> column) by column, a relevance ranking.
+    log_likelihood_ : float
+        Total log p(data) of the returned tables.
+    evidence_bound_ : float
+        Lower bound of the log evidence, nats.
+    cheeseman_stutz_ : float
+        Approximation of the log evidence, nats.
+    score_path_ : ndarray (n_iter_ + 1,)
         Log-likelihood ("linear") or evidence bound ("variational"), at the best start and after each of its updates.
-    n_iter_, converged_ : int and bool, of the best start
-    starts_ : DataFrame, one line per start
+    n_iter_ : int
+        Updates of the best start.
+    converged_ : bool
+        Whether the best start converged.
+    {starts_}
+        Also `log_likelihood`, `evidence_bound` and `collapsed`.
 
     Examples
     --------
@@ -69,28 +103,34 @@ class EMAEstimator(DiscreteParameterEstimator):
     >>> model = DiscreteBayesianNetwork([("cluster", column) for column in df], latents={"cluster"})
     >>> model = model.fit(df, estimator=EMAEstimator(latent_card={"cluster": 2}, seed=0))
     >>> model.get_cpds("cluster").values.round(2).tolist()
-    [0.59, 0.41]
+    [0.58, 0.42]
     """
 
     _tags = {"supports_latent_variables": True, "supports_weighted_data": True}
 
+    _rules = {**RULES, "atol": Number(0), "show_progress": Flag()}
+
     def __init__(
         self,
-        state_names=None,
-        latent_card=None,
-        averaging="variational",
-        alpha=1.0,
-        equivalent_sample_size=None,
-        arc_prior=0.5,
-        n_init=30,
-        combine_starts="auto",
-        init_cpds="auto",
-        collapse="stop",
-        max_iter=1000,
-        atol=1e-6,
-        seed=None,
-        n_jobs=None,
-        show_progress=True,
+        state_names: dict | None = None,
+        latent_card: dict | None = None,
+        averaging: str = "variational",
+        alpha: float | dict = 1.0,
+        equivalent_sample_size: float | None = None,
+        arc_prior: float | dict = 0.5,
+        n_init: int | str = 30,
+        combine_starts: str = "auto",
+        init_cpds: Any = "auto",
+        collapse: str = "stop",
+        max_iter: int = 1000,
+        atol: float = 1e-6,
+        seed: Any = None,
+        n_jobs: int | None = None,
+        show_progress: bool = True,
+        parameter_prior: str = "consistent",
+        n_final: int | None = 5,
+        accelerate: bool = True,
+        preset: str | None = None,
     ):
         self.latent_card = latent_card
         self.averaging = averaging
@@ -106,54 +146,57 @@ class EMAEstimator(DiscreteParameterEstimator):
         self.seed = seed
         self.n_jobs = n_jobs
         self.show_progress = show_progress
+        self.parameter_prior = parameter_prior
+        self.n_final = n_final
+        self.accelerate = accelerate
+        self.preset = preset
         super().__init__(state_names=state_names)
 
-    def fit(self, model, data, sample_weight=None):
+    def fit(self, model: Any, data: pd.DataFrame, sample_weight: Any = None) -> Self:
         """Estimate the tables of `model`, a latent node with an arc to every column, from `data`.
 
         Parameters
         ----------
         model : DiscreteBayesianNetwork or DAG
-        data : DataFrame with a column for every node that is not latent; NaN and None are missing
-        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+            A latent node with an arc to every other node.
+        data : DataFrame
+            A column for every node that is not latent; NaN and None are missing.
+        sample_weight : array-like (n_samples,), optional
+            A weight is a repetition of the row.
 
         Returns
         -------
-        self
+        EMAEstimator
+            The estimator itself.
         """
         check_frame(data)
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
-        self._check_parameters()
+        given = self.init_cpds is not None and not isinstance(self.init_cpds, str)
+        paper = {name: value for name, value in PAPER.items() if not (given and name == "init_cpds")}
+        values = resolve_preset(self, {"paper": paper})
+        check_parameters(self, values)
+        init = "auto" if values["init_cpds"] is None else values["init_cpds"]
+        if not given:
+            check_choice("init_cpds", init, ("auto", "random", "em"))
         cluster = _latent_root(model)
-        init = "auto" if self.init_cpds is None else self.init_cpds
-        given = {} if isinstance(init, str) else read_cpds(init, set(model.nodes()), "init_cpds")
-        network = read_network(model, data, self.state_names, self.latent_card, (given, {}), sample_weight)
-        columns = network.names[1:]
-        arc_prior = arc_prior_array(self.arc_prior, columns)
-        cardinalities = network.cardinalities
-        with progress_bar(self.show_progress, "starts") as progress:
+        cpds = read_cpds(init, set(model.nodes()), "init_cpds") if given else {}
+        network = read_network(model, data, self.state_names, self.latent_card, (cpds, {}), sample_weight)
+        columns, cardinalities = network.names[1:], network.cardinalities
+        init = _start_tables(network) if given else init
+        with progress(self.show_progress, "starts") as bar:
             fit = fit_latent_class(
                 network.codes[:, 1:],
                 cardinalities[1:],
                 int(cardinalities[0]),
+                fit_settings(values, columns, init, values["atol"], bar),
                 weights=network.weights,
                 rng=random_generator(self.seed),
-                averaging=self.averaging,
-                priors=prior_settings(self.alpha, self.equivalent_sample_size, arc_prior, allow_zero=False),
-                n_init=self.n_init,
-                init=resolve_init(init, self.averaging) if isinstance(init, str) else _start_tables(network),
-                combine_starts=resolve_combination(self.combine_starts, self.averaging),
-                collapse=self.collapse,
-                max_iter=self.max_iter,
-                tol=self.atol,
-                n_jobs=self.n_jobs,
-                progress=progress,
             )
         theta_c, tables = self._full_tables(fit, int(cardinalities[0]), cluster)
         cpts = [theta_c[None, :], *tables]
         built = bayesian_network(network.names, network.states, network.parents, cpts, network.latents)
-        cpds = {cpd.variable: cpd for cpd in built.cpds}
-        self.parameters_ = [cpds[node] for node in model.nodes()]
+        tables_of = {cpd.variable: cpd for cpd in built.cpds}
+        self.parameters_ = [tables_of[node] for node in model.nodes()]
         states = dict(zip(network.names, network.states))
         self.state_names_ = {node: list(states[node]) for node in model.nodes()}
         self.arc_posterior_ = pd.Series(fit.arc_posterior, index=list(columns), name="arc_posterior")
@@ -163,34 +206,13 @@ class EMAEstimator(DiscreteParameterEstimator):
         self.score_path_ = fit.score_path
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
-        self.starts_ = pd.DataFrame(
-            {
-                "log_likelihood": fit.starts.log_likelihood,
-                "evidence_bound": fit.starts.evidence_bound,
-                "iterations": fit.starts.n_iter,
-                "converged": fit.starts.converged,
-                "collapsed": fit.starts.collapsed,
-                "weight": fit.weights,
-            }
-        )
+        self.starts_ = starts_frame(fit, values["averaging"])
         if not self.converged_ and self.max_iter > 0 and self.atol > 0:
             warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
                 ConvergenceWarning,
             )
         return self
-
-    def _check_parameters(self):
-        check_choice("averaging", self.averaging, [mode for mode in MODES if mode])
-        check_choice("combine_starts", self.combine_starts, ("auto", *COMBINATIONS))
-        check_choice("collapse", self.collapse, ("stop", "ignore"))
-        if self.n_init != "until-replicated":
-            check_number("n_init", self.n_init, 1, integer=True)
-        check_number("max_iter", self.max_iter, 0, integer=True)
-        check_number("atol", self.atol, 0.0)
-        check_n_jobs(self.n_jobs)
-        if isinstance(self.init_cpds, str):
-            check_choice("init_cpds", self.init_cpds, ("auto", "random", "em"))
 
     def _full_tables(self, fit, n_clusters, cluster):
         """The network's latent node keeps its states: the one-cluster answer is spread over them evenly."""
@@ -207,7 +229,7 @@ def _latent_root(model):
     latents = list(model.latents)
     if len(latents) != 1:
         raise ValueError(f"EMA wants one latent node, the cluster; the network has {latents or 'none'}")
-    cluster = init_cluster(model, [node for node in model.nodes() if node != latents[0]])
+    cluster = check_naive_bayes(model, [node for node in model.nodes() if node != latents[0]])
     lonely = [node for node in model.nodes() if node != cluster and not model.has_edge(cluster, node)]
     if lonely:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A pgmpy network given as the start of structural EM, read as arrays: columns and states in the order of the data."""
+"""A pgmpy network given as the start of a clusterer, read as arrays: columns and states in the order of the data."""
 
 import numpy as np
 
@@ -51,6 +51,15 @@ def cluster_node(network, columns):
             f"cannot tell the cluster of the network among {found}; the network needs one latent, or one node that is no column"
         )
     return found[0]
+
+
+def check_naive_bayes(network, columns):
+    """The cluster of a network that must be naive Bayes; else an error that names the arc."""
+    cluster = cluster_node(network, columns)
+    for parent, child in network.edges():
+        if parent != cluster:
+            raise ValueError(f"the arc {parent!r} -> {child!r} is not naive Bayes below {cluster!r}; drop it")
+    return cluster
 
 
 def as_augmented(parents, tables, names):

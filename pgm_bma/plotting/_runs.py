@@ -100,13 +100,15 @@ def plot_starts(starts, *, score="score", label=None, title=None, ax=None):
     ax = new_axes(ax, max(5.0, min(12.0, 3.0 + 0.12 * len(values))), 3.4)
     rank = np.arange(1, len(values) + 1)
     collapsed = _flags(table, "collapsed", False)
-    unfinished = ~_flags(table, "converged", True) & ~collapsed
+    short = (table["stage"] == 1).to_numpy() & ~collapsed if "stage" in table else np.zeros(len(table), dtype=bool)
+    unfinished = ~_flags(table, "converged", True) & ~collapsed & ~short
     finite = np.isfinite(values)
     best = values[finite].max() if finite.any() else 0.0
     ax.axhline(best, color=SOFT, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
     size = 34 if len(values) <= 80 else 14
     groups = [
-        (~collapsed & ~unfinished, "start", {"color": BLUE, "marker": "o"}),
+        (~collapsed & ~unfinished & ~short, "start", {"color": BLUE, "marker": "o"}),
+        (short, "stopped early", {"facecolors": "white", "edgecolors": SOFT, "marker": "o"}),
         (unfinished, "not converged", {"color": ORANGE, "marker": "^"}),
         (collapsed, "collapsed", {"facecolors": "white", "edgecolors": VERMILION, "marker": "X"}),
     ]
@@ -127,7 +129,7 @@ def plot_starts(starts, *, score="score", label=None, title=None, ax=None):
     ax.set_ylabel(label or str(score).replace("_", " "), fontsize=FONT)
     ax.ticklabel_format(axis="y", style="plain", useOffset=False)
     bare(ax, "y")
-    if collapsed.any() or unfinished.any():
+    if collapsed.any() or unfinished.any() or short.any():
         ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
     return titled(ax, title, pad=18)
 

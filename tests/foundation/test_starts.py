@@ -1,10 +1,9 @@
-"""Two stages of starts, their table, and the pseudo-counts that go with an arc left out."""
+"""Two stages of starts, and their table."""
 
 import numpy as np
 import pytest
 
 from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.priors import independent_alpha
 from pgm_bma.foundation.starts import STARTS_DOC, finish_best, starts_table
 
 
@@ -38,10 +37,6 @@ def test_columns_of_starts():
     table = starts_table([1.0, 2.0], [True, False], [3, 4], [0, 1], [False, True], log_likelihood=[5.0, 6.0])
     assert list(table) == ["start", "stage", "score", "log_likelihood", "converged", "n_iter", "weight"]
     assert table["stage"].tolist() == [1, 2] and starts_table([1.0], [True], [3], [1])["stage"].tolist() == [2]
-
-
-def test_both_tables_hold_the_same_prior_mass():
-    assert independent_alpha(0.5, 4) == 2.0 and independent_alpha(0.5, 4, "paper") == 0.5
 
 
 def test_docstring_parts_are_filled_in():

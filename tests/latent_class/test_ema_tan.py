@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from pgm_bma.latent_class.ema_tan import entropy, fit_ema_tan
+from benchmarks._ema_tan import entropy, fit_ema_tan
 from pgm_bma.metrics import clustering_accuracy
 from tests.oracles import ema_tan as oracle
 

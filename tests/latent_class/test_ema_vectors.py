@@ -46,12 +46,12 @@ def clusterer(case, method, key, **changes):
         "alpha": case["alpha"],
         "init": start,
         "n_init": 1,
-        "collapse": "ignore",
+        "preset": "paper",
         "max_iter": max_iter,
         "tol": tol,
     }
     if method == "ema":
-        parameters |= {"averaging": "linear", "arc_prior": case["prior_dep"]}
+        parameters |= {"arc_prior": case["prior_dep"]}
     build = EMAClusterer if method == "ema" else LatentClassClusterer
     return build(**{**parameters, **changes}).fit(X), X
 
@@ -90,7 +90,7 @@ def test_pgmpy_face(case, method, key):
     X, start = table_and_start(case)
     keywords = {"init_cpds": start, "n_init": 1, "alpha": case["alpha"], "max_iter": max_iter, "atol": atol}
     if method == "ema":
-        keywords |= {"averaging": "linear", "collapse": "ignore", "arc_prior": case["prior_dep"]}
+        keywords |= {"preset": "paper", "arc_prior": case["prior_dep"]}
     estimator = (EMAEstimator if method == "ema" else EMEstimator)(**keywords).fit(start, X)
     expected = case[method].get(
         key, {"theta_c": case["theta_c0"], "theta": case["theta0"], "loglik": case["loglik_theta0"]}

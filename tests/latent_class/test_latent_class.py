@@ -14,13 +14,11 @@ from pgm_bma.foundation.averaging import average_families
 from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.starts import align_labels, start_weights
 from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
-from pgm_bma.latent_class.loop import (
-    BATCH,
+from pgm_bma.latent_class.loop import BATCH, SHORT_UPDATES, draw_starts, fit_latent_class
+from pgm_bma.latent_class.problem import (
     PriorSettings,
     cluster_dependence,
-    draw_starts,
     expected_counts,
-    fit_latent_class,
     flatten,
     log_joint,
     make_problem,
@@ -160,8 +158,9 @@ def test_family_scores_and_averaging_equal_the_statistics_layer():
     n_clusters=st.integers(1, 3),
     cards=st.lists(st.integers(1, 4), min_size=1, max_size=4),
     prior=st.sampled_from([0.2, 0.5, 0.9]),
+    kind=st.sampled_from(["consistent", "paper"]),
 )
-def test_averaging_step_is_the_literal_sum_over_structures(seed, n_clusters, cards, prior):
+def test_averaging_step_is_the_literal_sum_over_structures(seed, n_clusters, cards, prior, kind):
     codes, cards, theta_c, tables = random_case(seed, 8, cards, n_clusters)
     fit = fit_latent_class(
         codes,
@@ -173,10 +172,11 @@ def test_averaging_step_is_the_literal_sum_over_structures(seed, n_clusters, car
         max_iter=1,
         tol=0,
         collapse="ignore",
-        priors=PriorSettings(0.8, 0.8, 0.8, arc_prior=prior),
+        priors=PriorSettings(0.8, 0.8, 0.8, arc_prior=prior, parameter_prior=kind),
     )
     start = [t.tolist() for t in tables]
-    want_c, want, arcs = oracle.ema_step(codes.tolist(), theta_c.tolist(), start, alpha=0.8, prior_dep=prior)
+    alone = 0.8 * n_clusters if kind == "consistent" else 0.8  # the same prior mass in both tables of a column
+    want_c, want, arcs = oracle.ema_step(codes.tolist(), theta_c.tolist(), start, 0.8, prior, alone)
     np.testing.assert_allclose(fit.theta_c, want_c, atol=ROUNDING)
     for found, table in zip(fit.tables, want):
         np.testing.assert_allclose(found, table, atol=ROUNDING)
@@ -409,6 +409,78 @@ def test_until_replicated_finds_the_best_score_twice():
     assert top[0] - top[1] < 1e-2 and len(top) % BATCH == 0
     more = fit_latent_class(codes, cards, 4, rng=np.random.default_rng(0), n_init=len(top))
     np.testing.assert_array_equal(more.starts.theta, fit.starts.theta)
+
+
+def test_short_starts_are_the_beginnings_of_long_ones_and_the_best_are_finished():
+    codes, cards, _ = clustered(4, n_rows=150, sharpness=0.6)
+    for averaging, init in ((None, "random"), ("linear", "random"), ("variational", "random"), ("variational", "em")):
+        keywords = {"averaging": averaging, "init": init, "collapse": "ignore", "n_init": BATCH + 3, "tol": 1e-9}
+        plain = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(7), **keywords)
+        some = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(7), n_final=3, **keywords)
+        finished = some.starts.finished
+        assert finished.sum() == 3 and plain.starts.finished.all()
+        np.testing.assert_allclose(some.starts.theta[finished], plain.starts.theta[finished], atol=1e-12)
+        assert (some.weights[~finished] == 0).all() and some.weights.sum() == pytest.approx(1.0)
+        for short, long in zip(some.starts.paths, plain.starts.paths):
+            if not finished.all() and init != "em":
+                n = min(len(short), SHORT_UPDATES)
+                np.testing.assert_allclose(short[:n], long[:n], rtol=1e-12)
+        score = some.starts.evidence_bound if averaging == "variational" else some.starts.log_likelihood
+        if init != "em":  # the short scores of "em" are EM's, and are gone once a start goes on
+            values = [path[min(SHORT_UPDATES, len(path) - 1)] for path in plain.starts.paths]
+            if averaging is not None:
+                assert set(np.argsort(values)[-3:]) == set(np.flatnonzero(finished))
+        assert some.best == np.argmax(np.where(finished, score, -np.inf))
+        fast = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, **keywords)
+        np.testing.assert_array_equal(fast.starts.finished, finished)
+        threads = fit_latent_class(
+            codes, cards, 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, n_jobs=2, **keywords
+        )
+        np.testing.assert_array_equal(fast.theta, threads.theta)
+
+
+def test_when_the_finalists_collapse_the_next_ones_are_finished():
+    codes, cards, _ = clustered(9, n_rows=60, n_columns=6, sharpness=0.6)
+    keywords = {"averaging": "linear", "n_init": 40, "combine_starts": "uniform"}
+    every = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(0), **keywords)
+    few = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(0), n_final=1, **keywords)
+    assert not few.all_collapsed and not few.starts.collapsed[few.weights > 0].any()
+    noise = np.asfortranarray(np.random.default_rng(0).integers(0, 2, (50, 4)).astype(np.int8))
+    nothing = fit_latent_class(noise, np.full(4, 2), 3, rng=np.random.default_rng(0), n_final=2, **keywords)
+    assert nothing.all_collapsed and nothing.starts.finished.all() and 0 < every.starts.collapsed.sum() < 40
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n_rows=st.integers(1, 40),
+    n_clusters=st.integers(1, 4),
+    alpha=st.sampled_from([0.0, 0.3, 1.0]),
+    averaging=st.sampled_from([None, "variational"]),
+)
+def test_acceleration_climbs_to_a_fixed_point_of_the_plain_step(seed, n_rows, n_clusters, alpha, averaging):
+    codes, cards, theta_c, tables = random_case(seed, n_rows, (2, 3, 4), n_clusters)
+    priors = PriorSettings(*[alpha if averaging is None else max(alpha, 0.3)] * 3)
+    keywords = {"averaging": averaging, "priors": priors, "n_init": 1, "collapse": "ignore", "tol": 1e-8}
+    fast = fit_latent_class(
+        codes, cards, n_clusters, init=(theta_c, tables), accelerate=True, max_iter=3000, **keywords
+    )
+    path = fast.score_path
+    assert (np.diff(path) >= -1e-9 * np.abs(path[:-1]) - 1e-12).all()  # rounding of a sum
+    assert len(path) == fast.n_iter + 1
+    if fast.converged and averaging is None:
+        again = fit_latent_class(codes, cards, n_clusters, init=(fast.theta_c, fast.tables), max_iter=1, **keywords)
+        np.testing.assert_allclose(again.theta, fast.theta, atol=1e-7)  # the change that `tol` leaves, once more
+
+
+def test_acceleration_saves_updates_on_slow_tails():
+    codes, cards, _ = clustered(2, n_rows=400, sharpness=3.0)  # clusters that overlap: EM creeps
+    plain, fast = (
+        fit_latent_class(codes, cards, 3, rng=np.random.default_rng(1), n_init=5, max_iter=5000, accelerate=accelerate)
+        for accelerate in (False, True)
+    )
+    assert fast.starts.converged.all() and fast.starts.n_iter.sum() < plain.starts.n_iter.sum() / 2
+    assert max(path[-1] for path in fast.starts.paths) > max(path[-1] for path in plain.starts.paths) - 1e-3
 
 
 # ----------------------------------------------------------------------------------------------------- collapse

@@ -8,6 +8,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
+from sklearn.metrics import adjusted_rand_score
 
 from pgm_bma import EMAClusterer, EMAEstimator, EMEstimator, LatentClassClusterer, read_bif, write_bif
 from pgm_bma.networks.augmented import augmented_network
@@ -63,7 +64,19 @@ def test_what_is_learned_fits_together(build):
     assert model.score_samples(X).sum() == pytest.approx(model.log_likelihood_, rel=1e-12)
     assert len(model.score_path_) == model.n_iter_ + 1 and model.converged_
     starts = model.starts_
-    assert {"score", "iterations", "converged", "collapsed", "weight", "I_P[colour]"} <= set(starts)
+    scores = [
+        "start",
+        "stage",
+        "score",
+        "log_likelihood",
+        "evidence_bound",
+        "collapsed",
+        "converged",
+        "n_iter",
+        "weight",
+    ]
+    assert list(starts) == [*scores, *(f"I_P[{column}]" for column in X)]
+    assert starts["stage"].tolist().count(2) == 5 and (starts.loc[starts["stage"] == 1, "weight"] == 0).all()
     assert len(starts) == 6 and starts["weight"].sum() == pytest.approx(1.0)
     evidence = model.explain(X.iloc[0])
     np.testing.assert_allclose(evidence.sum(), model._log_joint(model._encode(X.iloc[[0]]))[0], rtol=1e-12)
@@ -131,6 +144,47 @@ def test_number_of_clusters(build, n_clusters):
     assert path.loc[path["score"].idxmax(), "n_clusters"] == 2
     fixed = build(n_clusters=2, n_init=5, random_state=0).fit(X)
     assert not hasattr(fixed, "n_clusters_path_")
+
+
+def test_the_paper_preset_spells_out_the_paper():
+    X, _ = table(100)
+    spelled = {"n_final": None, "accelerate": False, "parameter_prior": "paper", "collapse": "ignore", "init": "random"}
+    for build, more in (
+        (LatentClassClusterer, {"combine_starts": "best"}),
+        (EMAClusterer, {"combine_starts": "likelihood", "averaging": "linear"}),
+    ):
+        short = build(3, preset="paper", n_init=7, random_state=0).fit(X)
+        long = build(3, n_init=7, random_state=0, **spelled, **more).fit(X)
+        pd.testing.assert_frame_equal(short.starts_, long.starts_)
+        np.testing.assert_array_equal(short.predict_proba(X), long.predict_proba(X))
+        assert (short.starts_["stage"] == 2).all() and short.get_params()["n_final"] == 5
+    network = DiscreteBayesianNetwork([("cluster", column) for column in X], latents={"cluster"})
+    face = EMAEstimator(latent_card={"cluster": 3}, preset="paper", n_init=7, seed=0).fit(network, X)
+    assert face.log_likelihood_ == short.log_likelihood_
+
+
+@pytest.mark.parametrize("averaging", [None, "linear", "variational"])
+def test_noise_of_many_states_is_not_relevant(averaging):
+    """Issue of the prior: with alpha in every cell a column of noise with 200 states is given an arc."""
+    X, _ = table(300, seed=2)
+    noisy = X.assign(noise=np.random.default_rng(102).integers(0, 200, len(X)))
+    kind = {} if averaging is None else {"averaging": averaging}
+    build = LatentClassClusterer if averaging is None else EMAClusterer
+    paper, sound = (
+        build(2, parameter_prior=prior, n_init=10, random_state=0, **kind).fit(noisy)
+        for prior in ("paper", "consistent")
+    )
+    assert paper.arc_posterior_["noise"] > 0.9  # the case is one
+    assert sound.arc_posterior_["noise"] <= 0.3
+    assert sound.arc_posterior_[["colour", "shape", "size"]].min() > 0.99
+    if averaging is not None:  # EM leaves every arc in
+        without = build(2, n_init=10, random_state=0, **kind).fit(X)
+        assert adjusted_rand_score(without.labels_, sound.labels_) >= 0.95
+        assert adjusted_rand_score(without.labels_, paper.labels_) < adjusted_rand_score(without.labels_, sound.labels_)
+        literal = build(2, alpha={"dependent": 1.0, "independent": 1.0}, n_init=10, random_state=0, **kind).fit(noisy)
+        assert (
+            literal.log_likelihood_ == paper.log_likelihood_
+        )  # pseudo-counts that are spelled out are taken as they are
 
 
 # --------------------------------------------------------------------------------------------- hard tables
@@ -209,7 +263,7 @@ def test_both_faces_give_the_same_tables():
         pd.testing.assert_series_equal(other.arc_posterior_, one.arc_posterior_)
     complete, _ = table(120)
     structure = DiscreteBayesianNetwork([("cluster", column) for column in complete], latents={"cluster"})
-    em = LatentClassClusterer(n_clusters=3, n_init=9, random_state=5).fit(complete)
+    em = LatentClassClusterer(n_clusters=3, n_init=9, n_final=None, accelerate=False, random_state=5).fit(complete)
     for cpd in EMEstimator(latent_card={"cluster": 3}, n_init=9, seed=5).fit(structure, complete).parameters_:
         np.testing.assert_allclose(cpd.values, em.model_.get_cpds(cpd.variable).values, atol=1e-12)
 
@@ -249,7 +303,12 @@ def test_a_network_as_start_is_matched_by_names_and_keeps_its_order():
         ({"combine_starts": "mean"}, "combine_starts='mean' is not one of"),
         ({"collapse": "no"}, "collapse='no' is not one of 'stop', 'ignore'"),
         ({"init": "kmeans"}, "init='kmeans' is not one of"),
-        ({"init": 3}, "init=3 must be"),
+        ({"init": 3}, "init=3 is not one of 'auto', 'random', 'em', or a pgmpy network with its CPDs"),
+        ({"n_final": 0}, "n_final=0 must be an integer at least 1, or None"),
+        ({"parameter_prior": "flat"}, "parameter_prior='flat' is not one of 'consistent', 'paper'"),
+        ({"accelerate": 2}, "accelerate=2 must be True or False"),
+        ({"preset": "book"}, "preset='book' is not one of 'paper'"),
+        ({"preset": "paper", "n_final": 3}, "preset='paper' sets n_final=None, but n_final=3 was passed"),
         ({"alpha": -1}, "alpha=-1 must be a number"),
         ({"tol": -1}, "tol=-1 must be a number at least 0"),
         ({"equivalent_sample_size": 2.0, "alpha": 0.5}, "exclude each other"),
@@ -300,7 +359,8 @@ def test_arc_prior_by_column_and_alpha_by_role():
 
 
 @BOTH
-def test_until_replicated_and_progress(build, capsys):
+def test_until_replicated_and_progress(build, capsys, monkeypatch):
+    monkeypatch.setattr("pgm_bma.foundation.progress.DELAY", 0)
     X, _ = table()
     model = build(n_clusters=2, n_init="until-replicated", random_state=0, verbose=1).fit(X)
     assert 2 <= len(model.starts_) <= 200

@@ -63,8 +63,12 @@ def em_step(X, theta_c, theta, alpha=1.0):
     return mean(class_counts, alpha), [[mean(row, alpha) for row in table] for table in counts]
 
 
-def ema_step(X, theta_c, theta, alpha=1.0, prior_dep=0.5):
-    """One EMA update as the literal sum over all 2^n structures (EMA eq. 9): the averaged joint, then its conditionals."""
+def ema_step(X, theta_c, theta, alpha=1.0, prior_dep=0.5, alpha_alone=None):
+    """One EMA update as the literal sum over all 2^n structures (EMA eq. 9): the averaged joint, then its conditionals.
+
+    alpha_alone : pseudo-count of a cell of a column that does not depend on the cluster; the paper's is `alpha`
+    """
+    alpha_alone = alpha if alpha_alone is None else alpha_alone
     cards = [len(t[0]) for t in theta]
     n, n_clusters = len(cards), len(theta_c)
     class_counts, counts, alone = expected_counts(X, responsibilities(X, theta_c, theta), cards)
@@ -73,7 +77,7 @@ def ema_step(X, theta_c, theta, alpha=1.0, prior_dep=0.5):
         log_weight[structure] = log_dirichlet_multinomial(class_counts, alpha) + sum(
             log_dirichlet_family(counts[i], alpha) + log(prior_dep)
             if dep
-            else log_dirichlet_multinomial(alone[i], alpha) + log(1 - prior_dep)
+            else log_dirichlet_multinomial(alone[i], alpha_alone) + log(1 - prior_dep)
             for i, dep in enumerate(structure)
         )
     top = max(log_weight.values())
@@ -87,7 +91,7 @@ def ema_step(X, theta_c, theta, alpha=1.0, prior_dep=0.5):
             for structure, w in weight.items():
                 term = w / scale * new_c[j]
                 for i, dep in enumerate(structure):
-                    term *= mean(counts[i][j], alpha)[x[i]] if dep else mean(alone[i], alpha)[x[i]]
+                    term *= mean(counts[i][j], alpha)[x[i]] if dep else mean(alone[i], alpha_alone)[x[i]]
                 p += term
             joint[j, x] = p
     cluster = [sum(p for (c, _), p in joint.items() if c == j) for j in range(n_clusters)]

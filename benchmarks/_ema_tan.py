@@ -12,9 +12,12 @@ one matrix product of one-hot rows per cluster.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import digamma, logsumexp
 
-from pgm_bma.latent_class.loop import fit_latent_class, log_joint
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.latent_class.loop import fit_latent_class
+from pgm_bma.latent_class.problem import log_joint
 
 
 def fit_ema_tan(
@@ -109,7 +112,7 @@ class _Tables:
     def __init__(self, codes, cardinalities, order, alpha):
         n = len(cardinalities)
         self.cardinalities, self.alpha = cardinalities, alpha
-        self.start = np.concatenate([[0], np.cumsum(cardinalities)[:-1]])
+        self.start = state_offsets(cardinalities)[:-1]
         self.column = np.repeat(np.arange(n), cardinalities)  # column of every state
         self.one_hot = np.zeros((len(codes), int(cardinalities.sum())))
         self.one_hot[np.arange(len(codes))[:, None], self.start + codes] = 1.0
@@ -124,18 +127,17 @@ class _Tables:
 
     def _scores(self, counts):
         """Log marginal likelihood of families: counts (..., n_parent_states, n_states_total) -> (..., n)."""
-        a, r = self.alpha, self.cardinalities
-        cells = np.add.reduceat(gammaln(counts + a) - gammaln(a), self.start, axis=-1)
-        totals = np.add.reduceat(counts, self.start, axis=-1)
-        return (cells + gammaln(a * r) - gammaln(totals + a * r)).sum(axis=-2)
+        return self._lines(counts).sum(axis=-2)
+
+    def _lines(self, counts):
+        """The part of every line of a table: (..., n_states_total) -> (..., n)."""
+        flat = counts.reshape(-1, counts.shape[-1])
+        lines = side_by_side_scores(flat, np.full(flat.shape[1], float(self.alpha)), self.start)
+        return lines.reshape(*counts.shape[:-1], -1)
 
     def _pair_scores(self, pairs):
         """Scores of {C, X_j} from (n_clusters, n_states_total, n_states_total) counts: (n, n), [j, i]."""
-        a, r = self.alpha, self.cardinalities
-        cells = np.add.reduceat(gammaln(pairs + a) - gammaln(a), self.start, axis=-1)
-        totals = np.add.reduceat(pairs, self.start, axis=-1)
-        lines = cells + gammaln(a * r) - gammaln(totals + a * r)  # (n_clusters, n_states_total of j, n)
-        return np.add.reduceat(lines, self.start, axis=1).sum(axis=0)
+        return np.add.reduceat(self._lines(pairs), self.start, axis=1).sum(axis=0)
 
     def _means(self, counts):
         a = self.alpha
@@ -149,7 +151,7 @@ class _Tables:
 
     def average(self, responsibilities, averaging):
         """Weights of all candidate sets and the mixed tables at the expected counts."""
-        n, n_clusters = len(self.cardinalities), responsibilities.shape[1]
+        n = len(self.cardinalities)
         class_counts = responsibilities.sum(axis=0)
         counts = responsibilities.T @ self.one_hot  # (n_clusters, n_states_total)
         pairs = np.stack([(self.one_hot * r[:, None]).T @ self.one_hot for r in responsibilities.T])
@@ -165,9 +167,7 @@ class _Tables:
         single = per_state[:, 0, 0] * values(self.alone) + per_state[:, 1, 0] * values(counts)  # (n_clusters, states)
         by_parent = per_state[:, 2].T[self.column] * values(self.pairs)  # [state of j, state of i]
         paired = by_parent + per_state[:, 3].T[self.column] * values(pairs)  # (n_clusters, states of j, states of i)
-        a_c = np.full(n_clusters, self.alpha)
-        log_class = gammaln(a_c.sum()) - gammaln(a_c.sum() + class_counts.sum())
-        log_class += (gammaln(a_c + class_counts) - gammaln(a_c)).sum()
+        log_class = log_marginal_likelihood(class_counts[None], self.alpha)
         theta_c = (class_counts + self.alpha) / (class_counts + self.alpha).sum()
         log_c = np.log(theta_c)
         if averaging == "variational":

@@ -1,0 +1,173 @@
+"""Data and priors of a latent-class model as the compiled loop reads them, and what is read off given tables.
+
+Arrays: the states of all columns stand one after another, ``theta (n_states_total, n_clusters)``.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.foundation.priors import cell_pseudo_count
+from pgm_bma.latent_class import _kernels as kernels
+
+MODES = {None: kernels.EM, "linear": kernels.LINEAR, "variational": kernels.VARIATIONAL}
+MAX_JOINT_STATES = 128  # of a super-column
+
+
+class PriorSettings(NamedTuple):
+    """Pseudo-counts per cell, or BDeu's equivalent sample size; prior of the arcs, a number or one per column.
+
+    parameter_prior : "paper" takes `independent` as it is; "consistent" multiplies it by the number of clusters, so that a
+    column's table holds the same prior mass with and without the arc
+    """
+
+    cluster: float = 1.0
+    dependent: float = 1.0
+    independent: float = 1.0
+    arc_prior: float | np.ndarray = 0.5
+    equivalent_sample_size: float | None = None
+    parameter_prior: str = "paper"
+
+
+class Problem(NamedTuple):
+    """Data and priors as the compiled loop reads them, and the step."""
+
+    codes: np.ndarray
+    cardinalities: np.ndarray
+    settings: PriorSettings
+    layout: kernels.Layout
+    priors: kernels.Priors
+    averaging: str | None
+    n_clusters: int
+
+    @property
+    def mode(self):
+        return MODES[self.averaging]
+
+    def with_one_cluster(self):
+        return make_problem(self.codes, self.cardinalities, self.layout.weights, 1, self.settings, self.averaging)
+
+
+def make_problem(codes, cardinalities, weights, n_clusters, settings=None, averaging=None):
+    """Data and priors in the form that the compiled loop reads."""
+    settings = PriorSettings() if settings is None else settings
+    state_start = state_offsets(cardinalities)
+    alone, has_missing = np.zeros(state_start[-1]), np.zeros(len(cardinalities), dtype=np.bool_)
+    kernels.column_counts(codes, weights, state_start, alone, has_missing)
+    priors = _priors(settings, alone, state_start, cardinalities, n_clusters)
+    if averaging is not None and not _is_proper(priors):
+        raise ValueError("averaging over structures needs proper priors: every alpha must be greater than 0")
+    layout = _layout(codes, weights, cardinalities, state_start, has_missing)
+    return Problem(codes, cardinalities, settings, layout, priors, averaging, n_clusters)
+
+
+def _is_proper(priors):
+    return priors.cluster > 0 and bool((priors.dependent > 0).all())
+
+
+def _layout(codes, weights, cardinalities, state_start, has_missing):
+    """Consecutive columns join a super-column while its joint states stay few."""
+    slots = cardinalities + has_missing
+    # measured: on few rows a large joint table costs more than the look-ups that it saves
+    limit = min(int(2 * np.sqrt(len(codes))), MAX_JOINT_STATES)
+    group_start, sizes, size = [0], [], 1
+    for i, n_slots in enumerate(slots.tolist()):
+        if i > group_start[-1] and size * n_slots > limit:
+            group_start.append(i)
+            sizes.append(size)
+            size = 1
+        size *= n_slots
+    group_start.append(len(slots))
+    sizes.append(size)
+    group_start = np.array(group_start, dtype=np.int64)
+    joined = np.empty((len(sizes), len(codes)), dtype=np.uint8 if max(sizes) <= 256 else np.int32)
+    kernels.join_codes(codes, group_start, cardinalities, slots, joined)
+    return kernels.Layout(joined, weights, group_start, state_offsets(sizes), state_start, slots)
+
+
+def _priors(settings, alone, state_start, cardinalities, n_clusters):
+    n_columns = len(cardinalities)
+    mass, kind = settings.equivalent_sample_size, settings.parameter_prior
+    cluster = float(cell_pseudo_count(1, n_clusters, settings.cluster, mass, parameter_prior="paper"))
+    # the table with the arc, n_clusters lines, is the paper's
+    dependent, independent = (
+        np.broadcast_to(
+            np.asarray(
+                cell_pseudo_count(q, cardinalities, alpha, mass, parameter_prior=kind, reference=n_clusters), float
+            ),
+            n_columns,
+        ).copy()
+        for q, alpha in ((n_clusters, settings.dependent), (1, settings.independent))
+    )
+    per_state = np.repeat(independent, cardinalities)
+    posterior = alone + per_state
+    totals = np.repeat(np.add.reduceat(posterior, state_start[:-1]), cardinalities)
+    with np.errstate(divide="ignore", invalid="ignore"):  # EM without a prior has no scores
+        log_alone = side_by_side_scores(alone[None], per_state, state_start[:-1])[0]
+        means = np.where(totals > 0, posterior / totals, 0)
+        arc_prior = np.broadcast_to(np.asarray(settings.arc_prior, dtype=float), n_columns)
+        log_arc, log_no_arc = np.log(arc_prior), np.log1p(-arc_prior)
+    return kernels.Priors(cluster, dependent, log_arc, log_alone, log_no_arc + log_alone, means)
+
+
+# ---------------------------------------------------------------------------------------------- at given tables
+
+
+def expected_counts(problem, theta_c, theta):
+    """Expected counts under given tables: (n_clusters,), (n_states_total, n_clusters), and the log-likelihood."""
+    class_counts, counts = np.empty(len(theta_c)), np.empty_like(theta)
+    work = np.empty((2, problem.layout.table_start[-1], len(theta_c)))
+    factors = theta.copy()  # the kernel raises tiny factors in place
+    total = kernels.expectation(problem.layout, theta_c, factors, class_counts, counts, work)
+    return class_counts, counts, float(total)
+
+
+def log_joint(codes, theta_c, theta, state_start):
+    """log p(cluster, row) of a fitted model, (n_rows, n_clusters); missing cells (-1) are summed out."""
+    with np.errstate(divide="ignore"):
+        return kernels.log_joint(codes, state_start, np.log(theta_c), np.log(theta))
+
+
+def cheeseman_stutz(problem, class_counts, counts):
+    """Cheeseman-Stutz score in nats: log p(W) - sum W log theta' + log p(D | theta'), W the expected counts.
+
+    When the method averages over structures, so does the score: every column's factor of log p(W) is the average over
+    "depends on the cluster" and "does not".
+    """
+    layout, priors = problem.layout, problem.priors
+    if not _is_proper(priors):
+        return np.nan  # without a prior there is no p(W)
+    theta_c, theta = np.empty(len(class_counts)), np.empty_like(counts)
+    kernels.maximise(layout, priors, class_counts, counts, theta_c, theta)
+    log_dependent = np.empty(len(layout.slots))
+    kernels.family_scores(layout, priors, class_counts, counts, log_dependent)
+    if problem.mode == kernels.EM:
+        log_p = log_dependent.sum()
+    else:
+        log_p = np.logaddexp(priors.log_arc + log_dependent, priors.log_independent).sum()
+    log_p += log_marginal_likelihood(class_counts[None], priors.cluster)
+    log_p -= class_counts @ np.log(theta_c) + (counts * np.log(theta)).sum()
+    return float(log_p + expected_counts(problem, theta_c, theta)[2])
+
+
+def cluster_dependence(theta_c, theta, state_start):
+    """I_P of every column in nats: mean over clusters of KL(p(X_i), p(X_i | c)) (EMA eq. 16); large = dependent."""
+    marginal = (theta @ theta_c)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(marginal > 0, marginal * np.log(marginal / theta), 0.0)
+    # a divergence is not negative: what rounding leaves below zero is zero
+    return np.maximum(np.add.reduceat(terms.mean(axis=1), state_start[:-1]), 0.0)
+
+
+def flatten(theta_c, tables):
+    """(theta_c, list of (n_clusters, cardinality)) -> (theta_c, theta (n_states_total, n_clusters))."""
+    return np.asarray(theta_c, dtype=float), np.concatenate([np.asarray(table, dtype=float).T for table in tables])
+
+
+def split_tables(theta, state_start):
+    """theta (n_states_total, n_clusters) -> list of (n_clusters, cardinality)."""
+    columns = np.ascontiguousarray(theta.T)
+    return [columns[:, a:b] for a, b in pairwise(state_start)]
