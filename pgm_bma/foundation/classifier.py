@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from pgm_bma.foundation import table
 from pgm_bma.foundation.face import DiscreteEstimator, as_table, log_probabilities, most_probable
 from pgm_bma.foundation.scan_predict import PredictsToFiles
+from pgm_bma.foundation.scorers import refuse_misread_order
 
 
 class Training(NamedTuple):
@@ -58,6 +59,8 @@ class ClassifierBase(ClassifierMixin, PredictsToFiles, DiscreteEstimator):
 
     def predict_proba(self, X):
         """P(class | row), columns in the order of ``classes_``."""
+        check_is_fitted(self)
+        refuse_misread_order(self.classes_)
         return np.exp(self.predict_log_proba(X))
 
     def score(self, X, y, sample_weight=None):

@@ -70,7 +70,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEst
     def _labels_of(self, X, codes, inverse):
         if len(inverse) < len(X):
             # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
-            codes, inverse = table.encode_like(X, self.schema_, "missing"), slice(None)
+            codes, inverse = table.encode_like(X, self.schema_, "missing", quiet=True), slice(None)
         return most_probable(self._cluster_log_joint(codes))[inverse]
 
     def __getattr__(self, name):

@@ -24,7 +24,7 @@ ONE_TYPE = ("string", "integer", "boolean", "floating", "bytes")
 def read_columns(X):
     """(names, columns, n_rows) of any accepted table; unnamed columns are x0, x1, ...
 
-    `columns` has `named`, `width`, `take(mask)`, `select(positions)` and `factorize(names, declared, unknown)`.
+    `columns` has `named`, `width`, `take(mask)`, `select(positions)` and `factorize(names, declared, unknown, unseen)`.
     """
     if hasattr(X, "tocsr"):
         raise TypeError("sparse matrices are not discrete tables; pass X.toarray() or a DataFrame")
@@ -179,7 +179,10 @@ def _gather(columns, named):
 
 
 def code_columns(arrays, names, declared, unknown="error"):
-    """(codes, states) of every array; `unknown`: "error", "undeclared" and "no state" raise, "missing" codes -1."""
+    """(codes, states) of every array; `unknown`: "error", "undeclared" and "no state" raise, "missing" codes -1.
+
+    `unseen`, a dict that a caller of `factorize` may give, is filled with column -> (number of unknown cells, one value).
+    """
     return _Columns(arrays, named=True).factorize(names, declared, unknown)
 
 
@@ -199,10 +202,11 @@ class _Columns:
     def select(self, positions):
         return _Columns([self.columns[i] for i in positions], self.named, self.read)
 
-    def factorize(self, names, declared, unknown="error"):
+    def factorize(self, names, declared, unknown="error", unseen=None):
         known = {}  # states of categorical dtypes met before: thousands of columns often share a few
+        unknowns = _Unknowns(unknown, {} if unseen is None else unseen)
         pairs = [
-            _code_column(self._array(column), name, declared.get(name), unknown, known)
+            _code_column(self._array(column), name, declared.get(name), unknowns, known)
             for name, column in zip(names, self.columns)
         ]
         return [codes for codes, _ in pairs], [states for _, states in pairs]
@@ -232,12 +236,12 @@ class _Block:
         cells = (np.asarray(columns, dtype=np.int64)[:, None] * self.n_rows + rows).ravel()
         return _Block(self.flat.take(cells), len(rows), self.named)
 
-    def factorize(self, names, declared, unknown="error"):
+    def factorize(self, names, declared, unknown="error", unseen=None):
         flat, uniques = _factorize(self.flat, names[0])
         n_columns, found = self.width, _python_values(uniques)
         if len(found) * n_columns > max(4 * len(flat), 1 << 20):  # few shared values: no gain from the block
             columns = [self.flat[i * self.n_rows : (i + 1) * self.n_rows] for i in range(n_columns)]
-            return _Columns(columns, self.named).factorize(names, declared, unknown)
+            return _Columns(columns, self.named).factorize(names, declared, unknown, unseen)
         ordered = order_states(found)
         rank = {state: k for k, state in enumerate(ordered)}
         ranks = np.array([*(rank[state] for state in found), -1])[flat].reshape(n_columns, -1)  # -1 stays -1
@@ -248,7 +252,7 @@ class _Block:
         lookup = np.full((n_columns, len(ordered) + 1), -1, dtype=np.int64)
         lookup[:, :-1] = np.where(present, present.cumsum(1) - 1, -1)
         check_floats = bool(ordered) and isinstance(ordered[0], float)
-        states = []
+        unknowns, states = _Unknowns(unknown, {} if unseen is None else unseen), []
         for column, name in enumerate(names):
             seen = [ordered[k] for k in np.flatnonzero(present[column])]
             if check_floats:
@@ -257,14 +261,26 @@ class _Block:
             if name in declared and declared[name] != seen:
                 position = {state: code for code, state in enumerate(declared[name])}
                 lookup[column, :-1] = [position.get(state, -1) for state in ordered]
-                strange = np.flatnonzero(present[column] & (lookup[column, :-1] < 0))
-                if len(strange) and unknown != "missing":
-                    raise unseen(name, ordered[strange[0]], unknown)
+                lost = np.flatnonzero(present[column] & (lookup[column, :-1] < 0))
+                if len(lost):
+                    unknowns.meet(name, ordered[lost[0]], int(np.isin(ranks[column], lost).sum()))
         largest = max(len(s) for s in states)
         return lookup.astype(smallest_dtype(largest))[lines, ranks].T, states
 
 
-def _code_column(column, name, declared, unknown, known):
+class _Unknowns:
+    """What becomes of values that are not among the states: an error, or an entry in `unseen`."""
+
+    def __init__(self, unknown, unseen):
+        self.unknown, self.unseen = unknown, unseen
+
+    def meet(self, name, value, n_cells):
+        if self.unknown != "missing":
+            raise unseen(name, value, self.unknown)
+        self.unseen[name] = n_cells, value
+
+
+def _code_column(column, name, declared, unknowns, known):
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         if id(dtype) not in known:
@@ -272,16 +288,14 @@ def _code_column(column, name, declared, unknown, known):
         found = known[id(dtype)][1]
         if declared is None or declared == found:
             return column.codes, found
-        used = np.zeros(len(found) + 1, dtype=bool)
-        used[column.codes] = True
-        return _relabel(column.codes, found, declared, name, unknown, used[:-1])
+        return _relabel(column.codes, found, declared, name, unknowns)
     codes, uniques = _factorize(column, name)
     found = _python_values(uniques)
     floats = [value for value in found if isinstance(value, float)]
     if floats:
         _check_floats(name, floats, (codes < 0).any(), declared is not None)
     states = order_states(found) if declared is None else declared
-    return _relabel(codes, found, states, name, unknown)
+    return _relabel(codes, found, states, name, unknowns)
 
 
 def _factorize(values, name):
@@ -298,14 +312,14 @@ def _python_values(uniques):
     return [plain(value) for value in uniques.tolist()]
 
 
-def _relabel(codes, found, states, name, unknown, used=None):
+def _relabel(codes, found, states, name, unknowns):
     """Codes into `found` -> codes into `states`; -1 picks the last slot, which stays -1."""
     position = {state: code for code, state in enumerate(states)}
     table = np.array([position.get(state, -1) for state in found] + [-1], dtype=smallest_dtype(max(len(states), 1)))
-    if unknown != "missing" and (table[:-1] < 0).any():
-        for state, code, is_used in zip(found, table, np.ones(len(found)) if used is None else used):
-            if code < 0 and is_used:
-                raise unseen(name, state, unknown)
+    if (table[:-1] < 0).any():
+        cells = np.where(table[:-1] < 0, np.bincount(codes[codes >= 0], minlength=len(found)), 0)
+        if cells.any():  # a category that no cell holds is no unknown value
+            unknowns.meet(name, found[int(np.argmax(cells > 0))], int(cells.sum()))
     return _look_up(table, codes), states
 
 

@@ -29,9 +29,11 @@ from pgm_bma.foundation.columns import (
     take_column,
     unmasked,
 )
+from pgm_bma.foundation.warn import warn
 
 __all__ = [
     "MAX_FLOAT_STATES",
+    "NO_VALUE",
     "WIDE",
     "Schema",
     "Table",
@@ -54,6 +56,8 @@ __all__ = [
     "take_column",
     "unmasked",
 ]
+
+NO_VALUE = "(no value)"  # the one state of a column that holds nothing in the training rows
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,9 @@ class Table(NamedTuple):
 def encode(X, state_names=None, sample_weight=None):
     """Encode a table for fitting.
 
+    A column with one value only, or with none, stays: it has one state and so adds nothing to any model. A warning names it.
+    Where a column is empty and has no declared states, that state is `NO_VALUE`, which all its rows get.
+
     Parameters
     ----------
     X : table
@@ -134,18 +141,32 @@ def encode(X, state_names=None, sample_weight=None):
         columns, weights = columns.take(keep), weights[keep]
     declared = {name: check_states(name, state_names[name]) for name in names if name in state_names}
     coded, states = columns.factorize(names, declared, "undeclared")
-    for name, column_states in zip(names, states):
-        if not column_states:
-            raise ValueError(f"column {name!r} has no values; declare state_names={{{name!r}: [...]}} or drop it")
-    return Table(Schema(tuple(names), tuple(tuple(s) for s in states)), pack(coded, states), weights)
+    states = [tuple(column_states) or (NO_VALUE,) for column_states in states]
+    codes = pack(coded, states)
+    if len(codes):
+        lone = {name: s[0] for name, s in zip(names, states) if len(s) == 1 and name not in declared}
+        nothing = {name for name, top in zip(names, codes.max(axis=0)) if top < 0}
+        empty = [name for name in names if name in nothing or lone.get(name) == NO_VALUE]
+        _warn_idle("no value", empty, "state_names declares states, or ")
+        _warn_idle("one value only", [name for name in lone if name not in empty], "")
+    return Table(Schema(tuple(names), tuple(states)), codes, weights)
 
 
-def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_network=False):
+def _warn_idle(what, names, cure):
+    if names:
+        many = len(names) > 1
+        warn(
+            f"{'columns' if many else 'column'} {_shorten(names)} {'hold' if many else 'holds'} {what} in these rows and "
+            f"{'add' if many else 'adds'} nothing to the model; {cure}drop {'them' if many else 'it'} to silence this"
+        )
+
+
+def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_network=False, quiet=False):
     """Encode a table for prediction with the states of a fitted schema; columns are matched by name.
 
     Extra columns are ignored. An array (with `by_position` any table) is matched by position. An unseen value is an error,
-    or missing when `handle_unknown="missing"`; `of_network` words the error for a network that the caller gave. Returns codes
-    (n_samples, n_columns).
+    or missing when `handle_unknown="missing"`, with one warning per column that counts them (unless `quiet`); `of_network`
+    words these for a network that the caller gave. Returns codes (n_samples, n_columns).
 
     Examples
     --------
@@ -168,7 +189,16 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     elif len(names) != len(schema.names):
         raise ValueError(f"X has {len(names)} features, but the model was fitted with {len(schema.names)}")
     unknown = "no state" if of_network and handle_unknown == "error" else handle_unknown
-    coded, _ = columns.factorize(schema.names, dict(zip(schema.names, map(list, schema.states))), unknown)
+    unseen = {}
+    coded, _ = columns.factorize(schema.names, dict(zip(schema.names, map(list, schema.states))), unknown, unseen)
+    for name, (n_cells, value) in {} if quiet else unseen.items():
+        whose, cure = "unseen in fit", f" (or declare them: state_names={{{name!r}: [...]}})"
+        if of_network:
+            whose, cure = "that no state of that node is", ""
+        warn(
+            f"column {name!r} holds {n_cells} {'value' if n_cells == 1 else 'values'} {whose}, such as {value!r}: taken as "
+            f"missing; pass handle_unknown='error' to refuse{cure}"
+        )
     return pack(coded, schema.states)
 
 
@@ -224,7 +254,8 @@ def decode(codes, schema):
         values = codes[:, position]
         labels = label_array(states)
         column = labels[np.maximum(values, 0)]
-        columns[name] = column if (values >= 0).all() else pd.Series(column).where(values >= 0)
+        known = (values >= 0) & (states != (NO_VALUE,))
+        columns[name] = column if known.all() else pd.Series(column).where(known)
     return pd.DataFrame(columns)
 
 
@@ -270,12 +301,13 @@ def check_weights(sample_weight, n_rows):
 
 def pack(coded, states):
     """Column codes -> one (n_samples, n_columns) array in the smallest dtype, column-contiguous."""
-    if isinstance(coded, np.ndarray):
-        return coded
-    largest = max((len(s) for s in states), default=1)
-    codes = np.empty((len(coded[0]) if coded else 0, len(coded)), dtype=smallest_dtype(largest), order="F")
-    for position, column in enumerate(coded):
-        codes[:, position] = column
+    codes = coded
+    if not isinstance(coded, np.ndarray):
+        largest = max((len(s) for s in states), default=1)
+        codes = np.empty((len(coded[0]) if coded else 0, len(coded)), dtype=smallest_dtype(largest), order="F")
+        for position, column in enumerate(coded):
+            codes[:, position] = column
+    codes[:, [tuple(s) == (NO_VALUE,) for s in states]] = 0  # no value is what such a column always holds
     return codes
 
 

@@ -1,6 +1,7 @@
 """Reading tables: types, order, folding, errors."""
 
 import datetime
+import re
 import warnings
 
 import numpy as np
@@ -9,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgm_bma.foundation.table import WIDE, Schema, decode, encode, encode_like, encode_target, fold, label_array
+from pgm_bma.foundation.table import (
+    NO_VALUE,
+    WIDE,
+    Schema,
+    decode,
+    encode,
+    encode_like,
+    encode_target,
+    fold,
+    label_array,
+)
 
 labels = st.one_of(st.text(max_size=4), st.integers(-3, 3), st.booleans(), st.none(), st.dates())
 
@@ -19,10 +30,6 @@ def test_decode_gives_back_what_was_encoded(rows):
     frame = pd.DataFrame(
         {"a": pd.Series([r[0] for r in rows], dtype=object), "b": pd.Series([r[1] for r in rows], dtype=object)}
     )
-    if frame.isna().all().any():
-        with pytest.raises(ValueError, match="has no values"):
-            encode(frame)
-        return
     table = encode(frame)
     back = decode(table.codes, table.schema)
     for name in frame:
@@ -107,7 +114,8 @@ def test_a_wide_block_is_coded_like_its_columns(kind):
         odd.iloc[2, 3] = "never" if kind == "text frame" else 12345.0
         with pytest.raises(ValueError, match=r"column 3 holds .* unseen in fit"):
             encode_like(odd, table.schema)
-        assert encode_like(odd, table.schema, "missing")[2, 3] == -1
+        with pytest.warns(UserWarning, match=r"column 3 holds 1 value unseen in fit, such as .*: taken as missing"):
+            assert encode_like(odd, table.schema, "missing")[2, 3] == -1
 
 
 def test_lists_and_rows():
@@ -157,7 +165,6 @@ def test_weights_drop_rows_before_states_are_read():
     ("X", "message"),
     [
         (pd.DataFrame({"a": [[1], [2]]}), "column 'a' holds \\[1\\], which cannot be a state"),
-        (pd.DataFrame({"a": [None, None]}), "column 'a' has no values"),
         (pd.DataFrame({"a": np.linspace(0, 1, 51)}), "51 different float values; discretise.*FrequencyDiscretizer"),
         (np.zeros(3), "Expected 2D array"),
         (np.ones((2, 2)) * 1j, "Complex data"),
@@ -279,3 +286,40 @@ def test_targets():
         encode_target(["b", None], "y")
     with pytest.raises(ValueError, match="holds 'c', which state_names\\['y'\\] does not list"):
         encode_target(["c"], "y", ["a", "b"])
+
+
+@pytest.mark.parametrize("n_columns", [3, WIDE])
+@pytest.mark.parametrize("kind", ["text", "category"])
+def test_unknown_values_are_counted_column_by_column(n_columns, kind):
+    known = pd.DataFrame({f"c{i}": ["a", "b", "a", "b"] for i in range(n_columns)})
+    new = known.assign(c0=["z", "b", "y", None], c2=["b", "b", "q", "a"]).astype("str" if kind == "text" else kind)
+    new["c0"] = new["c0"].mask([False, False, False, True])
+    with pytest.warns(UserWarning) as caught:
+        codes = encode_like(new, encode(known).schema, "missing")
+    messages = sorted(str(warning.message) for warning in caught)
+    assert len(messages) == 2
+    assert re.match(r"column 'c0' holds 2 values unseen in fit, such as '[yz]': taken as missing", messages[0])
+    assert messages[1].startswith("column 'c2' holds 1 value unseen in fit, such as 'q': taken as missing")
+    assert codes[:, 0].tolist() == [-1, 1, -1, -1] and codes[:, 2].tolist() == [1, 1, -1, 0]
+    assert caught[0].filename == __file__  # it points here, not into the package
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encode_like(new, encode(known).schema, "missing", quiet=True)
+        # a category that no row holds is no unknown value
+        encode_like(known.astype(pd.CategoricalDtype(["a", "b", "never"])), encode(known).schema, "missing")
+
+
+def test_idle_columns_stay_and_are_warned_of_once():
+    frame = pd.DataFrame({"a": [1, 2, 1], "e": [None] * 3, "f": [np.nan] * 3, "k": ["x"] * 3, "d": [None] * 3})
+    with pytest.warns(UserWarning) as caught:
+        table = encode(frame, {"d": ["u", "v"]})
+    messages = sorted(str(warning.message) for warning in caught)
+    assert [message.split(" in these")[0] for message in messages] == [
+        "column 'k' holds one value only",
+        "columns 'e', 'f', 'd' hold no value",
+    ]
+    assert table.schema.states == ((1, 2), (NO_VALUE,), (NO_VALUE,), ("x",), ("u", "v"))
+    np.testing.assert_array_equal(encode_like(frame, table.schema), table.codes)
+    pd.testing.assert_frame_equal(
+        decode(table.codes, table.schema)[["e", "f", "d"]].isna(), frame[["e", "f", "d"]].isna()
+    )
