@@ -86,6 +86,10 @@ class Console:
         if not self.is_terminal:
             print(text, file=self.err, flush=True)
 
+    def compiling(self, line):
+        """The line that says why the first call takes longer."""
+        print(line.removeprefix("pgm_bma: "), file=self.err, flush=True)
+
     def progress(self, steps, total, label, brief=False):
         """Yield from `steps`, showing how far it is; `brief`: one line for all of them where there is no terminal."""
         with progress(self.is_terminal, "steps", total=total, label=label, file=self.err) as advance:

@@ -69,6 +69,10 @@ def build_parser():
     datasets.set_defaults(run=_datasets)
     _add_reproduce(commands)
     _add_repeat(commands)
+    warm_up = commands.add_parser(
+        "warm-up", help="compile everything now, once per installation, instead of when needed"
+    )
+    warm_up.set_defaults(run=_warm_up)
     return parser
 
 
@@ -90,7 +94,7 @@ def _add_cluster(commands):
         metavar="K",
         help="a number (3), a choice (2:8) or, for ema and em, auto (default: 1:8)",
     )
-    _method(parser, methods.clusterers(), "ema")
+    _method(parser, methods.clusterers())
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
     )
@@ -100,7 +104,7 @@ def _add_cluster(commands):
 def _add_classify(commands):
     parser = _table_command(commands, "classify", "fit a classifier, judge it on rows it has not seen, and predict")
     parser.add_argument("--target", metavar="COLUMN", help="the class (embedded data sets know theirs)")
-    _method(parser, methods.classifiers(), "averaged-nb")
+    _method(parser, methods.classifiers())
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
@@ -113,7 +117,7 @@ def _add_classify(commands):
 
 def _add_structure(commands):
     parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
-    _method(parser, methods.structure_learners(), "order")
+    _method(parser, methods.structure_learners())
     parser.set_defaults(run=_learn("structure"))
 
 
@@ -190,10 +194,10 @@ def _out(parser, text, **keywords):
     )
 
 
-def _method(parser, offered, default):
+def _method(parser, offered):
     titles = "; ".join(f"{name}: {method.title}" for name, method in offered.items())
-    default = default if default in offered else next(iter(offered))
-    parser.add_argument("--method", choices=list(offered), default=default, help=f"{titles} (default: %(default)s)")
+    more = " (default: the one that does best in our measurements, docs/command_line.md)" if len(offered) > 1 else ""
+    parser.add_argument("--method", choices=list(offered), help=f"{titles}{more}")
     parser.add_argument(
         "--set",
         action="append",
@@ -249,8 +253,11 @@ def _jobs(text):
 def _learn(command):
     def run(arguments):
         from pgm_bma.commands import runs
+        from pgm_bma.foundation.compiling import announcing
 
-        return getattr(runs, command)(arguments, Console())
+        console = Console()
+        with announcing(console.compiling):
+            return getattr(runs, command)(arguments, console)
 
     return run
 
@@ -281,6 +288,12 @@ def _repeat(arguments):
     from pgm_bma.commands.repetition import repeat
 
     return repeat(arguments.record, arguments.out, build_parser(), Console(), arguments.overwrite)
+
+
+def _warm_up(arguments):
+    from pgm_bma.commands.warm_up import warm_up
+
+    warm_up(Console())
 
 
 def _message(error):

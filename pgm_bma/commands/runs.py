@@ -20,6 +20,7 @@ from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
 
 COUNTING = ("ema", "em")  # methods that go on until more clusters do not help
+SURELY = 2  # standard errors of a difference, less may be chance
 N_CALIBRATED = 3  # lines that can be told apart in one picture
 
 
@@ -27,9 +28,9 @@ def cluster(arguments, console):
     """Find clusters, and say what marks them."""
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
+    run = Run(arguments, console, methods.clusterers())
     if arguments.clusters == "auto" and arguments.method not in COUNTING:
         raise UsageError(f"--clusters auto is for --method {' and '.join(COUNTING)}; give a choice such as 1:8")
-    run = Run(arguments, console, methods.clusterers())
     target = arguments.target if arguments.target is not None else run.raw.target
     run.read(target)
     if target is not None:
@@ -236,15 +237,17 @@ def _comparison(results):
     rows = []
     for name, (found, seconds) in results.items():
         difference = found.losses - results[best][0].losses
+        more, error = float(difference.mean()), standard_error(difference)
         rows.append(
             {
                 "method": name,
-                "accuracy": found.accuracy,
-                "± accuracy": found.accuracy_error,
                 "log loss": found.log_loss,
                 "± log loss": found.log_loss_error,
-                "more than best": difference.mean(),
-                "± more": standard_error(difference),
+                "more than best": more,
+                "± more": error,
+                "difference": "best" if name == best else "worse" if more > SURELY * error else "may be chance",
+                "accuracy": found.accuracy,
+                "± accuracy": found.accuracy_error,
                 "seconds": seconds,
             }
         )
@@ -259,23 +262,22 @@ def _compare_findings(table, n_folds, probabilities, target):
             for row in table.to_dict("records")
         }
     )
-    close = [
-        row["method"]
-        for row in table.to_dict("records")
-        if row["method"] != best and row["more than best"] <= 2 * row["± more"]
-    ]
+    close = [row["method"] for row in table.to_dict("records") if row["difference"] == "may be chance"]
     found.words.append(f"Lowest log loss in {n_folds}-fold cross-validation: {best} ({table['log loss'].iloc[0]:.3f}).")
     if best not in probabilities:
         found.words.append(f"No method predicts {target.name!r} better than somebody who knows its frequencies only.")
     if close:
-        found.words.append(f"Not clearly worse, within two standard errors of the difference: {', '.join(close)}.")
+        found.words.append(
+            f"Not clearly worse, the difference may be chance (within two standard errors of it): {', '.join(close)}."
+        )
     else:
         found.words.append("All others are worse by more than two standard errors of the difference.")
     found.headline.append(
         (
             "All classifiers on the same folds",
             table,
-            "± are standard errors over rows. 'more than best' is how much more log loss a method has than the first, row by row.",
+            "± are standard errors over rows. 'more than best' is how much more log loss a method has than the first, row by row; "
+            "within two of its standard errors the difference may be chance.",
         )
     )
     classes = [str(c) for c in target.cat.categories]

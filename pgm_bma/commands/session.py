@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from pgm_bma import plotting
+from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, ends_at_once, text_table
 from pgm_bma.commands.findings import MANY_REGIONS
 from pgm_bma.commands.preparation import pipeline, prepare
@@ -36,6 +37,9 @@ class Run:
             target = [getattr(arguments, "target", None)]
             self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, target)
         self.raw.notes += messages
+        if method is None and arguments.method is None:
+            arguments.method, given = methods.default(arguments.command, offered)
+            arguments.set = [*given, *arguments.set]
         self.method = offered[method or arguments.method]
         self.name = Path(self.raw.source).name
         out = arguments.out or f"{self.name.split('.')[0]}-{arguments.command}"

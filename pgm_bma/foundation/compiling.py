@@ -117,6 +117,19 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)
 
 
+@contextlib.contextmanager
+def announcing(to):
+    """Within this block the line goes to the function `to`, or to standard error (True); who already listens is left alone."""
+    if not to or announce["to"] is not None:
+        yield
+        return
+    announce["to"] = to if callable(to) else lambda line: print(line, file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        announce["to"] = None
+
+
 def _tell():
     """Say once that code is being compiled: to `announce`, else to a person at a terminal."""
     if announce["said"]:

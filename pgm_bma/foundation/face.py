@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.compiling import announcing
 from pgm_bma.foundation.scan import as_scan, is_scan
 from pgm_bma.foundation.validation import check_choice
 from pgm_bma.foundation.warn import warn
@@ -95,7 +96,8 @@ class DiscreteEstimator(BaseEstimator):
         """A fit that fails leaves the estimator as it was: not half fitted, and not half refitted."""
         before = dict(self.__dict__)
         try:
-            yield
+            with announcing(getattr(self, "verbose", False)):
+                yield
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

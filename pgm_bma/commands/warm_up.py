@@ -1,0 +1,109 @@
+"""``pgm-bma warm-up``: compile every kernel now, so that no later call waits for it.
+
+numba compiles a function for the types it is called with. So every estimator is fitted to small tables of the kinds that
+occur: complete, with missing cells, with weights. What is compiled goes to the user's cache folder (`foundation.compiling`)
+and is there for all later processes.
+"""
+
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+import pgm_bma
+from pgm_bma.foundation.compiling import announcing, cache_folder
+
+N_ROWS, N_COLUMNS = 40, 8
+
+
+def warm_up(console):
+    """Run every job, showing how far it is; one that fails is named and does not stop the others."""
+    began, jobs = time.perf_counter(), jobs_to_do()
+    console.say(f"compiling {len(jobs)} methods, once per installation; the first time this takes minutes")
+    with warnings.catch_warnings(), announcing(lambda line: None):
+        warnings.simplefilter("ignore")
+        for name, job in console.progress(iter(jobs.items()), len(jobs), "warm-up"):
+            try:
+                job()
+            except Exception as error:  # the fit that needs this kernel will say it again, to its user
+                console.warn(f"{name}: {error}")
+    console.item("done", f"{time.perf_counter() - began:.0f} s; kept in {cache_folder()}")
+
+
+def jobs_to_do():
+    """Name of a public estimator -> function that fits and uses it in the ways that have kernels of their own."""
+    jobs = {}
+    for name in ("NaiveBayes", "AveragedNaiveBayes", "TAN", "ForestAveraged", "FixedOrder", "KikuchiBayes"):
+        jobs[f"{name}Classifier"] = partial(_classify, f"{name}Classifier")
+    jobs["OrderAveragedClassifier"] = partial(_classify, "OrderAveragedClassifier", {"method": "exact"}, SHORT_CHAIN)
+    for name in ("LatentClass", "EMA", "StructuralEM", "ForestAveraged"):
+        jobs[f"{name}Clusterer"] = partial(_cluster, f"{name}Clusterer")
+    jobs["EMAClusterer, variational"] = partial(_cluster, "EMAClusterer", {"updates": "linear"}, {"n_clusters": "auto"})
+    jobs["OrderPosterior"] = _order_posterior
+    jobs["MDLDiscretizer"] = _discretize
+    jobs["simulate, EMEstimator"] = _networks
+    return jobs
+
+
+SHORT_CHAIN = {"method": "mcmc", "n_orders": 4, "burn_in": 20, "thin": 2}
+
+
+def _classify(name, *settings):
+    X, y = _table()
+    for parameters in settings or ({},):
+        for rows, weights in ((X, None), (_with_gaps(X), None), (X, np.linspace(0.5, 1.5, N_ROWS))):
+            classifier = _build(name, parameters).fit(rows, y, sample_weight=weights)
+            classifier.predict_proba(rows)
+
+
+def _cluster(name, *settings):
+    X, _ = _table()
+    for parameters in settings or ({},):
+        for rows, weights in ((X, None), (_with_gaps(X), None), (X, np.linspace(0.5, 1.5, N_ROWS))):
+            clusterer = _build(name, {"n_clusters": 2, "n_init": 3, **parameters})
+            clusterer.fit(rows, sample_weight=weights).predict_proba(rows)
+
+
+def _order_posterior():
+    X, _ = _table()
+    for parameters in ({"method": "exact"}, {**SHORT_CHAIN, "n_chains": 2}):
+        _build("OrderPosterior", {"max_indegree": 2, **parameters}).fit(X)
+
+
+def _discretize():
+    X = np.random.default_rng(0).normal(size=(N_ROWS, 2))
+    pgm_bma.MDLDiscretizer().fit(X, X[:, 0] > 0)
+
+
+def _networks():
+    from pgmpy.models import DiscreteBayesianNetwork
+
+    X, _ = _table()
+    names = list(X)
+    loop = [("k", name) for name in names] + [(names[0], names[1]), (names[1], names[2])]
+    for arcs in (loop, loop[: len(names)]):
+        estimator = pgm_bma.EMEstimator(latent_card={"k": 2}, seed=0, max_iter=3, show_progress=False)
+        model = DiscreteBayesianNetwork(arcs, latents={"k"}).fit(_with_gaps(X), estimator=estimator)
+        rows = pgm_bma.simulate(model, 20, random_state=0)
+        pgm_bma.predict_proba(model, _with_gaps(rows), names[0])
+
+
+def _build(name, parameters):
+    """The estimator with those parameters that it has, a seed, and few steps where it takes many."""
+    build = getattr(pgm_bma, name)
+    known = build().get_params(deep=False)
+    wanted = {"random_state": 0, "max_iter": 5, **parameters}
+    return build(**{key: value for key, value in wanted.items() if key in known})
+
+
+def _table():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, N_ROWS)
+    cells = {f"x{i}": (kind + (rng.random(N_ROWS) < 0.3) + i * (kind > 0)) % 3 for i in range(N_COLUMNS)}
+    return pd.DataFrame(cells), pd.Series(kind, name="kind")
+
+
+def _with_gaps(X):
+    return X.mask(np.random.default_rng(1).random(X.shape) < 0.1)
