@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
+from pgm_bma.forests._row_kernels import row_log_sums
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
@@ -31,7 +32,9 @@ from pgm_bma.foundation.pairs import (
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
 PARAMETER_PRIORS = ("consistent", "paper")
-WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs; 256 rows of 2 classes and 88 columns
+WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs, where doubles did not decide a sum
+ROWS_AT_ONCE = 1000  # rows with missing cells whose completions are summed together
+DOUBT = 1e-12  # of a log forest sum in doubles; past it, wide exponents
 
 
 class ForestAverage(NamedTuple):
@@ -170,16 +173,42 @@ def row_weights(average, codes):
 
 def complete_log_joint(average, codes):
     """log p(class, row | data) of complete rows: (n_samples, n_classes)."""
-    n_classes, n = len(average.class_probability), codes.shape[1]
-    result = np.empty((len(codes), n_classes))
-    step = min(max(WEIGHTS_AT_ONCE // (n_classes * n * n), 1), 256)
-    for start in range(0, len(codes), step):
-        arcs, roots = row_weights(average, codes[start : start + step])
+    sums = np.empty((len(codes), len(average.class_probability)))
+    cells, tables, scales = row_tables(average, codes)
+    row_log_sums(cells, tables, scales, DOUBT, sums)
+    undecided = np.flatnonzero(np.isnan(sums).any(axis=1))
+    n_classes, n = sums.shape[1], codes.shape[1]
+    step = max(WEIGHTS_AT_ONCE // (n_classes * n * n), 1)
+    for start in range(0, len(undecided), step):
+        rows = undecided[start : start + step]
+        arcs, roots = row_weights(average, codes[rows])
         arcs = np.logaddexp(arcs[..., 0], arcs[..., 1]).reshape(-1, n, n)
         roots = np.logaddexp(roots[..., 0], roots[..., 1]).reshape(-1, n)
-        sums = log_forest_sums(arcs, roots).reshape(-1, n_classes)
-        result[start : start + step] = sums - average.log_sum + np.log(average.class_probability)
-    return result
+        sums[rows] = log_forest_sums(arcs, roots).reshape(-1, n_classes)
+    return sums - average.log_sum + np.log(average.class_probability)
+
+
+def row_tables(average, codes):
+    """Family weights times posterior means as `row_log_sums` wants them, for the states that occur in these rows.
+
+    returns cells (rows, n), tables (n_classes, U, U + 1), scales (n_classes, U)
+    """
+    offsets = state_offsets(average.cardinalities)
+    position = codes.astype(np.int64) + offsets[:-1]
+    used = np.flatnonzero(np.bincount(position.ravel(), minlength=offsets[-1]))
+    column = np.repeat(np.arange(codes.shape[1]), average.cardinalities)[used]
+    family, same = np.ix_(column, column), column[:, None] == column
+    free = average.log_free_means[np.ix_(used, used)].T + average.log_arcs[..., 0][family]
+    free_root = average.log_free_singles[used] + average.log_roots[column, 0]
+    tables = np.empty((len(average.class_probability), len(used), len(used) + 1))
+    scales = np.empty(tables.shape[:2])
+    for c, table in enumerate(tables):
+        arcs = average.log_means[c][np.ix_(used, used)].T + average.log_arcs[..., 1][family]
+        table[:, :-1] = np.where(same, -np.inf, np.logaddexp(arcs, free))
+        table[:, -1] = np.logaddexp(average.log_singles[c, used] + average.log_roots[column, 1], free_root)
+        scales[c] = table.max(axis=1, initial=-np.inf)
+        np.exp(table - scales[c][:, None], out=table)
+    return np.searchsorted(used, position), tables, scales
 
 
 def log_joint_with_error(average, codes, max_completions, n_forests, rng):
@@ -193,8 +222,11 @@ def log_joint_with_error(average, codes, max_completions, n_forests, rng):
     whole = n_completions == 1
     result[whole] = complete_log_joint(average, codes[whole])
     few = ~whole & (n_completions <= max_completions)
-    for row in np.flatnonzero(few):
-        result[row] = np.logaddexp.reduce(complete_log_joint(average, completions(codes[row], average.cardinalities)))
+    for rows in np.array_split(np.flatnonzero(few), max(len(codes) // ROWS_AT_ONCE, 1)):
+        filled = [completions(codes[row], average.cardinalities) for row in rows]
+        joint = complete_log_joint(average, np.concatenate(filled)) if filled else result[:0]
+        for row, part in zip(rows, np.split(joint, np.cumsum([len(f) for f in filled])[:-1])):
+            result[row] = np.logaddexp.reduce(part)
     many = ~whole & ~few
     if many.any():
         draws = np.array([log_joint(codes[many], average.cardinalities, parents, parameters)
