@@ -4,6 +4,8 @@
 encodes or decodes the parts.
 """
 
+from importlib.util import find_spec
+
 import numpy as np
 
 
@@ -76,7 +78,9 @@ def _decode_values(value, inner):
     if kind == "category":
         return pd.Categorical.from_codes(inner(value[1]), categories=inner(value[2]), ordered=value[3])
     if kind == "string":
-        dtype = pd.StringDtype(value[1], na_value=pd.NA if value[2] == "NA" else np.nan)
+        # a file written beside pyarrow is read without it: storage is no part of what the column says
+        storage = value[1] if value[1] != "pyarrow" or find_spec("pyarrow") else "python"
+        dtype = pd.StringDtype(storage, na_value=pd.NA if value[2] == "NA" else np.nan)
         return pd.array(value[3], dtype=dtype)
     return pd.array([inner(item) for item in value[2]], dtype=value[1])
 
