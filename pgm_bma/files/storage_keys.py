@@ -69,6 +69,10 @@ class Change(NamedTuple):
 _ALL_STARTS = {"n_final": None, "accelerate": False, "parameter_prior": "paper", "preset": None}
 MIGRATIONS: dict[int, dict[str, Change]] = {
     2: {
+        **dict.fromkeys(
+            ("AveragedNaiveBayesClassifier", "AveragedNaiveBayesEstimator"),
+            Change(added={"parameter_prior": "paper", "preset": None}),
+        ),
         "KikuchiBayesClassifier": Change(added={"verbose": 0}),
         "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
         "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None}),

@@ -4,21 +4,31 @@ Supervised averaged naive Bayes (Dash and Cooper 2002), the averaging step of EM
 (ORD eq. 9) are this one function; only the counts and the candidate sets differ.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import rel_entr, softmax
+
+from pgm_bma.foundation.counts import state_offsets
 
 
-def average_families(log_scores, means):
+def average_families(log_scores: Any, means: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mix posterior means of one variable over its candidate parent sets (ORD eq. 9; EMA eq. 14 is the case of two sets).
 
     Parameters
     ----------
-    log_scores : (n_sets,) log of (prior of the set x marginal likelihood of the family)
-    means : (n_sets, ...) posterior means under each set, broadcast to one shape
+    log_scores : array-like of shape (n_sets,)
+        Log of (prior of the set x marginal likelihood of the family).
+    means : array-like of shape (n_sets, ...)
+        Posterior means under each set, broadcast to one shape.
 
     Returns
     -------
-    mixed : (...) and weights : (n_sets,)
+    mixed : ndarray of shape (...)
+        The means, mixed.
+    weights : ndarray of shape (n_sets,)
+        Posterior probabilities of the sets.
 
     Examples
     --------
@@ -30,18 +40,30 @@ def average_families(log_scores, means):
     >>> weights
     array([0.25, 0.75])
     """
-    log_scores = np.asarray(log_scores, dtype=float)
+    log_scores, means = np.asarray(log_scores, dtype=float), np.asarray(means, dtype=float)
     if not np.isfinite(log_scores.max(initial=-np.inf)):
         raise ValueError(f"log_scores={log_scores} must hold a finite number, and neither NaN nor inf")
-    weights = softmax(log_scores)
-    return np.tensordot(weights, np.asarray(means, dtype=float), axes=1), weights
+    flat = means.reshape(len(means), -1)
+    mixed, weights = average_many_families(log_scores[:, None], flat, np.zeros(flat.shape[1], dtype=np.int64))
+    return mixed.reshape(means.shape[1:]), weights[:, 0]
 
 
-def arc_posteriors(log_with, log_without, arc_prior):
-    """P(arc | counts) of many variables at once: the softmax over two parent sets, as one logistic function.
+def average_many_families(
+    log_scores: np.ndarray, means: Sequence[np.ndarray], variables: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`average_families` of many variables at once, their cells side by side.
 
-    log_with, log_without, arc_prior : (...) broadcastable; returns (...). Priors of exactly 0 and 1 are kept.
+    log_scores : (n_sets, n_variables)     means : per set (..., n_cells), broadcast     variables : (n_cells,) owner of a cell
+    returns mixed (..., n_cells) and weights (n_sets, n_variables). A set of prior 0 has the score -inf.
     """
-    with np.errstate(divide="ignore"):
-        log_prior_odds = np.log(arc_prior) - np.log1p(-np.asarray(arc_prior, dtype=float))
-    return expit(log_with - log_without + log_prior_odds)
+    weights = softmax(log_scores, axis=0)
+    return sum(weight[variables] * mean for weight, mean in zip(weights, means)), weights
+
+
+def class_information(joint, class_share, cardinalities):
+    """Information of every column about the class, nats: (n_columns,).
+
+    joint : (n_classes, sum of cardinalities), P(class, state) of all columns side by side
+    class_share : P(class), (n_classes, 1) or (n_classes, sum of cardinalities) where it differs by column
+    """
+    return np.add.reduceat(rel_entr(joint, class_share * joint.sum(0)).sum(0), state_offsets(cardinalities)[:-1])

@@ -1,13 +1,20 @@
 """Naive Bayes classifiers: plain, and averaged exactly over all selective structures (Dash and Cooper 2002)."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from pgm_bma.foundation.averaging import class_information
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.counts import class_counts, state_offsets
-from pgm_bma.foundation.priors import arc_prior_array, check_prior
-from pgm_bma.naive_bayes.selective import fit_naive_bayes, naive_bayes_log_joint
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.priors import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
+from pgm_bma.foundation.validation import Choice, Either, Instance, Number, Optional, check_parameters, resolve_preset
+from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint
+
+PAPER = {"alpha": 1.0, "parameter_prior": "paper"}
+ARC_PRIOR = Either(Number(0.0, 1.0), Instance(dict, "a dict column -> probability"))
 
 
 class NaiveBayesClassifier(ClassifierBase):
@@ -17,22 +24,43 @@ class NaiveBayesClassifier(ClassifierBase):
 
     Parameters
     ----------
-    alpha : pseudo-count per cell (1: K2)
-    equivalent_sample_size : total prior mass spread evenly over every table (BDeu), instead of `alpha`
-    state_names : dict column -> states, target included; the order is kept and states never seen may be declared
-    target_name : name of the class node; default: the name of `y`, else "class"
-    handle_unknown : "error" or "missing", for values that fit has not seen
+    alpha : float, default=1.0
+        Pseudo-count of a cell (K2 when 1).
+    equivalent_sample_size : float, optional
+        Total prior mass spread evenly over every table (BDeu), instead of `alpha`.
+    state_names : dict, optional
+        States by column, target included; the order is kept and states never seen may be declared.
+    target_name : str, optional
+        Name of the class node; by default the name of `y`, else "class".
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a value that fit has not seen is when rows are judged.
 
     Attributes
     ----------
-    classes_ : (n_classes,) array in the order of the columns of `predict_proba`
-    class_probability_ : (n_classes,) array, posterior means
-    model_ : pgmpy DiscreteBayesianNetwork, built on first access
-    model_is_exact_ : bool, whether `model_` is the fitted distribution itself and not one network out of an average
-    log_evidence_ : float, log p(columns and class) of the training rows, parameters summed out
-    target_name_, target_states_ : name of the class node; its states as a tuple, with their Python types
-    feature_names_in_, n_features_in_, n_samples_ : columns and rows seen in fit
-    schema_ : names and states of the columns
+    classes_ : array of shape (n_classes,)
+        Class labels, in the order of the columns of `predict_proba`.
+    class_probability_ : array of shape (n_classes,)
+        Posterior means.
+    feature_importances_ : array of shape (n_features_in_,)
+        Information of every column about the class in the fitted model, nats.
+    log_evidence_ : float
+        log p(columns and class) of the training rows, parameters summed out.
+    model_ : DiscreteBayesianNetwork
+        The fitted distribution itself (`model_is_exact_` is True), built on first access.
+    causal_graph_ : pgmpy DAG
+        Its structure.
+    target_name_ : str
+        Name of the class node.
+    target_states_ : tuple
+        Its states, with their Python types.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states.
 
     Examples
     --------
@@ -46,8 +74,16 @@ class NaiveBayesClassifier(ClassifierBase):
     array([[0.25, 0.75]])
     """
 
+    _rules: dict[str, Any] = {"alpha": PSEUDO_COUNT, "equivalent_sample_size": Optional(PSEUDO_COUNT)}
+
     def __init__(
-        self, *, alpha=1.0, equivalent_sample_size=None, state_names=None, target_name=None, handle_unknown="missing"
+        self,
+        *,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        state_names: dict | None = None,
+        target_name: Any = None,
+        handle_unknown: str = "missing",
     ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
@@ -56,22 +92,31 @@ class NaiveBayesClassifier(ClassifierBase):
         self.handle_unknown = handle_unknown
 
     def _fit(self, training):
+        check_parameters(self)
         check_prior(self.alpha, self.equivalent_sample_size)
-        cardinalities = training.schema.cardinalities
-        n_classes = len(training.classes)
+        self._learn(training, NaiveBayesPrior(self.alpha, self.equivalent_sample_size))
+
+    def _learn(self, training, prior):
+        cardinalities, n_classes = training.schema.cardinalities, len(training.classes)
         self._result = fit_naive_bayes(
-            np.bincount(training.target, training.weights, minlength=n_classes).astype(float),
-            class_counts(training.codes, cardinalities, training.target, n_classes, training.weights),
-            cardinalities,
-            alpha=self.alpha,
-            equivalent_sample_size=self.equivalent_sample_size,
-            arc_prior=self._arc_prior(training.schema.names),
+            training.codes, cardinalities, training.target, n_classes, training.weights, prior
         )
         self.class_probability_ = self._result.class_probability
         self.log_evidence_ = self._result.log_evidence
 
-    def _arc_prior(self, names):
-        return 1.0
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Information of every column about the class, nats: for scikit-learn's SelectFromModel."""
+        check_is_fitted(self)
+        share = self.class_probability_[:, None]
+        return class_information(share * self._result.tables, share, self.schema_.cardinalities)
+
+    @property
+    def causal_graph_(self) -> Any:
+        """The structure of `model_` as a pgmpy DAG."""
+        from pgm_bma.naive_bayes.network import structure_of
+
+        return structure_of(self.model_)
 
     def _log_joint(self, codes):
         return naive_bayes_log_joint(self._result, codes, self.schema_.cardinalities)
@@ -84,17 +129,9 @@ class NaiveBayesClassifier(ClassifierBase):
         return np.array(rows)
 
     def _build_model(self):
-        from pgm_bma.networks.augmented import augmented_network
+        from pgm_bma.naive_bayes.network import naive_bayes_network
 
-        split = np.split(self._result.tables, state_offsets(self.schema_.cardinalities)[1:-1], axis=1)
-        return augmented_network(
-            self.target_name_,
-            self.target_states_,
-            self.class_probability_,
-            self.schema_.names,
-            self.schema_.states,
-            split,
-        )
+        return naive_bayes_network(self._result, self.target_name_, self.target_states_, self.schema_)
 
 
 class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
@@ -102,14 +139,52 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
 
     Parameters
     ----------
-    arc_prior : prior probability of the arc class -> column; a number, or a dict by column (others 0.5)
-    alpha, equivalent_sample_size, state_names, target_name, handle_unknown : as in `NaiveBayesClassifier`
+    arc_prior : float or dict, default=0.5
+        Prior probability of the arc class -> column; a number, or by column (others 0.5).
+    alpha : float, default=1.0
+        Pseudo-count of a cell in the tables with the arc (K2 when 1).
+    equivalent_sample_size : float, optional
+        Total prior mass spread evenly over every table (BDeu), instead of `alpha` and `parameter_prior`.
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        "consistent": n_classes * alpha in a cell without the arc, so that both tables of a column hold the same mass and
+        noise of many states is not called relevant. "paper": alpha in every cell.
+    preset : {"paper"}, optional
+        Dash and Cooper's setting: one pseudo-count in every cell.
+    state_names : dict, optional
+        States by column, target included; the order is kept and states never seen may be declared.
+    target_name : str, optional
+        Name of the class node; by default the name of `y`, else "class".
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a value that fit has not seen is when rows are judged.
 
     Attributes
     ----------
-    arc_posterior_ : Series, P(class -> column | data); exact, because the class is observed
-    classes_, class_probability_, model_, log_evidence_, target_name_ : as in `NaiveBayesClassifier`
-    target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
+    arc_posterior_ : Series
+        P(class -> column | data); exact, because the class is observed.
+    feature_importances_ : array of shape (n_features_in_,)
+        Information of every column about the class in the average, nats.
+    classes_ : array of shape (n_classes,)
+        Class labels, in the order of the columns of `predict_proba`.
+    class_probability_ : array of shape (n_classes,)
+        Posterior means.
+    log_evidence_ : float
+        log p(columns and class) of the training rows, structures and parameters summed out.
+    model_ : DiscreteBayesianNetwork
+        The average, which is itself a naive Bayes network (`model_is_exact_` is True), built on first access.
+    causal_graph_ : pgmpy DAG
+        Its structure: an arc to every column.
+    target_name_ : str
+        Name of the class node.
+    target_states_ : tuple
+        Its states, with their Python types.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states.
 
     Examples
     --------
@@ -118,18 +193,22 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
     >>> X = pd.DataFrame({"useful": list("aabb") * 5, "noise": list("abab") * 5})
     >>> classifier = AveragedNaiveBayesClassifier().fit(X, ["no", "no", "yes", "yes"] * 5)
     >>> classifier.arc_posterior_.round(2).to_dict()
-    {'useful': 1.0, 'noise': 0.34}
+    {'useful': 1.0, 'noise': 0.26}
     """
+
+    _rules = {"arc_prior": ARC_PRIOR, "parameter_prior": PARAMETER_PRIOR, "preset": Optional(Choice("paper"))}
 
     def __init__(
         self,
         *,
-        arc_prior=0.5,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        state_names=None,
-        target_name=None,
-        handle_unknown="missing",
+        arc_prior: float | dict = 0.5,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        preset: str | None = None,
+        state_names: dict | None = None,
+        target_name: Any = None,
+        handle_unknown: str = "missing",
     ):
         super().__init__(
             alpha=alpha,
@@ -139,15 +218,30 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
             handle_unknown=handle_unknown,
         )
         self.arc_prior = arc_prior
+        self.parameter_prior = parameter_prior
+        self.preset = preset
+
+    def _fit(self, training):
+        self._learn(training, averaged_prior(self, training.schema.names))
 
     @property
-    def arc_posterior_(self):
+    def arc_posterior_(self) -> pd.Series:
         """P(class -> column | data) of every column."""
         check_is_fitted(self)
         return pd.Series(self._result.arc_posterior, index=list(self.schema_.names), name="arc_posterior")
 
-    def _arc_prior(self, names):
-        return arc_prior_array(self.arc_prior, names)
-
     def _arc_posteriors(self):
         return {(self.target_name_, column): float(p) for column, p in self.arc_posterior_.items()}
+
+
+def averaged_prior(estimator, names):
+    """The checked prior of an estimator of the average, preset included: a `NaiveBayesPrior`."""
+    values = resolve_preset(estimator, {"paper": PAPER})
+    check_parameters(estimator, values)
+    check_prior(values["alpha"], values["equivalent_sample_size"])
+    return NaiveBayesPrior(
+        values["alpha"],
+        values["equivalent_sample_size"],
+        values["parameter_prior"],
+        arc_prior_array(values["arc_prior"], names),
+    )

@@ -1,13 +1,18 @@
 """pgmpy face of averaged naive Bayes: a parameter estimator for ``DiscreteBayesianNetwork.fit``."""
 
+from typing import Any, Self
+
 import numpy as np
+import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.counts import class_counts, state_offsets
-from pgm_bma.foundation.priors import arc_prior_array, check_prior
+from pgm_bma.foundation.priors import PARAMETER_PRIOR, PSEUDO_COUNT
+from pgm_bma.foundation.validation import Choice, Instance, Optional
+from pgm_bma.naive_bayes.classifier import ARC_PRIOR, averaged_prior
+from pgm_bma.naive_bayes.network import naive_bayes_network
 from pgm_bma.naive_bayes.selective import fit_naive_bayes
-from pgm_bma.networks.augmented import augmented_network
+from pgm_bma.networks.reading import check_frame
 
 
 class AveragedNaiveBayesEstimator(DiscreteParameterEstimator):
@@ -15,16 +20,28 @@ class AveragedNaiveBayesEstimator(DiscreteParameterEstimator):
 
     Parameters
     ----------
-    state_names : dict node -> states, optional
-    alpha : pseudo-count per cell
-    equivalent_sample_size : total prior mass of every table (BDeu), instead of `alpha`
-    arc_prior : prior of an arc class -> column, a number or a dict by column
+    state_names : dict, optional
+        States by node; the order is kept and states never seen may be declared.
+    alpha : float, default=1.0
+        Pseudo-count of a cell in the tables with the arc.
+    equivalent_sample_size : float, optional
+        Total prior mass of every table (BDeu), instead of `alpha` and `parameter_prior`.
+    arc_prior : float or dict, default=0.5
+        Prior of an arc class -> column, a number or by column (others 0.5).
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        "consistent": n_classes * alpha in a cell without the arc, so that noise of many states is not called relevant.
+        "paper": alpha in every cell.
+    preset : {"paper"}, optional
+        Dash and Cooper's setting: one pseudo-count in every cell.
 
     Attributes
     ----------
     parameters_ : list of TabularCPD
-    state_names_ : dict node -> states
-    arc_posterior_ : dict by column, P(class -> column | data)
+        A table for every node.
+    state_names_ : dict
+        States by node.
+    arc_posterior_ : dict
+        P(class -> column | data) by column.
 
     Examples
     --------
@@ -39,35 +56,60 @@ class AveragedNaiveBayesEstimator(DiscreteParameterEstimator):
     """
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": True}
+    _rules = {
+        "state_names": Optional(Instance(dict, "a dict node -> states")),
+        "alpha": PSEUDO_COUNT,
+        "equivalent_sample_size": Optional(PSEUDO_COUNT),
+        "arc_prior": ARC_PRIOR,
+        "parameter_prior": PARAMETER_PRIOR,
+        "preset": Optional(Choice("paper")),
+    }
 
-    def __init__(self, state_names=None, alpha=1.0, equivalent_sample_size=None, arc_prior=0.5):
+    def __init__(
+        self,
+        state_names: dict | None = None,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        arc_prior: float | dict = 0.5,
+        parameter_prior: str = "consistent",
+        preset: str | None = None,
+    ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.arc_prior = arc_prior
+        self.parameter_prior = parameter_prior
+        self.preset = preset
         super().__init__(state_names=state_names)
 
-    def fit(self, model, data, sample_weight=None):
-        """Estimate the parameters of `model`, a class with an arc to every other node, from complete classes in `data`."""
+    def fit(self, model: Any, data: pd.DataFrame, sample_weight: Any = None) -> Self:
+        """Estimate the parameters of `model`, a class with an arc to every other node, from complete classes in `data`.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork or DAG
+            A naive Bayes structure.
+        data : DataFrame
+            A column for every node; NaN and None are missing, but not in the class.
+        sample_weight : array-like (n_samples,), optional
+            A weight is a repetition of the row.
+
+        Returns
+        -------
+        AveragedNaiveBayesEstimator
+            The estimator itself.
+        """
+        check_frame(data)
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
-        check_prior(self.alpha, self.equivalent_sample_size)
         root, names = naive_bayes_root(model)
+        prior = averaged_prior(self, names)
         read = table.encode(data[[root, *names]], self.state_names, sample_weight)
         n_missing = int((read.codes[:, 0] < 0).sum())
         if n_missing:
             raise ValueError(f"class {root!r} has {n_missing} missing values; drop those rows")
-        cardinalities = read.schema.cardinalities
-        target = read.codes[:, 0].astype(np.int64)
-        fit = fit_naive_bayes(
-            np.bincount(target, read.weights, minlength=cardinalities[0]).astype(float),
-            class_counts(read.codes[:, 1:], cardinalities[1:], target, int(cardinalities[0]), read.weights),
-            cardinalities[1:],
-            alpha=self.alpha,
-            equivalent_sample_size=self.equivalent_sample_size,
-            arc_prior=arc_prior_array(self.arc_prior, names),
-        )
-        states = read.schema.states
-        tables = np.split(fit.tables, state_offsets(cardinalities[1:])[1:-1], axis=1)
-        network = augmented_network(root, states[0], fit.class_probability, names, states[1:], tables)
+        states, target = read.schema.states, read.codes[:, 0].astype(np.int64)
+        schema = table.Schema(tuple(names), states[1:])
+        fit = fit_naive_bayes(read.codes[:, 1:], schema.cardinalities, target, len(states[0]), read.weights, prior)
+        network = naive_bayes_network(fit, root, states[0], schema)
         self.parameters_ = [network.get_cpds(node) for node in model.nodes()]
         self.state_names_ = {name: list(s) for name, s in zip(read.schema.names, states)}
         self.arc_posterior_ = dict(zip(names, fit.arc_posterior.tolist()))

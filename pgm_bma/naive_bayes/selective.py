@@ -11,10 +11,22 @@ Goes in: counts (n_classes, sum of cardinalities), all columns side by side. Com
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
-from pgm_bma.foundation.averaging import arc_posteriors
-from pgm_bma.foundation.counts import gather_sum, state_offsets
+from pgm_bma.foundation.averaging import average_many_families
+from pgm_bma.foundation.counts import class_counts, gather_sum, state_offsets
 from pgm_bma.foundation.dirichlet import side_by_side_scores
+from pgm_bma.foundation.priors import cell_pseudo_count
+
+
+class NaiveBayesPrior(NamedTuple):
+    """alpha: pseudo-count per cell; equivalent_sample_size: mass of every table instead; parameter_prior: "consistent" or
+    "paper", for the tables without the class; arc_prior: number or (n_columns,), 1 for plain naive Bayes."""
+
+    alpha: float = 1.0
+    equivalent_sample_size: float | None = None
+    parameter_prior: str = "consistent"
+    arc_prior: float | np.ndarray = 1.0
 
 
 class NaiveBayesFit(NamedTuple):
@@ -27,29 +39,38 @@ class NaiveBayesFit(NamedTuple):
     log_evidence: float
 
 
-def fit_naive_bayes(class_totals, counts, cardinalities, *, alpha=1.0, equivalent_sample_size=None, arc_prior=1.0):
-    """Posterior-mean naive Bayes; with `arc_prior` below 1 (number or (n_columns,)) averaged over selective structures.
+def fit_naive_bayes(codes, cardinalities, target, n_classes, weights, prior):
+    """Posterior-mean naive Bayes; with ``prior.arc_prior`` below 1 averaged over selective structures.
 
-    class_totals : (n_classes,) counts of the class     counts : (n_classes, sum of cardinalities)
+    codes : (n_samples, n_columns), -1 = missing     target : (n_samples,)     weights : (n_samples,) or None
     """
     cardinalities = np.asarray(cardinalities)
-    n_classes = len(class_totals)
+    class_totals = np.bincount(target, weights, minlength=n_classes).astype(float)
+    counts = class_counts(codes, cardinalities, target, n_classes, weights)
     columns = np.repeat(np.arange(len(cardinalities)), cardinalities)  # the column of every flat state
-    if equivalent_sample_size is None:
-        alpha_class = alpha_dependent = alpha_independent = alpha
-    else:
-        alpha_class = equivalent_sample_size / n_classes
-        alpha_dependent = (equivalent_sample_size / (n_classes * cardinalities))[columns]
-        alpha_independent = (equivalent_sample_size / cardinalities)[columns]
-    dependent, log_with = _family(counts, alpha_dependent, cardinalities, columns)
-    independent, log_without = _family(counts.sum(0, keepdims=True), alpha_independent, cardinalities, columns)
-    arc_prior = np.broadcast_to(np.asarray(arc_prior, dtype=float), (len(cardinalities),))
-    weight = arc_posteriors(log_with, log_without, arc_prior)
-    tables = weight[columns] * dependent + (1.0 - weight[columns]) * independent  # EMA eq. 14
-    class_probability, log_class = _family(np.asarray(class_totals)[None, :], alpha_class, [n_classes], [0] * n_classes)
-    with np.errstate(divide="ignore"):
-        log_columns = np.logaddexp(np.log(arc_prior) + log_with, np.log1p(-arc_prior) + log_without)
-    return NaiveBayesFit(class_probability[0], tables, weight, float(log_class[0] + log_columns.sum()))
+
+    def pseudo_counts(n_parent_states):
+        per_column = cell_pseudo_count(
+            n_parent_states,
+            cardinalities,
+            prior.alpha,
+            prior.equivalent_sample_size,
+            parameter_prior=prior.parameter_prior,
+            reference=n_classes,
+        )
+        return np.broadcast_to(np.asarray(per_column, dtype=float), cardinalities.shape)[columns]
+
+    dependent, log_with = _family(counts, pseudo_counts(n_classes), cardinalities, columns)
+    independent, log_without = _family(counts.sum(0, keepdims=True), pseudo_counts(1), cardinalities, columns)
+    with np.errstate(divide="ignore"):  # an arc that is certain, or impossible
+        log_prior = np.log(prior.arc_prior), np.log1p(-np.asarray(prior.arc_prior, dtype=float))
+    log_scores = np.array([log_prior[0] + log_with, log_prior[1] + log_without])
+    tables, arcs = average_many_families(log_scores, [dependent, independent], columns)  # EMA eq. 14
+    ess = prior.equivalent_sample_size
+    alpha_class = np.full(n_classes, prior.alpha if ess is None else ess / n_classes)
+    class_probability, log_class = _family(class_totals[None, :], alpha_class, [n_classes], [0] * n_classes)
+    log_evidence = float(log_class[0] + logsumexp(log_scores, axis=0).sum())
+    return NaiveBayesFit(class_probability[0], tables, arcs[0], log_evidence)
 
 
 def naive_bayes_log_joint(fit, codes, cardinalities):
@@ -57,13 +78,17 @@ def naive_bayes_log_joint(fit, codes, cardinalities):
     return np.log(fit.class_probability) + gather_sum(codes, cardinalities, np.log(fit.tables))
 
 
+def split_tables(fit, cardinalities):
+    """The table of every column by itself: (n_classes, cardinality) each."""
+    return np.split(fit.tables, state_offsets(cardinalities)[1:-1], axis=1)
+
+
 def _family(counts, alpha, cardinalities, columns):
     """Posterior means (q, S) and log marginal likelihoods (n_columns,) of families laid side by side.
 
-    counts : (q, S)   alpha : number or (S,)
+    counts : (q, S)   alpha : (S,)
     """
     starts = state_offsets(cardinalities)[:-1]
-    alpha = np.broadcast_to(np.asarray(alpha, dtype=float), counts.shape[-1:])
     posterior = counts + alpha
     means = posterior / np.add.reduceat(posterior, starts, axis=1)[:, columns]
     return means, side_by_side_scores(counts, alpha, starts).sum(0)

@@ -1,16 +1,23 @@
-"""Tree-augmented naive Bayes (Friedman, Geiger and Goldszmidt 1997): the tree of highest conditional mutual information."""
+"""Tree-augmented naive Bayes (Friedman, Geiger and Goldszmidt 1997): the tree of highest conditional mutual information.
+
+The paper leaves the root and ties open. Here the root is the column that tells most about the class, ties go by name, and so
+the tree does not depend on the order of the columns.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from pgm_bma.augmented.model import Parameters
-from pgm_bma.foundation.counts import family_counts
+from pgm_bma.foundation.averaging import class_information
+from pgm_bma.foundation.counts import class_counts, family_counts, state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
-from pgm_bma.foundation.graphs import maximum_tree
+from pgm_bma.foundation.graphs import maximum_tree, topological_order
 from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
 
-MAX_PAIR_CELLS = 1 << 28  # of the pair tables of all columns: 2 GB
+MAX_PAIR_CELLS = 1 << 26  # of the pair tables of all columns: half a GB
+# information below this difference counts as equal: rounding is about 1e-16 and depends on the order of columns and states
+TIE_DIGITS = 12
 
 
 class TANFit(NamedTuple):
@@ -23,19 +30,27 @@ class TANFit(NamedTuple):
     parameters: Parameters
 
 
-def fit_tan(codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0, equivalent_sample_size=None):
-    """The tree, and posterior-mean tables, each family from the rows that have its cells."""
+def fit_tan(
+    codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0, equivalent_sample_size=None, name_ranks=None
+):
+    """The tree, and posterior-mean tables, each family from the rows that have its cells.
+
+    name_ranks : (n_columns,) place of every column among the sorted names, for ties; default: the order of the columns
+    """
     n_states = int(np.sum(cardinalities))
     if n_classes * n_states**2 > MAX_PAIR_CELLS:
         raise ValueError(
             f"{len(cardinalities)} columns with {n_states} states and {n_classes} classes make "
-            f"{n_classes * n_states**2:.1e} pair counts, more than {MAX_PAIR_CELLS:.1e}; select columns first"
+            f"{n_classes * n_states**2:.1e} pair counts, more than {MAX_PAIR_CELLS:.1e}; select columns first, or join rare "
+            "states of the columns that have many"
         )
     class_weights = np.zeros((len(codes), n_classes))
     class_weights[np.arange(len(codes)), target] = 1.0 if weights is None else weights
     pairs = pair_counts(indicators(codes, cardinalities), class_weights)
     information = conditional_mutual_information(pairs, cardinalities)
-    parents = maximum_tree(information)
+    counts = class_counts(codes, cardinalities, target, n_classes, weights)
+    ranks = np.arange(len(cardinalities)) if name_ranks is None else name_ranks
+    parents = rooted_tree(information, _observed_information(counts, cardinalities), ranks)
     joined, sizes = np.column_stack([target, codes]), [n_classes, *cardinalities]
     tables = []
     for column, parent in enumerate(parents):
@@ -46,3 +61,34 @@ def fit_tan(codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0,
     probability = posterior_mean(class_weights.sum(0), cell_alpha(1, n_classes, alpha, equivalent_sample_size))
     flat = np.concatenate([table.reshape(n_classes, -1) for table in tables], axis=1).T
     return TANFit(parents, information, tables, Parameters(probability, np.ascontiguousarray(flat)))
+
+
+def rooted_tree(information, about_class, ranks):
+    """Parents (n_columns,) of the maximum spanning tree, directed away from the column of most class information.
+
+    Ties, in either, go to the lower of `ranks`.
+    """
+    root = np.lexsort((ranks, -np.round(about_class, TIE_DIGITS)))[0]
+    # the root first, the others by name: that is the order in which equal pairs are taken
+    order = np.argsort(np.where(np.arange(len(ranks)) == root, -1, ranks))
+    tree = maximum_tree(np.round(information, TIE_DIGITS)[np.ix_(order, order)])
+    parents = np.full(len(order), -1)
+    parents[order] = np.where(tree < 0, -1, order[tree])
+    return parents
+
+
+def profiles(fit):
+    """P(state | class) of every column, all side by side: (n_classes, sum of cardinalities)."""
+    found = [None] * len(fit.tables)
+    for column in topological_order([() if parent < 0 else (parent,) for parent in fit.parents]):
+        above = np.ones((len(fit.tables[column]), 1)) if fit.parents[column] < 0 else found[fit.parents[column]]
+        found[column] = np.einsum("cp,cps->cs", above, fit.tables[column])
+    return np.concatenate(found, axis=1)
+
+
+def _observed_information(counts, cardinalities):
+    """Information about the class in the observed cells of every column: (n_columns,), nats."""
+    columns = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    per_class = np.add.reduceat(counts, state_offsets(cardinalities)[:-1], axis=1)
+    total = np.where(per_class.any(0), per_class.sum(0), 1.0)
+    return class_information(counts / total[columns], (per_class / total)[:, columns], cardinalities)

@@ -1,29 +1,67 @@
 """Tree-augmented naive Bayes classifier."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.augmented.model import log_joint
+from pgm_bma.foundation.averaging import class_information
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.priors import check_prior
-from pgm_bma.naive_bayes.tan import fit_tan
+from pgm_bma.foundation.priors import PSEUDO_COUNT, check_prior
+from pgm_bma.foundation.table import order_states
+from pgm_bma.foundation.validation import Optional, check_parameters
+from pgm_bma.naive_bayes.tan import fit_tan, profiles
 
 
 class TANClassifier(ClassifierBase):
     """Naive Bayes with a tree of arcs between the columns, the one of highest conditional mutual information.
 
+    The root is the column that tells most about the class; ties go by name, so that the order of the columns does not matter.
     Missing cells: each family counts the rows that have its cells; at predict they are summed out exactly over the tree.
 
     Parameters
     ----------
-    alpha, equivalent_sample_size, state_names, target_name, handle_unknown : as in `NaiveBayesClassifier`
+    alpha : float, default=1.0
+        Pseudo-count of a cell (K2 when 1).
+    equivalent_sample_size : float, optional
+        Total prior mass spread evenly over every table (BDeu), instead of `alpha`.
+    state_names : dict, optional
+        States by column, target included; the order is kept and states never seen may be declared.
+    target_name : str, optional
+        Name of the class node; by default the name of `y`, else "class".
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a value that fit has not seen is when rows are judged.
 
     Attributes
     ----------
-    parents_ : Series, the column that each column has as a parent beside the class (None for the root)
-    conditional_mutual_information_ : DataFrame, I(X_i; X_j | class) in nats
-    classes_, class_probability_, model_, target_name_ : as in `NaiveBayesClassifier`
-    target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
+    parents_ : Series
+        The column that each column has as a parent beside the class (None for the root).
+    conditional_mutual_information_ : DataFrame
+        I(X_i; X_j | class) in nats.
+    feature_importances_ : array of shape (n_features_in_,)
+        Information of every column about the class in the fitted model, nats.
+    classes_ : array of shape (n_classes,)
+        Class labels, in the order of the columns of `predict_proba`.
+    class_probability_ : array of shape (n_classes,)
+        Posterior means.
+    model_ : DiscreteBayesianNetwork
+        The fitted distribution itself (`model_is_exact_` is True), built on first access.
+    causal_graph_ : pgmpy DAG
+        Its structure.
+    target_name_ : str
+        Name of the class node.
+    target_states_ : tuple
+        Its states, with their Python types.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states.
 
     Examples
     --------
@@ -34,8 +72,16 @@ class TANClassifier(ClassifierBase):
     ['even', 'odd', 'odd', 'even']
     """
 
+    _rules = {"alpha": PSEUDO_COUNT, "equivalent_sample_size": Optional(PSEUDO_COUNT)}
+
     def __init__(
-        self, *, alpha=1.0, equivalent_sample_size=None, state_names=None, target_name=None, handle_unknown="missing"
+        self,
+        *,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        state_names: dict | None = None,
+        target_name: Any = None,
+        handle_unknown: str = "missing",
     ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
@@ -44,8 +90,10 @@ class TANClassifier(ClassifierBase):
         self.handle_unknown = handle_unknown
 
     def _fit(self, training):
+        check_parameters(self)
         check_prior(self.alpha, self.equivalent_sample_size)
         names, cardinalities = list(training.schema.names), training.schema.cardinalities
+        by_name = {name: rank for rank, name in enumerate(order_states(names))}
         self._result = fit_tan(
             training.codes,
             cardinalities,
@@ -54,11 +102,26 @@ class TANClassifier(ClassifierBase):
             training.weights,
             alpha=self.alpha,
             equivalent_sample_size=self.equivalent_sample_size,
+            name_ranks=np.array([by_name[name] for name in names]),
         )
         parents = [names[p] if p >= 0 else None for p in self._result.parents]
         self.class_probability_ = self._result.parameters.class_probs
         self.parents_ = pd.Series(parents, index=names, dtype=object, name="parent")
         self.conditional_mutual_information_ = pd.DataFrame(self._result.information, index=names, columns=names)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Information of every column about the class, nats: for scikit-learn's SelectFromModel."""
+        check_is_fitted(self)
+        share = self.class_probability_[:, None]
+        return class_information(share * profiles(self._result), share, self.schema_.cardinalities)
+
+    @property
+    def causal_graph_(self) -> Any:
+        """The structure of `model_` as a pgmpy DAG."""
+        from pgm_bma.naive_bayes.network import structure_of
+
+        return structure_of(self.model_)
 
     def _log_joint(self, codes):
         return log_joint(codes, self.schema_.cardinalities, self._result.parents, self._result.parameters)
@@ -75,14 +138,6 @@ class TANClassifier(ClassifierBase):
         return np.array(rows)
 
     def _build_model(self):
-        from pgm_bma.networks.augmented import augmented_network
+        from pgm_bma.naive_bayes.network import tan_network
 
-        return augmented_network(
-            self.target_name_,
-            self.target_states_,
-            self.class_probability_,
-            self.schema_.names,
-            self.schema_.states,
-            self._result.tables,
-            self._result.parents,
-        )
+        return tan_network(self._result, self.target_name_, self.target_states_, self.schema_)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgm_bma.foundation.averaging import arc_posteriors, average_families
+from pgm_bma.foundation.averaging import average_families, average_many_families
 from pgm_bma.foundation.counts import class_counts, family_counts, gather_sum
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean, side_by_side_scores
 from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
@@ -88,14 +88,26 @@ def test_gather_sum_skips_missing_cells():
 def test_averaging_two_sets_is_the_logistic_of_their_difference():
     scores, means = np.array([-800.0, -803.0]), np.array([[0.2, 0.8], [0.6, 0.4]])
     mixed, weights = average_families(scores, means)
-    weight = arc_posteriors(scores[0], scores[1], 0.5)
-    assert weights[0] == pytest.approx(float(weight), abs=1e-15)
+    weight = 1 / (1 + np.exp(scores[1] - scores[0]))
+    assert weights[0] == pytest.approx(weight, abs=1e-15)
     np.testing.assert_allclose(mixed, weight * means[0] + (1 - weight) * means[1], atol=1e-15)
-    assert arc_posteriors(-5.0, 5.0, 1.0) == 1.0 and arc_posteriors(5.0, -5.0, 0.0) == 0.0
     assert average_families([-np.inf, 3.0], means)[1].tolist() == [0.0, 1.0]
     for bad in ([-np.inf, -np.inf], [np.nan, 1.0], [np.inf, 1.0], []):
         with pytest.raises(ValueError, match=r"log_scores=.* must hold a finite number"):
             average_families(bad, means)
+
+
+def test_many_variables_at_once_are_each_by_itself():
+    rng = np.random.default_rng(0)
+    scores, variables = rng.normal(size=(3, 2)) * 4, np.array([0, 0, 1, 1, 1])
+    means = [rng.random((4, 5)), rng.random((1, 5)), rng.random((4, 5))]
+    mixed, weights = average_many_families(scores, means, variables)
+    for variable in range(2):
+        cells = variables == variable
+        alone = np.array([np.broadcast_to(mean[:, cells], (4, cells.sum())) for mean in means])
+        expected, expected_weights = average_families(scores[:, variable], alone)
+        np.testing.assert_allclose(mixed[:, cells], expected, atol=1e-15)  # the same sums of three products
+        np.testing.assert_allclose(weights[:, variable], expected_weights, atol=1e-15)
 
 
 def test_conditional_mutual_information_by_definition():

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgm_bma import AveragedNaiveBayesClassifier, AveragedNaiveBayesEstimator, NaiveBayesClassifier, TANClassifier
@@ -25,18 +26,48 @@ def small_case(seed, n_columns=5, n_rows=14):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("ess", [None, 3.0])
-def test_averaged_naive_bayes_equals_enumeration(seed, ess):
+@pytest.mark.parametrize("prior", ["consistent", "paper", "ess"])
+def test_averaged_naive_bayes_equals_enumeration(seed, prior):
     frame, y, states, cards, rows = small_case(seed, n_columns=6)
     arc_prior = {f"c{i}": 0.2 + 0.1 * i for i in range(6)}
-    classifier = AveragedNaiveBayesClassifier(state_names=states, arc_prior=arc_prior, equivalent_sample_size=ess)
+    parameters, alphas = {
+        "consistent": (
+            {},
+            (1.0, np.ones(6), np.full(6, 3.0)),
+        ),  # three classes: three times the pseudo-count without the arc
+        "paper": ({"parameter_prior": "paper"}, (1.0, np.ones(6), np.ones(6))),
+        "ess": ({"equivalent_sample_size": 3.0}, (3.0 / 3, 3.0 / (3 * cards), 3.0 / cards)),
+    }[prior]
+    classifier = AveragedNaiveBayesClassifier(state_names=states, arc_prior=arc_prior, **parameters)
     classifier.fit(frame, y)
-    alphas = (1.0, np.ones(6), np.ones(6)) if ess is None else (ess / 3, ess / (3 * cards), ess / cards)
     for row, proba in zip(rows[:3], classifier.predict_proba(frame)):
         joint, arcs, log_evidence = selective_naive_bayes(rows, y, cards, 3, alphas, list(arc_prior.values()), row)
         np.testing.assert_allclose(proba, joint / joint.sum(), atol=1e-10)  # the tolerance of the contract
         np.testing.assert_allclose(classifier.arc_posterior_, arcs, atol=1e-10)
         assert classifier.log_evidence_ == pytest.approx(log_evidence, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_states", [2, 20, 100, 200, 350, 2000])
+def test_noise_of_many_states_is_not_relevant(n_states):
+    """690 rows, two classes. With alpha in every cell flat noise rewards the arc, from 200 states on: the table with it holds
+    twice the uniform mass."""
+    rng = np.random.default_rng(n_states)
+    y, X = rng.integers(0, 2, 690), pd.DataFrame(rng.integers(0, n_states, (690, 20)))
+    assert AveragedNaiveBayesClassifier().fit(X, y).arc_posterior_.mean() < 0.3
+    paper = AveragedNaiveBayesClassifier(preset="paper").fit(X, y).arc_posterior_
+    assert paper.mean() > 0.8 if n_states >= 200 else paper.mean() < 0.3
+
+
+def test_the_preset_is_the_papers_prior():
+    frame, y, states, *_ = small_case(1)
+    preset = AveragedNaiveBayesClassifier(state_names=states, preset="paper").fit(frame, y)
+    spelled = AveragedNaiveBayesClassifier(state_names=states, parameter_prior="paper").fit(frame, y)
+    np.testing.assert_array_equal(preset.predict_proba(frame), spelled.predict_proba(frame))
+    assert preset.parameter_prior == "consistent"  # presets are resolved inside fit
+    with pytest.raises(ValueError, match=r"preset='paper' sets alpha=1\.0, but alpha=2\.0 was passed"):
+        AveragedNaiveBayesClassifier(state_names=states, preset="paper", alpha=2.0).fit(frame, y)
+    with pytest.raises(ValueError, match="parameter_prior='flat' is not one of 'consistent', 'paper'"):
+        AveragedNaiveBayesClassifier(state_names=states, parameter_prior="flat").fit(frame, y)
 
 
 def test_arc_prior_of_one_is_plain_naive_bayes():
@@ -80,6 +111,17 @@ def test_both_faces_give_equal_tables():
     for node in network.nodes():
         np.testing.assert_array_equal(network.get_cpds(node).values, classifier.model_.get_cpds(node).values)
         assert network.get_cpds(node).state_names == classifier.model_.get_cpds(node).state_names
+    paper = AveragedNaiveBayesEstimator(state_names=states, preset="paper")
+    network.fit(frame, estimator=paper)
+    expected = AveragedNaiveBayesClassifier(state_names=states, preset="paper").fit(frame, y="class").arc_posterior_
+    assert paper.arc_posterior_ == expected.to_dict()
+
+
+def test_pgmpy_face_wants_a_table_with_names():
+    frame, *_ = small_case(2)
+    network = DiscreteBayesianNetwork([("class", "c0")])
+    with pytest.raises(ValueError, match="data is a ndarray; pass a DataFrame whose columns are nodes"):
+        AveragedNaiveBayesEstimator().fit(network, frame.to_numpy())
 
 
 def test_pgmpy_face_refuses_other_structures():
@@ -98,13 +140,43 @@ def test_tan_finds_the_tree_and_its_parameters():
     c = np.where(rng.random(n) < 0.8, (b + y) % 3, rng.integers(0, 3, n))
     X = pd.DataFrame({"a": a, "c": c, "b": b})
     tan = TANClassifier().fit(X, y)
-    assert tan.parents_.to_dict() == {"a": None, "c": "b", "b": "a"}
+    assert tan.parents_.to_dict() == {
+        "a": "b",
+        "c": None,
+        "b": "c",
+    }  # c tells something about the class, a and b nothing
     counts = np.zeros(3)
-    np.add.at(counts, c[(y == 1) & (b == 2)], 1)
-    table = tan.model_.get_cpds("c")
-    assert table.variables[1:] == ["class", "b"]
+    np.add.at(counts, b[(y == 1) & (c == 2)], 1)
+    table = tan.model_.get_cpds("b")
+    assert table.variables[1:] == ["class", "c"]
     np.testing.assert_allclose(table.values[:, 1, 2], (counts + 1) / (counts.sum() + 3), atol=1e-15)
     assert tan.score(X, y) > NaiveBayesClassifier().fit(X, y).score(X, y) + 0.1
+
+
+def test_tan_does_not_depend_on_the_order_of_the_columns():
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, 2, 60)
+    X = pd.DataFrame(rng.integers(0, 3, (60, 5)), columns=list("edcba")).assign(copy=lambda table: table["a"])
+    holes = X.astype("Int64").mask(rng.random(X.shape) < 0.1)
+    for rows in (X, holes):
+        tan = TANClassifier().fit(rows, y)
+        for columns in (sorted(rows), sorted(rows)[::-1], list(rng.permutation(rows.columns))):
+            other = TANClassifier().fit(rows[columns], y)
+            assert other.parents_.to_dict() == tan.parents_.to_dict()
+            np.testing.assert_allclose(other.predict_proba(rows), tan.predict_proba(rows), atol=1e-12)
+
+
+def test_importances_are_the_information_of_the_network():
+    frame, y, states, *_ = small_case(3)
+    for kind in (NaiveBayesClassifier, AveragedNaiveBayesClassifier, TANClassifier):
+        classifier = kind(state_names=states).fit(frame, y)
+        engine = VariableElimination(classifier.model_)
+        expected = []
+        for column in frame:
+            joint = engine.query(["class", column], show_progress=False).values
+            expected.append((joint * np.log(joint / joint.sum(0) / joint.sum(1, keepdims=True))).sum())
+        np.testing.assert_allclose(classifier.feature_importances_, expected, atol=1e-12)  # rounding
+        assert set(classifier.causal_graph_.edges) == set(classifier.model_.edges)
 
 
 def test_tan_refuses_tables_that_do_not_fit_in_memory():
