@@ -73,7 +73,7 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
             ("AveragedNaiveBayesClassifier", "AveragedNaiveBayesEstimator"),
             Change(added={"parameter_prior": "paper", "preset": None}),
         ),
-        "KikuchiBayesClassifier": Change(added={"verbose": 0}),
+        "KikuchiBayesClassifier": Change(added={"verbose": 0}, removed=("tests_",)),
         "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
         "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None}),
         **dict.fromkeys(("LatentClassClusterer", "EMAClusterer", "EMAEstimator"), Change(added=_ALL_STARTS)),

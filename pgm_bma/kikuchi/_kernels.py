@@ -35,10 +35,9 @@ def count_cells(codes, target, weights, columns, strides, offsets, n_classes, co
 
 @compiled
 def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, n_classes, source, values):
-    """values[t] -= sum of the tables of its parts, set after set.
+    """values[t] -= sum of the tables of its parts, which lie in `source`, set after set.
 
-    cards : (n_sets, width), 1 fills up. `source` holds the tables of the parts; it may be `values` itself when smaller
-    sets come first.
+    cards : (n_sets, width), 1 fills up
     """
     width = cards.shape[1]
     digits = np.zeros(width, dtype=np.int64)
@@ -53,6 +52,26 @@ def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, 
                 start = part_offsets[parts[e]] + part_cell * n_classes
                 for c in range(n_classes):
                     values[offsets[t] + cell * n_classes + c] -= source[start + c]
+            _advance(digits, cards[t])
+
+
+@compiled
+def subtract_faces(cards, offsets, owners, faces, face_strides, n_classes, values):
+    """values[owner] -= values[face], one after the other: the Moebius transform when faces come attribute by attribute.
+
+    A face is its owner without one attribute; a step of all attributes costs (attributes + 1) x cells, not 2^attributes.
+    """
+    width = cards.shape[1]
+    digits = np.zeros(width, dtype=np.int64)
+    for e in range(len(owners)):
+        t, start = owners[e], offsets[faces[e]]
+        digits[:] = 0
+        for cell in range((offsets[t + 1] - offsets[t]) // n_classes):
+            face_cell = 0
+            for j in range(width):
+                face_cell += digits[j] * face_strides[e, j]
+            for c in range(n_classes):
+                values[offsets[t] + cell * n_classes + c] -= values[start + face_cell * n_classes + c]
             _advance(digits, cards[t])
 
 
@@ -96,6 +115,25 @@ def focus_losses(counts, totals, smoothed, local, offsets, n_classes, loss, floo
                     floor[t] += n * (own - smoothed[start + c] + normal_smoothed)
         loss[t] /= totals[t]
         floor[t] /= totals[t]
+
+
+@compiled
+def resampled_losses(draws, cells, conditional, result):
+    """sum over entries of n ln(n / n_cell) - n conditional, for every resample: (n_resamples,).
+
+    draws : (n_resamples, n_entries)     cells : (n_entries,) rising     conditional : (n_entries,) log P(c | x)
+    """
+    for k in range(draws.shape[0]):
+        total, in_cell = 0.0, 0.0
+        for e in range(draws.shape[1]):
+            n = float(draws[k, e])
+            in_cell += n
+            if n > 0.0:
+                total += n * (np.log(n) - conditional[e])
+            if (e == draws.shape[1] - 1 or cells[e + 1] != cells[e]) and in_cell > 0.0:
+                total -= in_cell * np.log(in_cell)
+                in_cell = 0.0
+        result[k] = total
 
 
 @compiled

@@ -29,6 +29,7 @@ from pgm_bma.kikuchi.fit import KikuchiOptions, fit_kikuchi, information_gains, 
 from pgm_bma.kikuchi.reading import attribute_sets, read_class_data
 from pgm_bma.kikuchi.terms import (
     attribute_importances,
+    check_regions,
     downward_closure,
     interaction_terms,
     log_scores,
@@ -347,6 +348,15 @@ class KikuchiBayesClassifier(ClassifierBase):
         return self._cached_region_graph
 
     @property
+    def tests_(self) -> pd.DataFrame:
+        """All tests of region selection, one row per focus, built on first access."""
+        if "_cached_tests" not in self.__dict__:
+            from pgm_bma.kikuchi.network import tests_frame
+
+            self._cached_tests = tests_frame(self._result.tests, list(self.schema_.names), self.target_name_)
+        return self._cached_tests
+
+    @property
     def feature_importances_(self) -> np.ndarray:
         """Mean over the rows of the spread (standard deviation over the classes) of a column's weighted terms, in nats.
 
@@ -365,10 +375,11 @@ class KikuchiBayesClassifier(ClassifierBase):
     # ---------------------------------------------------------------------------------------------------- hooks
 
     def _fit(self, training):
-        from pgm_bma.kikuchi.network import named_region, region_series, tests_frame
+        from pgm_bma.kikuchi.network import named_region, region_series
 
         values = self._resolve()
-        self.__dict__.pop("_cached_region_graph", None)
+        for name in ("_cached_region_graph", "_cached_tests"):
+            self.__dict__.pop(name, None)
         data, self._state_columns = read_class_data(training, values["missing"])
         given = values["regions"]
         if given is not None:
@@ -388,7 +399,6 @@ class KikuchiBayesClassifier(ClassifierBase):
         if free:
             everything = list(dict.fromkeys([*regions, *free]))
             self.initial_regions_ = [r for r in everything if not any(r < other for other in everything)]
-        self.tests_ = tests_frame(result.tests, names, target)
         self.term_weights_ = region_series(result.terms.layout.sets, result.weights, names, target, "weight")
         self.ridge_ = None if result.learned is None else result.learned.ridge
         self.prior_strength_ = result.strength
@@ -425,6 +435,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         """Terms of class-free regions, and of attributes that are in no region: they say nothing of the class."""
         held = {a for s in [*self._result.regions, *free_regions] for a in s}
         alone = [(a,) for a in range(len(data.cardinalities)) if a not in held]
+        check_regions(free_regions, data.cardinalities, 1)
         sets = downward_closure([*free_regions, *alone])
         if len(sets) == 1:
             return None

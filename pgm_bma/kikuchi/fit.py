@@ -14,7 +14,7 @@ from pgm_bma.foundation.pairs import conditional_mutual_information, indicators,
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.criteria import cross_validated_tests
 from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
-from pgm_bma.kikuchi.terms import MAX_CELLS, Terms, downward_closure, interaction_terms
+from pgm_bma.kikuchi.terms import MAX_CELLS, Terms, check_regions, downward_closure, interaction_terms
 from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH, tune_weights
 from pgm_bma.kikuchi.weights import LearnedWeights, find_copies, learned_weights, tree_weights
 
@@ -36,6 +36,7 @@ def fit_kikuchi(data, options, regions=None, progress=None):
     if regions is None:
         regions, tests = choose_regions(data, options, progress)
     else:
+        check_regions(regions, data.cardinalities, data.n_classes)
         regions, tests = maximal_sets([(), *(tuple(sorted(r)) for r in regions)]), []
     sets = downward_closure(regions)
     learned = options.weights == "learned"

@@ -6,6 +6,8 @@ from pgm_bma.foundation import table
 from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.kikuchi.terms import class_data
 
+MAX_WEIGHT = 1e12
+
 
 def read_class_data(training, missing):
     """(ClassData of the folded rows, columns that have a state for missing cells, which is so when `missing` is "state")."""
@@ -15,6 +17,11 @@ def read_class_data(training, missing):
     rows, weights, _ = table.fold(
         np.column_stack([codes.astype(np.int32), training.target.astype(np.int32)]), training.weights
     )
+    if weights.sum() > MAX_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {weights.sum():.3g} rows, more than {MAX_WEIGHT:.3g}, beside which priors are lost in "
+            "rounding; divide the weights by a constant"
+        )
     unit = 1.0
     if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
         shares = training.weights / training.weights.sum()

@@ -15,8 +15,9 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, xlogy
+from scipy.special import chdtrc
 
+from pgm_bma.foundation.warn import warn
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.content import content_generator, resampling_order
 from pgm_bma.kikuchi.terms import (
@@ -31,8 +32,10 @@ from pgm_bma.kikuchi.terms import (
     subtract,
 )
 
-_CHUNK_CELLS = 4_000_000
+_CHUNK_CELLS, _CHUNK_ROWS = 4_000_000, 100_000_000
 _MAX_CANDIDATES = 2_000_000
+MAX_TAKEN = 20_000  # regions of a level: more of them are noise that a fit drags along
+_MANY_FOCI = 200_000  # of a level, from which on the band of those that are resampled narrows
 # the screen decides outside (low * gamma, high * gamma); see benchmarks/speed_kikuchi.py for how often it errs
 SCREEN_LOW, SCREEN_HIGH = 0.1, 2.0
 
@@ -57,7 +60,8 @@ def select_regions(data, level, test, cycles="allow", significance_level=0.1):
         n_features = len(data.cardinalities)
         if comb(n_features, size) > _MAX_CANDIDATES:
             raise ValueError(
-                f"level {size} with {n_features} attributes means {comb(n_features, size)} foci; lower the level or give regions="
+                f"level {size} with {n_features} attributes means {comb(n_features, size)} foci (limit {_MAX_CANDIDATES}); drop "
+                "columns that say nothing (level=1 tests them one by one), lower the level or give regions="
             )
         candidates = list(combinations(range(n_features), size))
         if not candidates:
@@ -66,8 +70,14 @@ def select_regions(data, level, test, cycles="allow", significance_level=0.1):
         significant = result.taken if result.taken is not None else result.p < significance_level
         if significance_level >= 1:
             significant = np.ones(len(candidates), dtype=bool)
+        order = np.lexsort((-result.z, result.p))
+        if size >= 2 and significant.sum() > MAX_TAKEN and significance_level < 1:
+            warn(
+                f"{significant.sum()} of {len(candidates)} regions of {size} attributes pass significance_level="
+                f"{significance_level}; only the {MAX_TAKEN} with the lowest p are kept: lower it, or give regions="
+            )
+            significant[order[significant[order]][MAX_TAKEN:]] = False
         if size >= 2 and cycles != "allow":
-            order = np.lexsort((-result.z, result.p))
             allowed = order if cycles == "table" else order[significant[order]]
             significant = acyclic_subset(candidates, allowed, chosen)
         chosen = maximal_sets([*chosen, *(candidates[k] for k in np.flatnonzero(significant))])
@@ -140,6 +150,8 @@ def divergence_tests(data, chosen, candidates, options, progress=None):
     n = len(candidates)
     loss, floor, freedom, mean, sd, p = (np.zeros(n) for _ in range(6))
     resampled = np.zeros(n, dtype=bool)
+    gamma, width = options.significance_level, min(_MANY_FOCI / max(n, 1), 1.0)
+    low, high = gamma * (1 - width * (1 - SCREEN_LOW)), gamma * (1 + width * (SCREEN_HIGH - 1))
     for foci in focus_tables(data, chosen, candidates, options):
         part, layout, focus_totals = foci.part, foci.layout, foci.totals
         focus_losses(foci, loss[part], floor[part], freedom[part])
@@ -148,8 +160,7 @@ def divergence_tests(data, chosen, candidates, options, progress=None):
             sd[part] = np.where(focus_totals > 0, np.sqrt(2 * freedom[part]) / (2 * focus_totals), 0.0)
         excess = 2 * focus_totals * (loss[part] - floor[part])
         p[part] = np.where(freedom[part] > 0, chdtrc(np.maximum(freedom[part], 1), np.maximum(excess, 0)), excess <= 0)
-        gamma = options.significance_level
-        near = (p[part] > SCREEN_LOW * gamma) & (p[part] < SCREEN_HIGH * gamma)
+        near = (p[part] > low) & (p[part] < high)
         near |= freedom[part] == 0  # a focus that decides the class varies by its smoothing only: no chi-square there
         if gamma >= 1:
             near[:] = False
@@ -195,15 +206,16 @@ def focus_tables(data, chosen, candidates, options, leave_one_out=False):
 
 
 def _chunks(candidates, data):
-    first, cells = 0, 0.0
+    """Parts of the candidates, all of one size, whose tables and whose counting are done in a moment, so that Ctrl-C is heard."""
     cards = np.asarray(data.cardinalities, dtype=float)
-    for k, s in enumerate(candidates):
-        size = float(np.prod(cards[list(s)])) * data.n_classes
-        if cells + size > _CHUNK_CELLS and k > first:
-            yield first, k
-            first, cells = k, 0.0
-        cells += size
-    yield first, len(candidates)
+    cells = cards[np.asarray(candidates, dtype=np.int64)].prod(axis=1) * data.n_classes
+    work = np.cumsum(np.maximum(cells / _CHUNK_CELLS, len(data.codes) / _CHUNK_ROWS))
+    first = 0
+    while first < len(candidates):
+        done = work[first - 1] if first else 0.0
+        stop = max(int(np.searchsorted(work, done + 1.0, side="right")), first + 1)
+        yield first, stop
+        first = stop
 
 
 def local_approximation(data, regions, focus, options, taken=0.0):
@@ -261,11 +273,9 @@ def self_losses(counts, smoothed, n_resamples, rng):
     conditional = smoothed - np.logaddexp.reduce(smoothed, axis=1, keepdims=True)
     filled = np.flatnonzero(counts)
     draws = rng.multinomial(n, counts.ravel()[filled] / counts.sum(), size=n_resamples)
-    rows = filled // n_classes
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    per_row = np.add.reduceat(draws, starts, axis=1)
-    inner = xlogy(draws, draws).sum(axis=1) - xlogy(per_row, per_row).sum(axis=1)
-    return (inner - draws @ conditional.ravel()[filled]) / n
+    losses = np.empty(n_resamples)
+    kernels.resampled_losses(draws, filled // n_classes, conditional.ravel()[filled], losses)
+    return losses / n
 
 
 def tail_share(draws, loss):

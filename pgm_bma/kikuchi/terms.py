@@ -23,6 +23,7 @@ from pgm_bma.kikuchi import _kernels as kernels
 
 # cells of all tables together; 50 million numbers are 400 MB
 MAX_CELLS = 50_000_000
+MAX_SETS = 2**14  # subsets of one region: 14 attributes
 
 
 def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_out=False):
@@ -40,20 +41,18 @@ def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_ou
     """
     layout = make_layout(sets, data.cardinalities, data.n_classes)
     taken = data.unit if leave_one_out else None
-    return terms_of_tables(
-        layout, strict_parts(layout.sets, layout), *count_tables(data, layout), prior, strength, taken
-    )
+    return terms_of_tables(layout, set_faces(layout), *count_tables(data, layout), prior, strength, taken)
 
 
-def terms_of_tables(layout, parts, counts, totals, prior, strength, left_out=None):
-    """`interaction_terms` from counts; parts : strict subsets of the sets of the layout in the layout itself.
+def terms_of_tables(layout, faces, counts, totals, prior, strength, left_out=None):
+    """`interaction_terms` from counts and the faces of the layout's sets.
 
     left_out : weight of the row that `reduced` lacks, None for no such terms
     """
     tables = []
     for taken in (0.0,) if left_out is None else (0.0, left_out):
         values = log_tables(counts, totals, layout, prior, strength, taken)
-        subtract(values, layout, parts, values, layout)
+        kernels.subtract_faces(layout.cards, layout.offsets, *faces, layout.n_classes, values)
         tables.append(values)
     return Terms(layout, counts, totals, tables[0], None if left_out is None else tables[1])
 
@@ -109,6 +108,23 @@ def downward_closure(regions):
     found = {tuple(sorted(region)) for region in regions}
     closure = set(chain.from_iterable(combinations(r, k) for r in found for k in range(len(r) + 1))) | {()}
     return sorted(closure, key=lambda s: (len(s), s))
+
+
+def check_regions(regions, cardinalities, n_classes):
+    """An error, before anything is built, when the subsets of the regions or their tables are too many."""
+    cards = np.asarray(cardinalities, dtype=float)
+    for region in regions:
+        subsets, cells = 2.0 ** len(region), float(np.prod(cards[list(region)] + 1)) * n_classes
+        if subsets > MAX_SETS or cells > MAX_CELLS:
+            raise ValueError(
+                f"a region of {len(region)} attributes has {subsets:.3g} subsets (limit {MAX_SETS}) with {cells:.3g} cells "
+                f"(limit {MAX_CELLS:.3g}); give smaller regions, or merge rare states"
+            )
+    total = sum(2.0 ** len(region) for region in regions)
+    if total > 10 * MAX_SETS + 8 * len(regions):
+        raise ValueError(
+            f"{len(regions)} regions have up to {total:.3g} subsets (limit {10 * MAX_SETS}); give fewer or smaller regions"
+        )
 
 
 def make_layout(sets, cardinalities, n_classes):
@@ -186,6 +202,27 @@ def _marginal_log_tables(counts, totals, layout, taken):
                 flat_table(sums, layout, t)[...] += (marginal + table.size / marginal.size) / (totals[m] + table.size)
                 holders[t] += 1
     return np.log(sums / np.repeat(holders, np.diff(layout.offsets)))
+
+
+def set_faces(layout):
+    """Every set of a downward closed layout with each of its faces (itself without one attribute), attribute by attribute.
+
+    Returns (owners, faces, face_strides), see the kernel.
+    """
+    index = {s: t for t, s in enumerate(layout.sets)}
+    width = layout.cards.shape[1]
+    found = sorted((a, t, j) for t, s in enumerate(layout.sets) for j, a in enumerate(s))
+    owners = np.array([t for _, t, _ in found], dtype=np.int64)
+    position = np.array([j for _, _, j in found], dtype=np.int64)
+    faces = np.array([index[layout.sets[t][:j] + layout.sets[t][j + 1 :]] for _, t, j in found], dtype=np.int64)
+    # the digits after the missing attribute move up by one
+    columns = np.arange(width)
+    before = columns < position[:, None]
+    shifted = np.maximum(columns - 1, 0)
+    strides = np.where(before, layout.strides[faces], layout.strides[faces][:, shifted])
+    held = columns < np.array([len(layout.sets[t]) for t in owners], dtype=np.int64)[:, None]
+    strides = np.where(held & (columns != position[:, None]), strides, 0)
+    return owners, faces, strides
 
 
 def strict_parts(sets, layout):

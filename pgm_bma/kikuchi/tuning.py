@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.kikuchi.content import row_colours
-from pgm_bma.kikuchi.terms import class_data, count_tables, log_scores, make_layout, strict_parts, terms_of_tables
+from pgm_bma.kikuchi.terms import class_data, count_tables, log_scores, make_layout, set_faces, terms_of_tables
 from pgm_bma.kikuchi.weights import leave_one_out_contrasts, naive_weights, ridge_fit, ridge_vector
 
 STRENGTHS = (2.0, 10.0, 30.0, 100.0)
@@ -106,7 +106,7 @@ class _Folds:
         self.keep = len(parts) * len(data.codes) * (data.n_classes - 1) * len(sets) <= _KEPT_CONTRASTS
         self.strength, self.problems = None, {}
         self.layout = make_layout(sets, data.cardinalities, data.n_classes)
-        self.subsets = strict_parts(sets, self.layout)
+        self.faces = set_faces(self.layout)
         self.counted = []
         for part in parts:
             rest = data.weights - part
@@ -123,7 +123,7 @@ class _Folds:
         if f in self.problems:
             return self.problems[f]
         train, counts, totals = self.counted[f]
-        terms = terms_of_tables(self.layout, self.subsets, counts, totals, self.prior, strength, train.unit)
+        terms = terms_of_tables(self.layout, self.faces, counts, totals, self.prior, strength, train.unit)
         problem = train, terms, leave_one_out_contrasts(train, terms)
         if self.keep:
             self.problems[f] = problem

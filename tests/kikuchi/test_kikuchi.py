@@ -492,3 +492,42 @@ def test_paper_is_k2_and_importances_follow_the_terms():
     spread = [np.std([naive.explain(row).loc[name] for _, row in X.iterrows()], axis=1).mean() for name in X]
     np.testing.assert_allclose(naive.feature_importances_, spread, atol=1e-12)
     assert KikuchiBayesClassifier().fit(X, y).feature_importances_.argmax() == 0
+
+
+def test_too_much_work_is_refused_with_size_limit_and_cure(monkeypatch):
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 40))).add_prefix("x")
+    y = pd.Series(np.arange(60) % 2, name="class")
+    for region in ([*X.columns, "class"], list(X.columns)):  # with the class, and without
+        with pytest.raises(ValueError, match=r"40 attributes has 1.1e\+12 subsets \(limit 16384\).*smaller regions"):
+            KikuchiBayesClassifier(regions=[region]).fit(X, y)
+    many = [[*X.columns[k : k + 13], "class"] for k in range(25)]
+    with pytest.raises(ValueError, match=r"25 regions have up to 2.05e.05 subsets .limit 163840."):
+        KikuchiBayesClassifier(regions=many).fit(X, y)
+    with pytest.raises(ValueError, match=r"adds up to 6e\+301 rows, more than 1e\+12.*divide the weights"):
+        KikuchiBayesClassifier().fit(X, y, sample_weight=np.full(60, 1e300))
+    monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_CANDIDATES", 100)
+    with pytest.raises(ValueError, match=r"means 780 foci \(limit 100\); drop columns.*lower the level"):
+        KikuchiBayesClassifier().fit(X, y)
+
+
+def test_of_too_many_regions_the_most_significant_are_kept(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.integers(0, 2, (80, 12))).add_prefix("x"), rng.integers(0, 2, 80)
+    loose = KikuchiBayesClassifier(weights="counting", significance_level=0.5)
+    pairs = loose.fit(X, y).tests_.query("level == 2 and taken")
+    monkeypatch.setattr("pgm_bma.kikuchi.selection.MAX_TAKEN", 2)
+    with pytest.warns(UserWarning, match=f"{len(pairs)} of 66 regions of 2 attributes.*only the 2 with the lowest p"):
+        few = loose.fit(X, y).tests_.query("level == 2 and taken")
+    best = pairs.sort_values(["p", "z"], ascending=[True, False]).region[:2]
+    assert set(few.region) == set(best) and len(pairs) > 2
+
+
+def test_a_deep_region_is_the_saturated_model():
+    """Twelve attributes in one region: the sum of all terms is the region's own table."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (40, 12))).add_prefix("x")
+    y = pd.Series(rng.integers(0, 2, 40), name="class")
+    model = KikuchiBayesClassifier(regions=[[*X.columns, "class"]], weights="counting", prior="laplace").fit(X, y)
+    counts = np.array([[np.sum((X == row).all(axis=1) & (y == c)) for c in (0, 1)] for _, row in X[:5].iterrows()])
+    expected = np.log((counts + 1) / (40 + 2**13))
+    np.testing.assert_allclose(model.log_scores(X[:5]), expected, atol=1e-8)  # 4096 alternating logs are added
