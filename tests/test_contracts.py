@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
-from pgm_bma.foundation.face import log_probabilities, most_probable
+from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 
 # name of the public class -> parameters that keep it small and deterministic
 CLASSIFIERS = {
@@ -151,7 +151,15 @@ def test_a_fit_that_fails_changes_nothing(name):
 @estimators
 def test_parameters_are_checked_in_fit(name):
     X, y = frame()
-    for parameter, value in (("handle_unknown", "guess"), ("alpha", np.inf), ("equivalent_sample_size", np.inf)):
+    for parameter, value in (
+        ("handle_unknown", "guess"),
+        ("state_names", ["text"]),
+        ("cluster_name", None),
+        ("cluster_name", ""),
+        ("target_name", []),
+        ("alpha", np.inf),
+        ("equivalent_sample_size", np.inf),
+    ):
         if parameter in build(name).get_params():
             with pytest.raises(ValueError, match=f"{parameter}="):
                 build(name, **{parameter: value}).fit(X, y)

@@ -1,6 +1,6 @@
 """Base of the classifiers: one hook, ``_log_joint(codes)``, behind every prediction."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.face import DiscreteEstimator, as_table, log_probabilities, most_probable
+from pgm_bma.foundation.face import DiscreteEstimator
+from pgm_bma.foundation.inputs import as_table, single_row
+from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.scorers import refuse_misread_order
+from pgm_bma.foundation.validation import NAME, Optional
 
 
 class Training(NamedTuple):
@@ -30,41 +33,96 @@ class ClassifierBase(ClassifierMixin, PredictsToFiles, DiscreteEstimator):
     Its parameters include `state_names`, `target_name` and `handle_unknown`.
     """
 
-    def fit(self, X, y=None, sample_weight=None):
+    _rules = {"target_name": Optional(NAME)}
+    _read_first = ("state_names", "handle_unknown", "target_name")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows `X` with classes `y`.
 
         Parameters
         ----------
-        X : table of discrete values; NaN and None are missing
-        y : (n_samples,) classes, or the name of a column of X
-        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+        X : table
+            Discrete values: DataFrame of any library, 2-D array, or a scan; NaN and None are missing.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Classes of the rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight is a repetition of the row.
 
         Returns
         -------
-        self
+        estimator
+            The estimator itself.
         """
         with self._unchanged_by_failure():
             X, sample_weight = self._fold_scan(X, sample_weight, y)
             self._fit(self._read_training(X, y, sample_weight))
         return self
 
-    def predict(self, X):
-        """The most probable class of every row; ties go to the first class."""
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row; ties go to the first class.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels.
+        """
         chosen = most_probable(self._log_joint(self._encode(X)))  # first: it asks whether this is fitted
         return self.classes_[chosen]
 
-    def predict_log_proba(self, X):
-        """Natural log of `predict_proba`."""
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Natural log of `predict_proba`.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            log P(class | row), columns in the order of ``classes_``.
+        """
         return log_probabilities(self._log_joint(self._encode(X)))
 
-    def predict_proba(self, X):
-        """P(class | row), columns in the order of ``classes_``."""
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(class | row).
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities, columns in the order of ``classes_``.
+        """
         check_is_fitted(self)
         refuse_misread_order(self.classes_)
         return np.exp(self.predict_log_proba(X))
 
-    def score(self, X, y, sample_weight=None):
-        """Accuracy: the (weighted) share of rows whose class is predicted. `y` may name a column of X."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+        y : array-like of shape (n_samples,), or name of a column of X
+            The true classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The (weighted) share of rows whose class is predicted.
+        """
         check_is_fitted(self)
         X, sample_weight, _ = self._folded(X, sample_weight, y)
         y, X, name = self._split_target(X, y)
@@ -76,8 +134,19 @@ class ClassifierBase(ClassifierMixin, PredictsToFiles, DiscreteEstimator):
         hits = most_probable(self._log_joint(codes)) == target
         return float(np.average(hits, weights=table.check_weights(sample_weight, len(hits))))
 
-    def explain(self, row):
-        """Log evidence per variable and class for one row; the column sums are the log joint."""
+    def explain(self, row: Any) -> pd.DataFrame:
+        """Log evidence per column and class for one row.
+
+        Parameters
+        ----------
+        row : mapping, Series, sequence or table of one row
+            Values by column.
+
+        Returns
+        -------
+        DataFrame
+            A line per column and "(prior)", a column per class, whose sum is the log joint.
+        """
         codes = self._encode(single_row(row, self))
         classes = pd.Index(self.classes_, tupleize_cols=False)
         return pd.DataFrame(self._evidence(codes), index=["(prior)", *self.schema_.names], columns=classes)
@@ -138,21 +207,3 @@ def _listed(names):
 def _check_lengths(n_rows, n_targets):
     if n_rows != n_targets:
         raise ValueError(f"X and y have inconsistent lengths: {n_rows} rows and {n_targets} targets")
-
-
-def single_row(row, estimator):
-    """One row in any form as a one-row table."""
-    check_is_fitted(estimator)
-    if isinstance(row, (pd.Series, dict)):
-        return row
-    if isinstance(row, (np.ndarray, list, tuple)) and np.ndim(np.asarray(row, dtype=object)) == 1:
-        names = list(estimator.schema_.names)
-        if len(row) != len(names):
-            raise ValueError(
-                f"the row has {len(row)} values for the {len(names)} columns of {type(estimator).__name__}"
-            )
-        return pd.DataFrame([list(row)], columns=names)
-    rows = table.read_columns(row)[2]
-    if rows != 1:
-        raise ValueError(f"explain wants one row, got {rows}; pass X.iloc[[0]] or X.iloc[0]")
-    return row

@@ -1,6 +1,6 @@
 """Base of the clusterers: one hook, ``_log_joint(codes)``, behind responsibilities, labels and scores."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -9,11 +9,12 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.classifier import single_row
-from pgm_bma.foundation.face import DiscreteEstimator, as_table, log_probabilities, most_probable
+from pgm_bma.foundation.face import DiscreteEstimator
+from pgm_bma.foundation.inputs import as_table, single_row
+from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import NAME, check_number
 
 
 class Folded(NamedTuple):
@@ -42,17 +43,25 @@ class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEst
     Its parameters include `state_names`, `cluster_name`, `handle_unknown` and `random_state`.
     """
 
-    def fit(self, X, y=None, sample_weight=None):
-        """Find the clusters of rows `X`; `y` is ignored.
+    _rules: dict[str, Any] = {"cluster_name": NAME}
+    _read_first = ("state_names", "handle_unknown", "cluster_name")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the clusters of rows `X`.
 
         Parameters
         ----------
-        X : table of discrete values; NaN and None are missing
-        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+        X : table
+            Discrete values: DataFrame of any library, 2-D array, or a scan; NaN and None are missing.
+        y : object, optional
+            Not used; there for pipelines.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight is a repetition of the row.
 
         Returns
         -------
-        self
+        estimator
+            The estimator itself.
         """
         with self._unchanged_by_failure():
             X, sample_weight = self._fold_scan(X, sample_weight)
@@ -80,41 +89,138 @@ class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEst
             )
         return super().__getattr__(name)
 
-    def fit_predict(self, X, y=None, sample_weight=None):
-        """Fit and return ``labels_``."""
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit and return ``labels_``.
+
+        Parameters
+        ----------
+        X : table
+            Rows, as in `fit`.
+        y : object, optional
+            Not used; there for pipelines.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Cluster of every row.
+        """
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
-    def predict(self, X):
-        """The most probable cluster of every row; ties go to the lowest."""
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable cluster of every row; ties go to the lowest.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Clusters, 0 .. n_clusters_ - 1.
+        """
         return most_probable(self._cluster_log_joint(self._encode(X)))
 
-    def predict_proba(self, X):
-        """P(cluster | row): responsibilities, columns 0 .. n_clusters_ - 1.
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(cluster | row): responsibilities.
 
         A row that is impossible in every cluster (with ``alpha=0`` only) tells nothing: it gets the sizes of the clusters.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters_)
+            Probabilities, columns 0 .. n_clusters_ - 1.
         """
         return np.exp(log_probabilities(self._cluster_log_joint(self._encode(X))))
 
-    def transform(self, X):
-        """Responsibilities, as features for a later step."""
+    def transform(self, X: Any) -> Any:
+        """Responsibilities, as features for a later step.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+
+        Returns
+        -------
+        array of shape (n_samples, n_clusters_)
+            What `predict_proba` returns, in the container that `set_output` asks for.
+        """
         return self.predict_proba(X)
 
-    def get_feature_names_out(self, input_features=None):
-        """Names of the columns of `transform`."""
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of `transform`.
+
+        Parameters
+        ----------
+        input_features : object, optional
+            Not used; there for pipelines.
+
+        Returns
+        -------
+        array of shape (n_clusters_,)
+            The cluster's name and a number.
+        """
         check_is_fitted(self)
         return np.array([f"{self.cluster_name}{k}" for k in range(self.n_clusters_)], dtype=object)
 
-    def score_samples(self, X):
-        """Natural log p(row) of every row, missing cells summed out."""
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Natural log p(row) of every row, missing cells summed out.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            log p(row).
+        """
         return logsumexp(self._log_joint(self._encode(X)), axis=1)
 
-    def score(self, X, y=None, sample_weight=None):
-        """Weighted mean natural log p(row)."""
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Weighted mean natural log p(row).
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+        y : object, optional
+            Not used; there for pipelines.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Mean log p(row); higher is better.
+        """
         log_p, weights = self._weighted_log_p(X, sample_weight)
         return float(np.average(log_p, weights=weights))
 
-    def bic(self, X, sample_weight=None):
-        """Bayesian information criterion, scikit-learn's sign: lower is better."""
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion, scikit-learn's sign.
+
+        Parameters
+        ----------
+        X : table
+            Rows, columns matched by name (those of an array by position); one dict or Series is one row.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Lower is better.
+        """
         log_p, weights = self._weighted_log_p(X, sample_weight)
         return float(-2.0 * weights @ log_p + self._n_parameters() * np.log(weights.sum()))
 
@@ -136,26 +242,60 @@ class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEst
             log_joint[impossible] = self._log_joint(np.full((1, codes.shape[1]), -1))
         return log_joint
 
-    def sample(self, n_samples=1, random_state=None):
-        """Draw rows from the fitted model: (DataFrame, labels). Without `random_state` the estimator's own seeds it."""
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[pd.DataFrame, np.ndarray]:
+        """Draw rows from the fitted model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed of the draws; without it the estimator's own.
+
+        Returns
+        -------
+        rows : DataFrame
+            Values of all columns.
+        labels : array of shape (n_samples,)
+            The clusters they were drawn from.
+        """
         check_is_fitted(self)
         check_number("n_samples", n_samples, 0, integer=True)
         rng = random_generator(self.random_state if random_state is None else random_state)
         codes, labels = self._sample_codes(int(n_samples), rng)
         return table.decode(codes, self.schema_), labels
 
-    def explain(self, row):
-        """Log evidence per variable and cluster for one row; the column sums are the log joint."""
+    def explain(self, row: Any) -> pd.DataFrame:
+        """Log evidence per column and cluster for one row.
+
+        Parameters
+        ----------
+        row : mapping, Series, sequence or table of one row
+            Values by column.
+
+        Returns
+        -------
+        DataFrame
+            A line per column and "(prior)", a column per cluster, whose sum is the log joint.
+        """
         codes = self._encode(single_row(row, self))
         return pd.DataFrame(
             self._evidence(codes), index=["(prior)", *self.schema_.names], columns=range(self.n_clusters_)
         )
 
-    def describe(self, n_states=5):
+    def describe(self, n_states: int = 5) -> pd.DataFrame:
         """Cluster sizes and the states that mark each cluster, by lift P(state | cluster) / P(state).
 
-        Returns a DataFrame with columns cluster, size, column, state, probability, lift: for every cluster the `n_states`
-        states whose probability it raises most (by probability x log lift, so that rare states do not crowd in).
+        Parameters
+        ----------
+        n_states : int, default=5
+            States per cluster: those whose probability it raises most, by probability x log lift, so that rare states do
+            not crowd in.
+
+        Returns
+        -------
+        DataFrame
+            Columns cluster, size, column, state, probability, lift.
         """
         check_is_fitted(self)
         check_number("n_states", n_states, 0, integer=True)

@@ -1,29 +1,36 @@
-"""What every scikit-learn face shares: reading tables, seeds, the lazy network, saving, and a repr that tells the state.
+"""What every scikit-learn face shares: rows in, the lazy network, saving, and a repr that tells the state.
 
 A face stores its parameters unchanged, checks them in `fit`, encodes once, calls a room and keeps arrays. Everything that
 predicts derives from one hook, ``_log_joint(codes)``; ``model_`` is built by ``_build_model()`` on first access.
 """
 
 from contextlib import contextmanager
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.compiling import announcing
+from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.scan import as_scan, is_scan
-from pgm_bma.foundation.validation import check_choice
+from pgm_bma.foundation.validation import Choice, Instance, Optional, check_parameters
 from pgm_bma.foundation.warn import warn
-
-ROWS_AT_ONCE = 1 << 16
 
 
 class DiscreteEstimator(BaseEstimator):
     """Base of the scikit-learn faces; the target or cluster is added by its two children."""
 
+    _rules: dict[str, Any] = {
+        "state_names": Optional(Instance(dict, "a dict column -> states")),
+        "handle_unknown": Choice("missing", "error"),
+    }
+    _read_first: tuple[str, ...] = (
+        "state_names",
+        "handle_unknown",
+    )  # parameters that are needed before `_fit` checks all of them
     # True: `model_` is the fitted distribution itself, so its exact queries equal predict_proba
     model_is_exact_ = True
 
@@ -44,15 +51,21 @@ class DiscreteEstimator(BaseEstimator):
         return object.__getattribute__(self, name)  # raises the error of that lookup again
 
     @property
-    def model_(self):
+    def model_(self) -> Any:
         """The fitted pgmpy network, built on first access."""
         check_is_fitted(self)
         if "_cached_model" not in self.__dict__:
             self._cached_model = self._build_model()
         return self._cached_model
 
-    def to_networkx(self):
-        """The structure as a plain ``networkx.DiGraph``, with the posterior of an arc where the method has one."""
+    def to_networkx(self) -> Any:
+        """The structure as a plain ``networkx.DiGraph``.
+
+        Returns
+        -------
+        networkx.DiGraph
+            Arcs of `model_`, with their `posterior` where the method has one.
+        """
         from pgm_bma.networks.graphs import structure_graph
 
         return structure_graph(self.model_, self._arc_posteriors())
@@ -60,15 +73,32 @@ class DiscreteEstimator(BaseEstimator):
     def _arc_posteriors(self):
         return {}
 
-    def save(self, path):
-        """Write the fitted estimator to one file (JSON and arrays, no pickle)."""
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to one file (JSON and arrays, no pickle).
+
+        Parameters
+        ----------
+        path : str or path
+            The file, whole or not there at all.
+        """
         from pgm_bma.files.storage import save
 
         save(self, path)
 
     @classmethod
-    def load(cls, path):
-        """Read an estimator written by `save`."""
+    def load(cls, path: Any) -> Self:
+        """Read an estimator written by `save`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator; an error if the file holds another class.
+        """
         from pgm_bma.files.storage import load
 
         estimator = load(path)
@@ -127,7 +157,7 @@ class DiscreteEstimator(BaseEstimator):
     def _read_features(self, X, sample_weight, forbidden_name):
         """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
         self.__dict__.pop("_cached_model", None)
-        check_choice("handle_unknown", self.handle_unknown, ("error", "missing"))
+        check_parameters(self, {name: getattr(self, name) for name in self._read_first})
         X = as_table(X, self, fitting=True)
         read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
         names = read.schema.names
@@ -142,8 +172,6 @@ class DiscreteEstimator(BaseEstimator):
     def _feature_state_names(self, X, forbidden_name):
         if self.state_names is None:
             return None
-        if not isinstance(self.state_names, dict):
-            raise ValueError(f"state_names must be a dict column -> states, got {type(self.state_names).__name__}")
         names = set(table.column_names(X))
         unknown = [name for name in self.state_names if name not in names and name != forbidden_name]
         if unknown:
@@ -172,37 +200,3 @@ class DiscreteEstimator(BaseEstimator):
                     f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
                 )
         return table.encode_like(X, self.schema_, self.handle_unknown, by_position=by_position)
-
-
-def log_probabilities(log_joint):
-    """log p(class | row) from log p(class, row): (n_samples, n_classes)."""
-    return log_joint - logsumexp(log_joint, axis=1, keepdims=True)
-
-
-def most_probable(log_joint):
-    """Position of the largest probability of every row. Taken from the probabilities, so that those which round to a tie
-    go to the lowest index, as the argmax of `predict_proba` does. Block by block, to spare memory on tall tables."""
-    chosen = np.empty(len(log_joint), dtype=np.int64)
-    for start in range(0, len(log_joint), ROWS_AT_ONCE):
-        block = slice(start, start + ROWS_AT_ONCE)
-        chosen[block] = np.argmax(np.exp(log_probabilities(log_joint[block])), axis=1)
-    return chosen
-
-
-def as_table(X, estimator, fitting=False):
-    """X in a form that `table` reads, or a clear error; arrays go through scikit-learn's checks."""
-    if fitting and table.is_one_row(X):
-        raise ValueError(f"a {type(X).__name__} is one row; fit wants a table, pass a DataFrame or 2D array")
-    if X is None or isinstance(X, (str, bytes)) or np.isscalar(X):
-        raise ValueError(
-            f"{type(estimator).__name__} wants a table of discrete values, got {X!r}; pass a DataFrame or 2D array"
-        )
-    if np.ma.isMaskedArray(X) or (getattr(getattr(X, "dtype", None), "kind", "O") in "US" and np.ndim(X) == 2):
-        return table.unmasked(X)  # check_array drops the mask, and refuses bytes
-    if hasattr(X, "tocsr") or isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not table.is_named(X)):
-        return check_array(
-            X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=1, estimator=estimator
-        )
-    if not hasattr(X, "__len__"):
-        raise TypeError(f"cannot read a table from {type(X).__name__}; pass a DataFrame or 2D array")
-    return X

@@ -6,6 +6,7 @@
 cure. What depends on two parameters at once, or on the data, is checked where it is used.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +102,19 @@ def Optional(rule):
 def Flag():
     """True or False."""
     return Instance((bool, np.bool_), "True or False")
+
+
+class _Name:
+    """What can name a column or a node: anything hashable but None, NaN and the empty text."""
+
+    def admits(self, value):
+        return isinstance(value, Hashable) and value is not None and value == value and value != ""
+
+    def __str__(self):
+        return "the name of a node: a text that is not empty, or a number"
+
+
+NAME = _Name()
 
 
 class Jobs:
