@@ -3,7 +3,8 @@
 The noise column stands beside four copies of the class with errors (80 % right), a copy of one of those (90 %), 690 rows, two
 classes; means over three tables. "into" is P(some column -> noise), "out of" the largest P(noise -> column), "class" P(class ->
 noise) under class_arcs="selective", "relevant" P(arc between the column and its copy), "relevant class" the smallest P(class ->
-copy of the class). For the clusterer the classes are hidden. Real tables (at most 800 rows): log loss of 5 folds, expected number of arcs between columns, mean P(class arc).
+copy of the class). For the clusterer the classes are hidden. Real tables (at most 800 rows): log loss of 5 folds, expected
+number of arcs between columns, mean P(class arc).
 """
 
 import numpy as np
