@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.latent_class.loop import fit_latent_class
-from pgm_bma.networks.simulation import random_selective_naive_bayes
+from pgm_bma.networks.random_models import random_selective_naive_bayes
 
 from ._brute_force import brute_force, divergence_bits
 from ._common import parser, print_line, print_table, run, save_csv

@@ -7,7 +7,7 @@ cluster dominates. Printed: wins/draws/losses of EMA (30 random starts, likeliho
 
 import numpy as np
 
-from pgm_bma.networks.simulation import random_selective_naive_bayes
+from pgm_bma.networks.random_models import random_selective_naive_bayes
 
 from ._common import paper_table, parser, print_line, print_table, run, save_csv
 from ._ema_grid import METHODS, compare, run_cell

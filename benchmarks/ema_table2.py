@@ -7,7 +7,7 @@ with one attribute parent, given the true order of the variables and given a ran
 
 import numpy as np
 
-from pgm_bma.networks.simulation import random_network_classifier
+from pgm_bma.networks.random_models import random_network_classifier
 
 from ._common import run
 from ._ema_tables import SIZES, arguments, read, run_table

@@ -38,10 +38,10 @@ from pgm_bma.networks.inference import impute as impute
 from pgm_bma.networks.inference import log_likelihood as log_likelihood
 from pgm_bma.networks.inference import predict_proba as predict_proba
 from pgm_bma.networks.pgmpy_face import EMEstimator as EMEstimator
-from pgm_bma.networks.simulation import random_augmented_naive_bayes as random_augmented_naive_bayes
-from pgm_bma.networks.simulation import random_dag as random_dag
-from pgm_bma.networks.simulation import random_network_classifier as random_network_classifier
-from pgm_bma.networks.simulation import random_selective_naive_bayes as random_selective_naive_bayes
+from pgm_bma.networks.random_models import random_augmented_naive_bayes as random_augmented_naive_bayes
+from pgm_bma.networks.random_models import random_dag as random_dag
+from pgm_bma.networks.random_models import random_network_classifier as random_network_classifier
+from pgm_bma.networks.random_models import random_selective_naive_bayes as random_selective_naive_bayes
 from pgm_bma.networks.simulation import simulate as simulate
 from pgm_bma.networks.structures import effective_markov_blanket as effective_markov_blanket
 from pgm_bma.orders.classifier import FixedOrderClassifier as FixedOrderClassifier
