@@ -5,16 +5,33 @@ A model that is put together from marginals can be wrong in two ways: the margin
 training set itself, where the marginals are exactly those of the model.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.validation import Integer, Number, check
+from pgm_bma.foundation.warn import warn
 
 LOG_LOSS_FLOOR = 1e-5
 
 
-def paper_error(zero_one_error, n_classes):
+def paper_error(zero_one_error: float, n_classes: int) -> float:
     """Error as printed in the tables of the Kikuchi-Bayes paper: 2 x error / number of classes.
+
+    Parameters
+    ----------
+    zero_one_error : float
+        Share of rows that are predicted wrongly.
+    n_classes : int
+        Number of classes, at least 2.
+
+    Returns
+    -------
+    float
+        The error in the unit of the paper.
 
     Examples
     --------
@@ -22,13 +39,34 @@ def paper_error(zero_one_error, n_classes):
     >>> round(paper_error(0.143, 4), 4)
     0.0715
     """
+    check("zero_one_error", zero_one_error, Number(0, 1))
+    check("n_classes", n_classes, Integer(2))
     return 2.0 * zero_one_error / n_classes
 
 
-def capped_log_loss(y, proba, classes, floor=LOG_LOSS_FLOOR, sample_weight=None):
-    """Mean natural log loss with every probability counted as at least `floor`; a class that `classes` lacks has the floor.
+def capped_log_loss(
+    y: Any, proba: Any, classes: Sequence, floor: float = LOG_LOSS_FLOOR, sample_weight: Any = None
+) -> float:
+    """Mean natural log loss with every probability counted as at least `floor`.
 
-    y : (n_samples,) classes     proba : (n_samples, n_classes), columns in the order of `classes`
+    Parameters
+    ----------
+    y : (n_samples,) array
+        True classes. One that `classes` lacks (a class that no training row had) counts with the floor; a warning says
+        how many there are.
+    proba : (n_samples, n_classes) array
+        Probabilities as from `predict_proba`, columns in the order of `classes`; every row sums to 1.
+    classes : sequence
+        Class of every column.
+    floor : float, default=1e-5
+        Smallest probability that is believed, above 0 and at most 1.
+    sample_weight : (n_samples,) array, optional
+        Weight of every row.
+
+    Returns
+    -------
+    float
+        Mean loss in nats.
 
     Examples
     --------
@@ -36,20 +74,58 @@ def capped_log_loss(y, proba, classes, floor=LOG_LOSS_FLOOR, sample_weight=None)
     >>> round(capped_log_loss(["a", "b"], [[1.0, 0.0], [1.0, 0.0]], ["a", "b"]), 4)
     5.7565
     """
-    proba = np.asarray(proba, dtype=float)
-    if proba.shape != (len(y), len(classes)):
-        raise ValueError(f"proba has shape {proba.shape}, but there are {len(y)} rows in y and {len(classes)} classes")
+    check("floor", floor, Number(0, 1, open_low=True))
+    classes, labels = list(classes), list(table.as_column(y))
+    proba = _probabilities(proba, len(labels), len(classes))
     column = {label: k for k, label in enumerate(classes)}
-    own = np.array([proba[row, column[label]] if label in column else 0.0 for row, label in enumerate(y)])
-    return float(np.average(-np.log(np.maximum(own, floor)), weights=sample_weight))
+    gone = [row for row, label in enumerate(labels) if _is_missing(label)]
+    if gone:
+        raise ValueError(f"y holds {len(gone)} missing labels, the first in row {gone[0]}; drop those rows")
+    unknown = [label for label in labels if label not in column]
+    if unknown:
+        warn(
+            f"{len(unknown)} of {len(labels)} rows of y have a class that is not among classes={classes!r}, the first "
+            f"{unknown[0]!r}: each counts with the probability floor={floor}"
+        )
+    own = np.array([proba[row, column[label]] if label in column else 0.0 for row, label in enumerate(labels)])
+    weights = table.check_weights(sample_weight, len(own))
+    return float(np.average(-np.log(np.maximum(own, floor)), weights=weights))
 
 
-def error_decomposition(classifier, X_train, y_train, X_test, y_test):
+def _probabilities(proba, n_rows, n_classes):
+    """Checked probabilities: (n_rows, n_classes) floats whose rows are distributions."""
+    try:
+        proba = np.asarray(proba, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError("proba must be an array of numbers, (n_samples, n_classes)") from None
+    if proba.shape != (n_rows, n_classes) or n_rows == 0:
+        raise ValueError(f"proba has shape {proba.shape}, but there are {n_rows} rows in y and {n_classes} classes")
+    # float32 probabilities miss 1 by about 1e-6; percentages, scores and logs miss it by far more
+    proper = ((proba >= 0) & (proba <= 1 + 1e-4)).all(axis=1) & (np.abs(proba.sum(axis=1) - 1) <= 1e-4)
+    if not proper.all():
+        row = int(np.argmin(proper))
+        raise ValueError(
+            f"row {row} of proba is no probability distribution: {proba[row].tolist()}; pass predict_proba, not logs, "
+            "scores or percentages"
+        )
+    return proba
+
+
+def _is_missing(label):
+    return label is None or label is pd.NA or (isinstance(label, (float, np.floating)) and np.isnan(label))
+
+
+def error_decomposition(classifier: Any, X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> pd.DataFrame:
     """Training loss, test loss and their difference of a fitted classifier, by error and by capped log loss.
 
     Parameters
     ----------
-    classifier : fitted on ``X_train, y_train``
+    classifier : estimator
+        Fitted on ``X_train, y_train``.
+    X_train, X_test : table
+        Rows of the training set and of the test set.
+    y_train, y_test : (n_samples,) array
+        Their classes.
 
     Returns
     -------
@@ -80,12 +156,26 @@ def error_decomposition(classifier, X_train, y_train, X_test, y_test):
     )
 
 
-def marginal_losses(classifier, X, y):
-    """How far a fitted Kikuchi-Bayes model leaves each marginal it was made of: a Series region -> nats.
+def marginal_losses(classifier: Any, X: Any, y: Any) -> pd.Series:
+    """How far a fitted Kikuchi-Bayes model leaves each marginal it was made of.
 
     For every initial region R with the class, D(P(C | x_R) || mean of the model's P(C | x) over the rows with that x_R),
     weighted by the rows. On the training set and without loops it stays near 0; large values show what the loops
     destroyed. Rows with a missing value in the region are left out.
+
+    Parameters
+    ----------
+    classifier : KikuchiBayesClassifier
+        Fitted.
+    X : table
+        Rows, usually those of the training set.
+    y : (n_samples,) array
+        Their classes.
+
+    Returns
+    -------
+    Series
+        Region -> nats.
 
     Examples
     --------
@@ -96,9 +186,10 @@ def marginal_losses(classifier, X, y):
     >>> float(marginal_losses(model, X, y).round(6).iloc[0])
     0.0
     """
-    codes = pd.DataFrame(classifier._encode(X))
-    codes = codes.where(codes >= 0)
     proba = classifier.predict_proba(X)
+    by_position = not table.is_named(X)
+    codes = pd.DataFrame(table.encode_like(X, classifier.schema_, "missing", by_position=by_position))
+    codes = codes.where(codes >= 0)
     target, _ = table.encode_target(y, classifier.target_name_, list(classifier.target_states_))
     if len(target) != len(proba):
         raise ValueError(f"X and y have inconsistent lengths: {len(proba)} rows and {len(target)} targets")

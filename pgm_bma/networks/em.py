@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from pgm_bma.foundation.counts import family_counts
+from pgm_bma.foundation.counts import family_counts, state_offsets
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.networks import evidence
 from pgm_bma.networks._junction_tree_kernels import normalise_tables
@@ -42,7 +42,7 @@ def fit_network(
     rng=None,
     max_iter=100,
     atol=1e-8,
-    n_jobs=1,
+    n_jobs=None,
     progress=None,
     max_clique_size=MAX_CLIQUE_SIZE,
 ):
@@ -61,7 +61,7 @@ def fit_network(
     n_init : starts; the one with the highest log-likelihood is returned
     rng : numpy.random.Generator; start i draws from its i-th spawned child, whatever `n_init` is
     max_iter, atol : updates at most, and the largest parameter change that counts as converged
-    n_jobs : threads over the starts, -1 for all processors; the result does not depend on it
+    n_jobs : threads over the starts, as joblib reads it; the result does not depend on it
     progress : callable(n_updates) called after every update, optional
 
     Returns
@@ -83,11 +83,10 @@ def fit_network(
     problem = make_problem(codes, cardinalities, parents, weights, alpha, fixed, max_clique_size)
     rng = np.random.default_rng() if rng is None else rng
 
-    def run(item):
-        number, generator = item
+    def run(number, generator):
         return run_start(problem, draw_start(problem, number, generator, init, draw_all), max_iter, atol, progress)
 
-    starts = map_jobs(run, [(job,) for job in enumerate(rng.spawn(n_init))], n_jobs, threads=True)
+    starts = map_jobs(run, enumerate(rng.spawn(n_init)), n_jobs, threads=True)
     best = int(np.argmax([start.log_likelihood for start in starts]))
     chosen = starts[best]
     counts, log_likelihood = evidence.expected_counts(problem.plan, chosen.theta)
@@ -162,7 +161,7 @@ def make_problem(codes, cardinalities, parents, weights=None, alpha=1.0, fixed=(
     plan = evidence.plan_rows(tree, codes, weights)
     n_states = [int(cardinalities[child]) for child in range(len(parents))]
     n_lines = [int(size) // r for size, r in zip(np.diff(tree.family_start), n_states)]
-    line_start = np.concatenate([[0], np.cumsum(np.repeat(n_states, n_lines))]).astype(np.int64)
+    line_start = state_offsets(np.repeat(n_states, n_lines))
     free = np.repeat([node not in set(fixed) for node in range(len(parents))], n_lines)
     per_node = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha] * len(parents)
     prior = flatten([np.broadcast_to(np.asarray(a, float), (q, r)) for a, q, r in zip(per_node, n_lines, n_states)])

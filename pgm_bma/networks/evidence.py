@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.networks import _junction_tree_kernels as kernels
 from pgm_bma.networks.junction_tree import JunctionTree, strides
 
@@ -62,9 +63,9 @@ def plan_rows(tree, codes, weights=None, fold=True):
     kind_jobs = np.searchsorted(kind[chosen], np.arange(len(kind_first) + 1))
     kind_length = np.diff(job_start)[kind_first]
     per_job = kind_length[kind[chosen]]
-    base_start = _starts(per_job)
+    base_start = state_offsets(per_job)
     positions = np.repeat(job_start[chosen] - base_start[:-1], per_job) + np.arange(base_start[-1])
-    kind_start = _starts(kind_length)
+    kind_start = state_offsets(kind_length)
     picked = np.repeat(job_start[kind_first] - kind_start[:-1], kind_length) + np.arange(kind_start[-1])
     entries, sizes = _resolve_entries(tree, catalogue, kind_start, entry_plan[picked], entry_parent[picked])
     return EvidencePlan(
@@ -76,7 +77,7 @@ def plan_rows(tree, codes, weights=None, fold=True):
         kind_base=base_start[kind_jobs[:-1]],
         entries=entries,
         bases=entry_base[positions],
-        index=catalogue.index,
+        cell_index=catalogue.cell_index,
         sizes=sizes,
         job_weights=np.bincount(job, weights[job_rows], minlength=len(chosen)).astype(float),
         job_rows=job_rows[chosen],
@@ -147,7 +148,7 @@ def posteriors(plan, theta, variables):
     variables = [int(v) for v in variables]
     home = _cliques_of(tree, variables)
     asked = [v for v in variables if v in home]
-    column = dict(zip(asked, _starts([tree.cardinalities[v] for v in asked])[:-1]))
+    column = dict(zip(asked, state_offsets([tree.cardinalities[v] for v in asked])[:-1]))
     queries, query_start = [], [0]
     for cluster, mask in zip(plan.plan_cluster, plan.plan_mask):
         scope = tree.scopes[cluster]
@@ -303,7 +304,7 @@ def _catalogue(tree, cluster_of, masks):
         child_start=child_start,
         child_index=np.array(child_index, dtype=np.int64),
         child_cells=np.array(child_cells, dtype=np.int64),
-        index=pool.array(),
+        cell_index=pool.array(),
     )
 
 
@@ -341,7 +342,7 @@ def _resolve_entries(tree, catalogue, kind_start, entry_plan, entry_parent):
     entries[:, k.PLAN] = entry_plan
     sizes = np.zeros(3, dtype=np.int64)
     for number, (field, length) in enumerate(((k.BUFFER, k.N), (k.MESSAGE, k.SEP))):
-        total = _starts(np.where(vector, 0, entries[:, length]))
+        total = state_offsets(np.where(vector, 0, entries[:, length]))
         entries[:, field] = total[:-1] - total[first]
         sizes[number] = np.max(total[kind_start[1:]] - total[kind_start[:-1]], initial=0)
     parent_of = first + entry_parent
@@ -360,10 +361,6 @@ def _group(job_start, values):
         if kernels.same_jobs(job_start, values, first[group] if len(first) else group):
             return group, first
     raise AssertionError("no salt separates the jobs")  # 99 independent 64-bit collisions
-
-
-def _starts(sizes):
-    return np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))]).astype(np.int64)
 
 
 def _refuse_index(cells):
@@ -405,7 +402,7 @@ class EvidencePlan(NamedTuple):
     kind_base: np.ndarray
     entries: np.ndarray
     bases: np.ndarray
-    index: np.ndarray
+    cell_index: np.ndarray
     sizes: np.ndarray
     job_weights: np.ndarray
     job_rows: np.ndarray
@@ -423,7 +420,7 @@ class EvidencePlan(NamedTuple):
             self.kind_base,
             self.entries,
             self.bases,
-            self.index,
+            self.cell_index,
             self.sizes,
         )
 
@@ -432,13 +429,13 @@ class EvidencePlan(NamedTuple):
         length = np.diff(self.kind_start)
         kind = np.repeat(np.arange(len(length)), np.diff(self.kind_jobs))
         jobs = np.repeat(np.arange(len(kind)), length[kind])
-        start = _starts(length[kind])[:-1]
+        start = state_offsets(length[kind])[:-1]
         entry = np.arange(len(jobs)) - start[jobs] + self.kind_start[kind[jobs]]
         return jobs, self.plan_cluster[self.entries[entry, kernels.PLAN]]
 
 
 class _Catalogue(NamedTuple):
-    """Per plan: cluster, hidden variables, size, and starts of its index arrays (all inside one array, `index`).
+    """Per plan: cluster, hidden variables, size, and starts of its index arrays (all inside one array, `cell_index`).
 
     For every child of the cluster: the place of each cell in the child's message, and in the child's table.
     """
@@ -452,7 +449,7 @@ class _Catalogue(NamedTuple):
     child_start: np.ndarray
     child_index: np.ndarray
     child_cells: np.ndarray
-    index: np.ndarray
+    cell_index: np.ndarray
 
 
 class _IndexPool:

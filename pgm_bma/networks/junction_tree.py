@@ -16,8 +16,11 @@ from math import inf, prod
 
 import numpy as np
 
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.graphs import ancestors
+
 CROWDED = (
-    64  # neighbours from which a variable waits until the others are gone; its exact cost would take quadratic time
+    64  # neighbours from which a variable waits until the others are gone: its exact cost would take quadratic time
 )
 MAX_TOTAL_SIZE = 2**31  # cells of all tables, which are counted in 32 bits
 MAX_CLIQUE_SIZE = 2**22  # joint states; a row that hides them all costs about 0.1 s and 100 MB
@@ -171,7 +174,7 @@ def _place_families(cards, hidden, scopes, n_families, bags, links):
         for scope, above in zip(clusters, parent)
     )
     maps = [_cell_map(clusters[c], scope, cards) for c, scope in zip(home, scopes)]
-    map_start = _starts([0 if m is None else len(m) for m in maps])[:-1]
+    map_start = state_offsets([0 if m is None else len(m) for m in maps])[:-1]
     map_start[[m is None for m in maps]] = -1
     return JunctionTree(
         cardinalities=np.array(cards, dtype=np.int64),
@@ -179,11 +182,11 @@ def _place_families(cards, hidden, scopes, n_families, bags, links):
         scopes=tuple(clusters),
         parent=np.array(parent, dtype=np.int64),
         separators=separators,
-        table_start=_starts([prod(cards[v] for v in scope) for scope in clusters]),
+        table_start=state_offsets([prod(cards[v] for v in scope) for scope in clusters]),
         families=tuple(scopes),
         n_families=n_families,
         home=home,
-        family_start=_starts([prod(cards[v] for v in scope) for scope in scopes]),
+        family_start=state_offsets([prod(cards[v] for v in scope) for scope in scopes]),
         map_start=map_start,
         maps=np.concatenate([np.zeros(0, dtype=np.int32), *(m for m in maps if m is not None)]),
     )
@@ -215,10 +218,6 @@ def strides(scope, cards):
     return steps[::-1] if scope else []
 
 
-def _starts(sizes):
-    return np.concatenate([[0], np.cumsum(np.array(sizes, dtype=np.int64))]).astype(np.int64)
-
-
 def _refuse_large(scopes, cards, max_clique_size):
     largest = max(scopes, key=lambda scope: prod(cards[v] for v in scope), default=())
     size = prod(cards[v] for v in largest)
@@ -228,13 +227,7 @@ def _refuse_large(scopes, cards, max_clique_size):
 
 def relevant_variables(parents, seeds):
     """Positions of `seeds` and all their ancestors, sorted; the rest sums to one and may be cut off (barren nodes)."""
-    found, waiting = set(), list(seeds)
-    while waiting:
-        v = int(waiting.pop())
-        if v not in found:
-            found.add(v)
-            waiting.extend(parents[v])
-    return sorted(found)
+    return sorted({*seeds, *ancestors(parents, seeds)})
 
 
 class CliqueTooLarge(ValueError):

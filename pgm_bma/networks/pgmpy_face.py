@@ -11,9 +11,8 @@ import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.parallel import check_n_jobs
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
@@ -93,6 +92,17 @@ class EMEstimator(DiscreteParameterEstimator):
     """
 
     _tags = {"supports_latent_variables": True, "supports_weighted_data": True}
+    _rules = {
+        "equivalent_sample_size": Optional(Number(0, open_low=True)),
+        "n_init": Optional(Integer(1)),
+        "combine_starts": Choice("best", "uniform", "likelihood"),
+        "collapse": Choice("stop", "ignore"),
+        "max_iter": Integer(0),
+        "atol": Number(0),
+        "n_jobs": Jobs(),
+        "show_progress": Flag(),
+        "max_clique_size": Integer(1),
+    }
 
     def __init__(
         self,
@@ -143,7 +153,9 @@ class EMEstimator(DiscreteParameterEstimator):
         """
         check_frame(data)
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
-        self._check_parameters()
+        check_parameters(self)
+        if isinstance(self.init_cpds, str):
+            check("init_cpds", self.init_cpds, Choice("random", "uniform"))
         network = read_network(model, data, self.state_names, self.latent_card, self._given_cpds(model), sample_weight)
         alpha = alpha_per_node(self.alpha, network, self.equivalent_sample_size)
         is_latent_class = self._is_plain_latent_class(network)
@@ -168,18 +180,6 @@ class EMEstimator(DiscreteParameterEstimator):
                 ConvergenceWarning,
             )
         return self
-
-    def _check_parameters(self):
-        check_choice("combine_starts", self.combine_starts, ("best", "uniform", "likelihood"))
-        check_choice("collapse", self.collapse, ("stop", "ignore"))
-        check_n_jobs(self.n_jobs)
-        check_number("max_iter", self.max_iter, 0, integer=True)
-        check_number("atol", self.atol, 0)
-        check_number("max_clique_size", self.max_clique_size, 1, integer=True)
-        if self.n_init is not None:
-            check_number("n_init", self.n_init, 1, integer=True)
-        if isinstance(self.init_cpds, str):
-            check_choice("init_cpds", self.init_cpds, ("random", "uniform"))
 
     def _given_cpds(self, model):
         nodes = set(model.nodes())

@@ -4,7 +4,6 @@ The order of the nodes inside: latent variables first, then the columns as they 
 same starts here as in the scikit-learn faces, which never see the network's own order.
 """
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.dirichlet import cell_alpha
+from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.validation import check_number
 from pgm_bma.networks.cpds import cpt_array
 
@@ -165,18 +165,11 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
     return found
 
 
-@contextmanager
 def progress_bar(show, unit):
-    """A callable that counts, shown when the work takes longer than two seconds; None when nothing is to be shown."""
+    """`progress` of a pgmpy face: shown where both the face and pgmpy's own switch allow it."""
     from pgmpy import config
 
-    if not (show and config.SHOW_PROGRESS):
-        yield None
-        return
-    from tqdm import tqdm
-
-    with tqdm(desc="EM", unit=f" {unit}", delay=2, leave=False) as bar:
-        yield bar.update
+    return progress(show and config.SHOW_PROGRESS, unit, label="EM")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.graphs import topological_order
+
 GAP_LAYERS = 0.5
 MARGIN = 0.15
 
@@ -117,14 +119,9 @@ def _topological(nodes, down):
     for upper, lower in down:
         parents[lower].append(upper)
         children[upper].append(lower)
-    waiting = {v: len(parents[v]) for v in nodes}
-    order = [v for v in nodes if waiting[v] == 0]
-    for v in order:
-        for child in children[v]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                order.append(child)
-    return order, parents, children
+    index = {v: i for i, v in enumerate(nodes)}
+    order = topological_order([[index[p] for p in parents[v]] for v in nodes])
+    return [nodes[i] for i in order], parents, children
 
 
 def _capacity(nodes, sizes, gaps):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from pgm_bma.foundation.graphs import ancestors
 from pgm_bma.plotting._style import FONT, INK, PAPER, RULE, SERIES, SOFT, drawing_axes, note, short_labels, text_size
 
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
@@ -109,12 +110,8 @@ def conditional_table(network, variable, given):
     All tables above the two variables are multiplied and summed by einsum, which finds the order of the sums.
     """
     wanted = [variable] if given is None else [given, variable]
-    above, waiting = set(wanted), list(wanted)
-    while waiting:
-        for parent in network.get_cpds(waiting.pop()).variables[1:]:
-            if parent not in above:
-                above.add(parent)
-                waiting.append(parent)
+    parents = {cpd.variable: cpd.variables[1:] for cpd in network.cpds}
+    above = {*wanted, *ancestors(parents, wanted)}
     if len(above) > 50:
         raise ValueError(
             f"{variable!r} has {len(above)} ancestors; profiles are drawn for networks with at most 50 of them"

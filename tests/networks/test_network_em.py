@@ -527,7 +527,7 @@ def test_progress_counts_updates_and_waits_two_seconds(monkeypatch):
         def update(self, n):
             seen["count"] += n
 
-    monkeypatch.setattr("tqdm.tqdm", Bar)
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
     df = with_gaps(clustered(50))
     estimator = EMEstimator(latent_card={"h": 2}, n_init=2, max_iter=5, atol=0, seed=0).fit(two_latents(), df)
     assert seen["count"] == estimator.starts_["iterations"].sum() == 10 and seen["delay"] == 2
