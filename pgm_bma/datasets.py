@@ -9,8 +9,13 @@ import os
 from importlib import resources
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from pgm_bma.foundation.validation import Instance, check
 from pgm_bma.foundation.warn import warn
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONTINUOUS = {"iris", "wine", "golub"}  # every column but the target is a number; all other sets are all labels
 FILES = (
@@ -42,7 +47,7 @@ NETWORKS = (
 )
 
 
-def load_dataset(name):
+def load_dataset(name: str) -> "tuple[pd.DataFrame, str]":
     """A data set as a DataFrame, and the name of its target column.
 
     Labels are strings (digits too), a missing cell is NaN, continuous columns are floats. A set that is not embedded
@@ -57,8 +62,10 @@ def load_dataset(name):
 
     Returns
     -------
-    data : DataFrame, target last
+    data : DataFrame
+        One row per case, the target last.
     target : str
+        Name of the target column.
 
     Examples
     --------
@@ -69,6 +76,7 @@ def load_dataset(name):
     >>> data[target].value_counts().to_dict()
     {'p': 626, 'n': 332}
     """
+    check("name", name, Instance(str, "the name of a data set, see list_datasets()"))
     if name in RULES:
         return RULES[name](), "class"
     if name in FILES:
@@ -88,8 +96,13 @@ def load_dataset(name):
     return _from_openml(name, where)
 
 
-def list_datasets():
+def list_datasets() -> list[str]:
     """Names of the data sets that load without any download.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
 
     Examples
     --------
@@ -100,13 +113,18 @@ def list_datasets():
     return sorted([*FILES, *RULES], key=str.lower)
 
 
-def load_network(name):
+def load_network(name: str) -> Any:
     """A published network as a pgmpy DiscreteBayesianNetwork.
 
     Parameters
     ----------
     name : str
         One of `list_networks()`.
+
+    Returns
+    -------
+    DiscreteBayesianNetwork
+        Structure, states and tables as published.
 
     Examples
     --------
@@ -115,6 +133,7 @@ def load_network(name):
     >>> len(asia.nodes()), len(asia.edges())
     (8, 8)
     """
+    check("name", name, Instance(str, "the name of a network, see list_networks()"))
     if name not in NETWORKS:
         raise ValueError(f"no network {name!r}: {_suggestion(name, NETWORKS)}")
     from pgm_bma.files.bif import read_bif
@@ -123,8 +142,13 @@ def load_network(name):
         return read_bif(path)
 
 
-def list_networks():
+def list_networks() -> list[str]:
     """Names of the embedded networks.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
 
     Examples
     --------
@@ -164,9 +188,7 @@ def _from_openml(name, where):
     from sklearn.datasets import fetch_openml
 
     remote = OUTSIDE[name]
-    warn(
-        f"data set {name!r} is not embedded ({where}); asking openml.org for {remote!r}",
-    )
+    warn(f"data set {name!r} is not embedded ({where}); asking openml.org for {remote!r}")
     try:
         answer = fetch_openml(name=remote, version=1, as_frame=True, parser="auto", n_retries=1)
         features, classes = answer.data, answer.target

@@ -9,7 +9,9 @@ ones; an array comes back as an object array of labels.
 Fayyad and Irani (1993), "Multi-interval discretization of continuous-valued attributes for classification learning".
 """
 
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -17,7 +19,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from pgm_bma.foundation.cut_points import (
     bin_labels,
@@ -26,6 +28,10 @@ from pgm_bma.foundation.cut_points import (
     row_quantiles,
     width_cut_points,
 )
+from pgm_bma.foundation.table import check_weights
+from pgm_bma.foundation.validation import Choice, Integer, Number, check_parameters
+
+MAX_BINS = 1000  # every bin is a state of every table behind it, with a label of its own: more is a mistake
 
 
 def _class_codes(y, n_rows):
@@ -124,6 +130,8 @@ def _ordinal(bins):
 class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """What all discretisers share: reading columns, choosing those to bin, writing labels or codes."""
 
+    _rules: dict = {"encode": Choice("label", "ordinal")}
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -133,8 +141,7 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
     def _read(self, X, *, reset):
-        if self.encode not in ("label", "ordinal"):
-            raise ValueError(f"encode={self.encode!r}; choose 'label' or 'ordinal'")
+        check_parameters(self)
         if not nw.dependencies.is_into_dataframe(X):
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, ensure_min_samples=int(reset))
         elif isinstance(X, pd.DataFrame) and not X.columns.is_unique:
@@ -189,11 +196,7 @@ class _Discretizer(_BinTransformer):
         X, columns = self._read(X, reset=True)
         if y is not None:
             y = _class_codes(y, len(X))
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, np.empty((len(X), 1)), ensure_non_negative=True)
-            if not weights.any():
-                raise ValueError("sample_weight holds only zeros; at least one row needs a positive weight")
+        weights = check_weights(sample_weight, len(X))
         self.cut_points_, self.bin_labels_ = {}, {}
         for name, values in self._choose(columns).items():
             if np.isinf(values).any():
@@ -207,17 +210,20 @@ class _Discretizer(_BinTransformer):
             self.bin_labels_[name] = bin_labels(cuts, *((known.min(), known.max()) if len(known) else ()))
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Replace every binned column by its bins; infinite values fall into the first or last bin.
 
         Parameters
         ----------
-        X : (n_samples, n_features) DataFrame or array, the columns seen in fit
+        X : (n_samples, n_features) DataFrame or array
+            Rows; columns that hold no numbers pass unchanged.
+            Rows with the columns seen in fit.
 
         Returns
         -------
-        DataFrame with ordered categorical columns for a DataFrame, object array of labels for an array
-        (with ``encode="ordinal"``: bin numbers as floats, NaN where missing).
+        DataFrame or array
+            Ordered categorical columns for a DataFrame, an object array of labels for an array (with
+            ``encode="ordinal"``: bin numbers as floats, NaN where missing).
         """
         check_is_fitted(self)
         X, columns = self._read(X, reset=False)
@@ -237,14 +243,19 @@ class MDLDiscretizer(_Discretizer):
 
     Parameters
     ----------
-    columns : list of column names (positions for an array) to bin, or None for all that hold numbers
-    encode : "label" (names of the bins) or "ordinal" (numbers 0, 1, ... as floats)
+    columns : list of column names, or of positions for an array, optional
+        Columns to bin; None takes all that hold numbers.
+    encode : {"label", "ordinal"}, default="label"
+        Names of the bins, or their numbers 0, 1, ... as floats.
 
     Attributes
     ----------
-    cut_points_ : dict column -> (n_cuts,) rising; unnamed columns are x0, x1, ...
-    bin_labels_ : dict column -> list of labels in bin order; the form of the estimators' `state_names`
-    feature_names_in_, n_features_in_ : columns seen in fit
+    cut_points_ : dict column -> (n_cuts,) array
+        Rising; unnamed columns are x0, x1, ...
+    bin_labels_ : dict column -> list of str
+        Labels in bin order; the form of the estimators' `state_names`.
+    feature_names_in_, n_features_in_ : array and int
+        Columns seen in fit.
 
     Examples
     --------
@@ -261,7 +272,7 @@ class MDLDiscretizer(_Discretizer):
     7      NaN      g
     """
 
-    def __init__(self, columns=None, encode="label"):
+    def __init__(self, columns: Sequence | None = None, encode: str = "label"):
         self.columns = columns
         self.encode = encode
 
@@ -270,18 +281,22 @@ class MDLDiscretizer(_Discretizer):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the cut points.
 
         Parameters
         ----------
         X : (n_samples, n_features) DataFrame or array
-        y : (n_samples,) class labels
-        sample_weight : (n_samples,) or None; a weight means that many equal rows
+            Rows; columns that hold no numbers pass unchanged.
+        y : (n_samples,) array
+            Class labels.
+        sample_weight : (n_samples,) array, optional
+            A weight means that many equal rows.
 
         Returns
         -------
-        self
+        Self
+            The fitted discretiser.
         """
         if y is None:
             raise ValueError(
@@ -297,26 +312,30 @@ class MDLDiscretizer(_Discretizer):
 class _CountedBins(_Discretizer):
     """A number of bins is asked for; the class is not looked at."""
 
-    def __init__(self, n_bins=3, columns=None, encode="label"):
+    _rules = {"n_bins": Integer(1, MAX_BINS)}
+
+    def __init__(self, n_bins: int = 3, columns: Sequence | None = None, encode: str = "label"):
         self.n_bins = n_bins
         self.columns = columns
         self.encode = encode
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the cut points.
 
         Parameters
         ----------
         X : (n_samples, n_features) DataFrame or array
-        y : ignored
-        sample_weight : (n_samples,) or None; a weight means that many equal rows (the width of bins looks at weight 0 only)
+            Rows; columns that hold no numbers pass unchanged.
+        y : None
+            Ignored.
+        sample_weight : (n_samples,) array, optional
+            A weight means that many equal rows; the width of bins only asks whether it is 0.
 
         Returns
         -------
-        self
+        Self
+            The fitted discretiser.
         """
-        if not isinstance(self.n_bins, Integral) or isinstance(self.n_bins, bool) or self.n_bins < 1:
-            raise ValueError(f"n_bins={self.n_bins!r}; it must be a whole number of at least 1")
         return self._fit(X, None, sample_weight)
 
 
@@ -328,15 +347,21 @@ class FrequencyDiscretizer(_CountedBins):
 
     Parameters
     ----------
-    n_bins : number of bins wanted
-    columns : list of column names (positions for an array) to bin, or None for all that hold numbers
-    encode : "label" (names of the bins) or "ordinal" (numbers 0, 1, ... as floats)
+    n_bins : int, default=3
+        Number of bins wanted, at most 1000.
+    columns : list of column names, or of positions for an array, optional
+        Columns to bin; None takes all that hold numbers.
+    encode : {"label", "ordinal"}, default="label"
+        Names of the bins, or their numbers 0, 1, ... as floats.
 
     Attributes
     ----------
-    cut_points_ : dict column -> (n_cuts,) rising; unnamed columns are x0, x1, ...
-    bin_labels_ : dict column -> list of labels in bin order; the form of the estimators' `state_names`
-    feature_names_in_, n_features_in_ : columns seen in fit
+    cut_points_ : dict column -> (n_cuts,) array
+        Rising; unnamed columns are x0, x1, ...
+    bin_labels_ : dict column -> list of str
+        Labels in bin order; the form of the estimators' `state_names`.
+    feature_names_in_, n_features_in_ : array and int
+        Columns seen in fit.
 
     Examples
     --------
@@ -356,15 +381,21 @@ class WidthDiscretizer(_CountedBins):
 
     Parameters
     ----------
-    n_bins : number of bins; a constant column keeps one
-    columns : list of column names (positions for an array) to bin, or None for all that hold numbers
-    encode : "label" (names of the bins) or "ordinal" (numbers 0, 1, ... as floats)
+    n_bins : int, default=3
+        Number of bins, at most 1000; a constant column keeps one.
+    columns : list of column names, or of positions for an array, optional
+        Columns to bin; None takes all that hold numbers.
+    encode : {"label", "ordinal"}, default="label"
+        Names of the bins, or their numbers 0, 1, ... as floats.
 
     Attributes
     ----------
-    cut_points_ : dict column -> (n_cuts,) rising; unnamed columns are x0, x1, ...
-    bin_labels_ : dict column -> list of labels in bin order; the form of the estimators' `state_names`
-    feature_names_in_, n_features_in_ : columns seen in fit
+    cut_points_ : dict column -> (n_cuts,) array
+        Rising; unnamed columns are x0, x1, ...
+    bin_labels_ : dict column -> list of str
+        Labels in bin order; the form of the estimators' `state_names`.
+    feature_names_in_, n_features_in_ : array and int
+        Columns seen in fit.
 
     Examples
     --------
@@ -381,6 +412,16 @@ class WidthDiscretizer(_CountedBins):
         return width_cut_points(values, self.n_bins, weights)
 
 
+class _Share:
+    """A rule of `check_parameters`."""
+
+    def admits(self, value):
+        return Number(0, 1, open_low=True).admits(value) and value < 1
+
+    def __str__(self):
+        return "a number above 0 and below 1"
+
+
 class SampleQuantileBinarizer(_BinTransformer):
     """Binarise every row at its own quantile: "high" above it, "low" up to it.
 
@@ -390,13 +431,17 @@ class SampleQuantileBinarizer(_BinTransformer):
 
     Parameters
     ----------
-    quantile : share of a row that is "low", above 0 and below 1
-    columns : list of column names (positions for an array) to use, or None for all that hold numbers
-    encode : "label" ("low", "high") or "ordinal" (0.0, 1.0)
+    quantile : float, default=0.9
+        Share of a row that is "low", above 0 and below 1.
+    columns : list of column names, or of positions for an array, optional
+        Columns to use; None takes all that hold numbers.
+    encode : {"label", "ordinal"}, default="label"
+        "low" and "high", or 0.0 and 1.0.
 
     Attributes
     ----------
-    feature_names_in_, n_features_in_ : columns seen in fit
+    feature_names_in_, n_features_in_ : array and int
+        Columns seen in fit.
 
     Examples
     --------
@@ -407,7 +452,9 @@ class SampleQuantileBinarizer(_BinTransformer):
            ['high', 'low', 'high', 'low']], dtype=object)
     """
 
-    def __init__(self, quantile=0.9, columns=None, encode="label"):
+    _rules = {"quantile": _Share()}
+
+    def __init__(self, quantile: float = 0.9, columns: Sequence | None = None, encode: str = "label"):
         self.quantile = quantile
         self.columns = columns
         self.encode = encode
@@ -417,35 +464,38 @@ class SampleQuantileBinarizer(_BinTransformer):
         tags.requires_fit = False
         return tags
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and remember the columns; nothing else is learned.
 
         Parameters
         ----------
         X : (n_samples, n_features) DataFrame or array
-        y : ignored
+            Rows; columns that hold no numbers pass unchanged.
+        y : None
+            Ignored.
 
         Returns
         -------
-        self
+        Self
+            The same transformer.
         """
-        self._check_quantile()
         _, columns = self._read(X, reset=True)
         self._choose(columns)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Binarise each row at its own quantile.
 
         Parameters
         ----------
         X : (n_samples, n_features) DataFrame or array
+            Rows; columns that hold no numbers pass unchanged.
 
         Returns
         -------
-        DataFrame of categoricals ("low", "high") for a DataFrame, object array of labels for an array.
+        DataFrame or array
+            Categoricals ("low", "high") for a DataFrame, an object array of labels for an array.
         """
-        self._check_quantile()
         X, columns = self._read(X, reset=False)
         chosen = self._choose(columns)
         if not chosen:
@@ -453,7 +503,3 @@ class SampleQuantileBinarizer(_BinTransformer):
         values = np.column_stack(list(chosen.values()))
         codes = np.where(np.isnan(values), -1, (values > row_quantiles(values, self.quantile)[:, None]).astype(int))
         return self._write(X, columns, dict(zip(chosen, codes.T)), {name: ["low", "high"] for name in chosen})
-
-    def _check_quantile(self):
-        if not isinstance(self.quantile, Real) or not 0 < self.quantile < 1:
-            raise ValueError(f"quantile={self.quantile!r}; it must lie between 0 and 1")

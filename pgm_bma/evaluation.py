@@ -15,6 +15,8 @@ from pgm_bma.foundation import table
 from pgm_bma.foundation.validation import Integer, Number, check
 from pgm_bma.foundation.warn import warn
 
+__all__ = ["capped_log_loss", "error_decomposition", "marginal_losses", "paper_error"]
+
 LOG_LOSS_FLOOR = 1e-5
 
 
@@ -198,7 +200,7 @@ def marginal_losses(classifier: Any, X: Any, y: Any) -> pd.Series:
     losses = []
     for region in regions:
         columns = [k for k, name in enumerate(classifier.schema_.names) if name in region]
-        group = np.zeros(len(own), dtype=np.int64)
+        group: np.ndarray = np.zeros(len(own), dtype=np.int64)
         if columns:
             group = codes.groupby(columns, dropna=True).ngroup().fillna(-1).to_numpy(dtype=np.int64)
         seen = group >= 0

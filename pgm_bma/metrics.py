@@ -6,19 +6,32 @@ divergence (EMA eq. 15), bits per holdout case (SEM section 5), rank correlation
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from pgm_bma.foundation.table import Schema, as_column, check_weights, column_names, encode_like
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import Choice, Flag, Integer, Number, check
 from pgm_bma.networks.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
 from pgm_bma.networks.objects import network_arrays
 
+__all__ = [
+    "WinsDrawsLosses",
+    "clustering_accuracy",
+    "holdout_log2_likelihood",
+    "kl_divergence",
+    "order_correlation",
+    "partition_distance",
+    "wins_draws_losses",
+]
 
-def partition_distance(labels_a, labels_b, *, normalize=False, sample_weight=None):
+
+def partition_distance(
+    labels_a: Any, labels_b: Any, *, normalize: bool = False, sample_weight: Any = None
+) -> int | float:
     """Hamming distance between the co-membership matrices of two partitions (EMA section VI).
 
     Entry (i, j) of the N x N matrix of a partition is 1 if rows i and j share a cluster. The distance counts the entries in
@@ -27,13 +40,17 @@ def partition_distance(labels_a, labels_b, *, normalize=False, sample_weight=Non
 
     Parameters
     ----------
-    labels_a, labels_b : (n_samples,) cluster labels of any kind
-    normalize : divide by N^2, for a share between 0 and 1
-    sample_weight : (n_samples,) or None; a weight means that many equal rows
+    labels_a, labels_b : (n_samples,) array
+        Cluster labels of any kind.
+    normalize : bool, default=False
+        Divide by N^2, for a share between 0 and 1.
+    sample_weight : (n_samples,) array, optional
+        A weight means that many equal rows.
 
     Returns
     -------
-    int (float if weighted or normalised)
+    int or float
+        The distance; a float if weighted or normalised.
 
     Examples
     --------
@@ -45,6 +62,7 @@ def partition_distance(labels_a, labels_b, *, normalize=False, sample_weight=Non
     >>> partition_distance([0, 0, 1, 1], [0, 0, 0, 1], normalize=True)
     0.375
     """
+    check("normalize", normalize, Flag())
     a, b, weights = _paired_codes(labels_a, labels_b, sample_weight)
     _, pairs = np.unique(a * (b.max() + 1) + b, return_inverse=True)  # only the cells that occur
     squares = [np.square(np.bincount(codes, weights)).sum() for codes in (a, b, pairs)]
@@ -55,10 +73,24 @@ def partition_distance(labels_a, labels_b, *, normalize=False, sample_weight=Non
     return int(distance) if weights is None else float(distance)
 
 
-def clustering_accuracy(labels_true, labels_pred, *, sample_weight=None):
+def clustering_accuracy(labels_true: Any, labels_pred: Any, *, sample_weight: Any = None) -> float:
     """Share of rows that are right after the best one-to-one matching of cluster names to class names.
 
     With unequal numbers of clusters and classes the surplus ones stay unmatched, and their rows count as wrong.
+
+    Parameters
+    ----------
+    labels_true : (n_samples,) array
+        Classes of any kind.
+    labels_pred : (n_samples,) array
+        Clusters of any kind.
+    sample_weight : (n_samples,) array, optional
+        A weight means that many equal rows.
+
+    Returns
+    -------
+    float
+        Share between 0 and 1.
 
     Examples
     --------
@@ -74,36 +106,48 @@ def clustering_accuracy(labels_true, labels_pred, *, sample_weight=None):
 
 
 def kl_divergence(
-    p,
-    q,
+    p: Any,
+    q: Any,
     *,
-    base="bits",
-    over="joint",
-    align=True,
-    latents=None,
-    method="exact",
-    n_samples=10_000,
-    random_state=None,
-    max_states=2**22,
-    return_error=False,
-):
+    base: str = "bits",
+    over: str = "joint",
+    align: bool = True,
+    latents: Iterable | None = None,
+    method: str = "exact",
+    n_samples: int = 10_000,
+    random_state: Any = None,
+    max_states: int = 2**22,
+    return_error: bool = False,
+) -> float | tuple[float, float]:
     """Kullback-Leibler divergence D(p, q) of two pgmpy networks over the same variables (EMA eq. 15).
 
     Parameters
     ----------
-    p, q : DiscreteBayesianNetwork with the same variables and states (in any order)
-    base : "bits" or "nats"
-    over : "joint", over all variables with the latent ones, as in EMA eq. 15; or "observed", latent ones summed out
-    align : rename the latent states of q so that the divergence is smallest (over="joint"; exact, by assignment)
-    latents : names of the latent variables; None takes those that either network declares
-    method : "exact" enumerates every joint state; "sample" draws `n_samples` rows from p
-    random_state : seed of "sample"
-    max_states : refuse "exact" above this number of joint states
-    return_error : return (divergence, standard error) instead; the error of "exact" is 0
+    p, q : DiscreteBayesianNetwork
+        Networks with the same variables and states, in any order.
+    base : {"bits", "nats"}, default="bits"
+        Unit of the result.
+    over : {"joint", "observed"}, default="joint"
+        Over all variables with the latent ones, as in EMA eq. 15, or with the latent ones summed out.
+    align : bool, default=True
+        Rename the latent states of q so that the divergence is smallest (over="joint"; exact, by assignment).
+    latents : iterable of names, optional
+        The latent variables; None takes those that either network declares.
+    method : {"exact", "sample"}, default="exact"
+        Enumerate every joint state, or draw `n_samples` rows from p.
+    n_samples : int, default=10000
+        Rows that "sample" draws, at least 2.
+    random_state : int, Generator, RandomState or None
+        Seed of "sample".
+    max_states : int, default=4194304
+        Refuse "exact" above this number of joint states.
+    return_error : bool, default=False
+        Return (divergence, standard error) instead; the error of "exact" is 0.
 
     Returns
     -------
-    float, inf where q excludes what p allows; or a pair
+    float or (float, float)
+        The divergence, inf where q excludes what p allows; or the pair.
 
     Examples
     --------
@@ -121,13 +165,14 @@ def kl_divergence(
     >>> round(kl_divergence(p, q, align=False), 4)
     1.8095
     """
-    unit = {"bits": math.log(2), "nats": 1.0}.get(base)
-    if unit is None:
-        raise ValueError(f"base={base!r}; choose 'bits' or 'nats'")
-    if over not in ("joint", "observed"):
-        raise ValueError(f"over={over!r}; choose 'joint' or 'observed'")
-    if method not in ("exact", "sample"):
-        raise ValueError(f"method={method!r}; choose 'exact' or 'sample'")
+    check("base", base, Choice("bits", "nats"))
+    check("over", over, Choice("joint", "observed"))
+    check("method", method, Choice("exact", "sample"))
+    check("n_samples", n_samples, Integer(2, 10**9))
+    check("align", align, Flag())
+    check("return_error", return_error, Flag())
+    check("max_states", max_states, Number(1))
+    unit = math.log(2) if base == "bits" else 1.0
     net_p, net_q = _comparable(p, q, latents, over)
     if method == "exact":
         total = net_p.n_hidden_states * math.prod(net_p.cardinalities[v] for v in net_p.observed)
@@ -139,24 +184,32 @@ def kl_divergence(
         width = max(net_p.n_hidden_states, net_q.n_hidden_states)
         blocks = state_blocks([net_p.cardinalities[v] for v in net_p.observed], width)
     else:
-        check_number("n_samples", n_samples, 2, integer=True)
         blocks = _sampled_blocks(net_p, n_samples, random_state)
     value, error = divergence(net_p, net_q, blocks, joint=over == "joint", align=align, sampled=method == "sample")
     value, error = float(value / unit), float(error / unit)
     return (value, error) if return_error else value
 
 
-def holdout_log2_likelihood(model, X, *, sample_weight=None, max_states=2**20):
+def holdout_log2_likelihood(model: Any, X: Any, *, sample_weight: Any = None, max_states: int = 2**20) -> float:
     """Mean log2 likelihood per case of rows that were not used to fit, L_test of SEM section 5. Higher is better.
 
     Parameters
     ----------
-    model : a fitted clusterer (anything with `score_samples`), or a pgmpy network
-    X : rows; for a network a DataFrame whose columns are matched by name. Latent variables, absent columns and missing
+    model : estimator or DiscreteBayesianNetwork
+        A fitted clusterer (anything with `score_samples`), or a pgmpy network.
+    X : table
+        Rows; for a network a DataFrame whose columns are matched by name. Latent variables, absent columns and missing
         cells are summed out exactly.
-    sample_weight : (n_samples,) or None
-    max_states : refuse rows with more joint states of hidden variables than this (variables without observed
-        descendants do not count)
+    sample_weight : (n_samples,) array, optional
+        Weight of every row.
+    max_states : int, default=1048576
+        Refuse rows with more joint states of hidden variables than this (variables without observed descendants do not
+        count).
+
+    Returns
+    -------
+    float
+        Bits per case.
 
     Examples
     --------
@@ -169,6 +222,7 @@ def holdout_log2_likelihood(model, X, *, sample_weight=None, max_states=2**20):
     >>> round(holdout_log2_likelihood(model, pd.DataFrame({"x": [0, 1, 1]})), 9)
     -1.0
     """
+    check("max_states", max_states, Number(1))
     if hasattr(model, "score_samples"):
         log_likelihood = np.asarray(model.score_samples(X), dtype=float)
     else:
@@ -185,17 +239,20 @@ def holdout_log2_likelihood(model, X, *, sample_weight=None, max_states=2**20):
     return float(np.average(log_likelihood, weights=weights) / math.log(2))
 
 
-def order_correlation(order, reference):
+def order_correlation(order: Sequence, reference: Sequence) -> float | np.ndarray:
     """Spearman's rank correlation of two orders of the same nodes (ORD section IV): 1 equal, -1 reversed.
 
     Parameters
     ----------
-    order : sequence of nodes, or a list of such sequences
+    order : sequence of nodes, or list of such sequences
+        One order, or many.
     reference : sequence of nodes
+        What they are compared with.
 
     Returns
     -------
-    float, or an array with one value per order
+    float or array
+        The correlation; one value per order where many were given.
 
     Examples
     --------
@@ -236,7 +293,7 @@ class WinsDrawsLosses(NamedTuple):
         return f"{self.wins}/{self.draws}/{self.losses}"
 
 
-def wins_draws_losses(a, b, *, lower_is_better=True, tolerance=0.0):
+def wins_draws_losses(a: Any, b: Any, *, lower_is_better: bool = True, tolerance: float = 0.0) -> WinsDrawsLosses:
     """How often method a beats, equals and loses against method b, with Wilcoxon's signed rank test (EMA Tables I, II).
 
     A draw is an equal result (in the paper: equal Hamming distances to the true partition). Draws are left out of the
@@ -244,13 +301,17 @@ def wins_draws_losses(a, b, *, lower_is_better=True, tolerance=0.0):
 
     Parameters
     ----------
-    a, b : (n_cases,) results of the two methods on the same cases
-    lower_is_better : True for distances and errors, False for accuracies and likelihoods
-    tolerance : results at most this far apart are a draw
+    a, b : (n_cases,) array
+        Results of the two methods on the same cases.
+    lower_is_better : bool, default=True
+        True for distances and errors, False for accuracies and likelihoods.
+    tolerance : float, default=0.0
+        Results at most this far apart are a draw.
 
     Returns
     -------
-    WinsDrawsLosses(wins, draws, losses, p_value)
+    WinsDrawsLosses
+        Record with the fields wins, draws, losses and p_value.
 
     Examples
     --------
@@ -261,6 +322,8 @@ def wins_draws_losses(a, b, *, lower_is_better=True, tolerance=0.0):
     """
     from scipy.stats import wilcoxon
 
+    check("tolerance", tolerance, Number(0))
+    check("lower_is_better", lower_is_better, Flag())
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if a.shape != b.shape or a.ndim != 1 or len(a) == 0:
         raise ValueError(f"a and b must be results on the same cases; their shapes are {a.shape} and {b.shape}")

@@ -228,12 +228,18 @@ def test_clear_errors():
         WidthDiscretizer().fit(X.replace(3.0, np.inf))
     with pytest.raises(ValueError, match="n_bins=0"):
         WidthDiscretizer(n_bins=0).fit(X)
+    for discretizer in (WidthDiscretizer(n_bins=10**7), FrequencyDiscretizer(n_bins=10**12)):  # hours, or all memory
+        with pytest.raises(ValueError, match=r"n_bins=10+ must be an integer at least 1 and at most 1000"):
+            discretizer.fit(X)
     with pytest.raises(ValueError, match="at least one"):
         WidthDiscretizer().fit(X, sample_weight=[0, 0, 0])
     with pytest.raises(ValueError, match="encode='onehot'"):
         WidthDiscretizer(encode="onehot").fit(X)
     with pytest.raises(ValueError, match=r"quantile=1\.5"):
         SampleQuantileBinarizer(quantile=1.5).fit(X)
+    for edge in (0, 1, 1.0, "0.5", None, True):
+        with pytest.raises(ValueError, match="above 0 and below 1"):
+            SampleQuantileBinarizer(quantile=edge).fit(X)
     with pytest.raises(ValueError, match="'a' occurs twice"):
         WidthDiscretizer().fit(pd.concat([X, X], axis=1))
     with pytest.raises(ValueError, match="column 'a' holds 'x', which is not a number"):

@@ -6,11 +6,14 @@ junction tree, and equal pieces of evidence are computed once, so a thousand row
 """
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import Choice, Flag, Number, check
 from pgm_bma.networks import evidence
 from pgm_bma.networks.em import flatten
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree, relevant_variables
@@ -18,22 +21,34 @@ from pgm_bma.networks.objects import network_arrays
 
 
 def log_likelihood(
-    model, data, sample_weight=None, per_row=False, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE
-):
+    model: Any,
+    data: Any,
+    sample_weight: Any = None,
+    per_row: bool = False,
+    handle_unknown: str = "error",
+    max_clique_size: int = MAX_CLIQUE_SIZE,
+) -> float | pd.Series:
     """Natural log probability of the observed cells of `data` under a network.
 
     Parameters
     ----------
-    model : pgmpy DiscreteBayesianNetwork with its tables
+    model : DiscreteBayesianNetwork
+        A pgmpy network with its tables.
     data : table
-    sample_weight : (n_samples,), optional
-    per_row : return a Series with one value per row instead of the (weighted) sum
-    handle_unknown : "error" or "missing", for values that are no state of their node
-    max_clique_size : joint states of a clique beyond which the network is refused
+        Columns are nodes of the network; others are ignored.
+    sample_weight : (n_samples,) array, optional
+        Weights of the rows in the sum.
+    per_row : bool, default=False
+        Return a Series with one value per row instead of the (weighted) sum.
+    handle_unknown : {"error", "missing"}, default="error"
+        What to do with values that are no state of their node.
+    max_clique_size : int, default=4194304
+        Joint states of a clique beyond which the network is refused.
 
     Returns
     -------
-    float, or Series; -inf for impossible rows
+    float or Series
+        Nats; -inf for impossible rows.
 
     Examples
     --------
@@ -43,6 +58,7 @@ def log_likelihood(
     >>> log_likelihood(load_network("asia"), rows, per_row=True).round(4).tolist()
     [-2.9957, -0.6931]
     """
+    check("per_row", per_row, Flag())
     asked = _Question(model, data, (), handle_unknown, max_clique_size)
     values = evidence.row_log_likelihood(asked.plan(), asked.theta)[asked.inverse]
     if per_row:
@@ -53,21 +69,33 @@ def log_likelihood(
     return float(weights[weights > 0] @ values[weights > 0])
 
 
-def predict_proba(model, data, variables=None, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE):
+def predict_proba(
+    model: Any,
+    data: Any,
+    variables: Any = None,
+    handle_unknown: str = "error",
+    max_clique_size: int = MAX_CLIQUE_SIZE,
+) -> pd.DataFrame:
     """Posterior probabilities of variables given each row, everything unobserved summed out.
 
     Parameters
     ----------
-    model : pgmpy DiscreteBayesianNetwork with its tables
+    model : DiscreteBayesianNetwork
+        A pgmpy network with its tables.
     data : table
-    variables : a node, or a list of nodes; by default all nodes that are no column of `data`
-        A variable that is observed in a row has probability one at its value there: drop its column to predict it.
-    handle_unknown, max_clique_size : as in `log_likelihood`
+        Columns are nodes of the network; others are ignored.
+    variables : node or list of nodes, optional
+        What to predict; None takes all nodes that are no column of `data`. A variable that is observed in a row has
+        probability one at its value there: drop its column to predict it.
+    handle_unknown : {"error", "missing"}, default="error"
+        What to do with values that are no state of their node.
+    max_clique_size : int, default=4194304
+        Joint states of a clique beyond which the network is refused.
 
     Returns
     -------
-    DataFrame with a row per row of `data`
-        One node: a column per state. A list: columns (variable, state).
+    DataFrame
+        A row per row of `data`. One node: a column per state. A list: columns (variable, state).
 
     Examples
     --------
@@ -79,7 +107,7 @@ def predict_proba(model, data, variables=None, handle_unknown="error", max_cliqu
     0     0.646  0.354
     1     0.010  0.990
     """
-    nodes = list(model.nodes())
+    nodes = list(network_arrays(model).names)
     single = isinstance(variables, str) or (isinstance(variables, Hashable) and variables in nodes)
     if variables is None:
         present = set(table.read_columns(data)[0])
@@ -104,23 +132,37 @@ def predict_proba(model, data, variables=None, handle_unknown="error", max_cliqu
     return pd.DataFrame(values, index=asked.index, columns=columns)
 
 
-def impute(model, data, method="marginal", random_state=None, handle_unknown="error", max_clique_size=MAX_CLIQUE_SIZE):
+def impute(
+    model: Any,
+    data: Any,
+    method: str = "marginal",
+    random_state: Any = None,
+    handle_unknown: str = "error",
+    max_clique_size: int = MAX_CLIQUE_SIZE,
+) -> pd.DataFrame:
     """Fill the missing cells of a table from a network.
 
     Parameters
     ----------
-    model : pgmpy DiscreteBayesianNetwork with its tables
-    data : table; columns that are no nodes stay as they are
-    method : {"marginal", "joint", "sample"}
+    model : DiscreteBayesianNetwork
+        A pgmpy network with its tables.
+    data : table
+        Columns that are no nodes stay as they are.
+    method : {"marginal", "joint", "sample"}, default="marginal"
         "marginal": each cell its own most probable state, which gets the most cells right. "joint": the jointly most
         probable states of all unobserved nodes, latent variables and nodes without a column included. "sample": one
         draw per row from the joint posterior, for multiple imputation. Ties go to the first state.
-    random_state : int, Generator, RandomState or None; for "sample"
-    handle_unknown, max_clique_size : as in `log_likelihood`
+    random_state : int, Generator, RandomState or None
+        Seed of "sample".
+    handle_unknown : {"error", "missing"}, default="error"
+        What to do with values that are no state of their node.
+    max_clique_size : int, default=4194304
+        Joint states of a clique beyond which the network is refused.
 
     Returns
     -------
-    pandas DataFrame like `data`, without gaps in the columns that are nodes
+    DataFrame
+        Like `data`, without gaps in the columns that are nodes.
 
     Examples
     --------
@@ -132,10 +174,9 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
     0   yes   no    a
     1   yes  yes  NaN
     """
-    if method not in ("marginal", "joint", "sample"):
-        raise ValueError(f"method={method!r} is not one of 'marginal', 'joint', 'sample'")
+    check("method", method, Choice("marginal", "joint", "sample"))
     # nodes below all columns sum to one and may be cut off, but not where the maximum over them counts
-    wanted = list(model.nodes()) if method == "joint" else ()
+    wanted = list(network_arrays(model).names) if method == "joint" else ()
     asked = _Question(model, data, wanted, handle_unknown, max_clique_size)
     open_columns = [v for v in asked.columns if (asked.codes[:, asked.position[v]] < 0).any()]
     positions = [asked.position[v] for v in open_columns]
@@ -146,8 +187,6 @@ def impute(model, data, method="marginal", random_state=None, handle_unknown="er
         found = asked.answer(lambda plan: evidence.completions(plan, asked.theta))
         states = [found[asked.inverse, p] for p in positions]
     else:
-        from pgm_bma.foundation.seeds import random_generator
-
         asked = asked.unfolded()
         rng = random_generator(random_state)
         found = asked.answer(lambda plan: evidence.completions(plan, asked.theta, rng), fold=False)
@@ -179,10 +218,10 @@ class _Question:
 
     def __init__(self, model, data, variables, handle_unknown, max_clique_size):
         network = network_arrays(model)
+        check("handle_unknown", handle_unknown, Choice("error", "missing"))
         states = dict(zip(network.names, network.states))
         self.states, self.max_clique_size = states, max_clique_size
-        if not isinstance(max_clique_size, (int, float, np.number)):
-            raise ValueError(f"max_clique_size={max_clique_size!r} must be a number of joint states")
+        check("max_clique_size", max_clique_size, Number(1))
         names, read, n_rows = table.read_columns(data)
         if not read.named and n_rows:
             raise ValueError(

@@ -4,7 +4,7 @@ A thin layer over two rooms: `networks.em` for any structure, and `latent_class.
 naive Bayes below one latent root and every column is complete, so that `LatentClassClusterer` gives the same tables.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.base import prior_settings
@@ -21,7 +22,7 @@ from pgm_bma.networks.em import fit_network, relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge
 from pgm_bma.networks.objects import bayesian_network
-from pgm_bma.networks.reading import alpha_per_node, check_frame, progress_bar, read_network
+from pgm_bma.networks.reading import alpha_per_node, check_frame, check_structure, progress_bar, read_network
 
 N_INIT_LATENT = 30  # starts by default when there are latent variables; without any the likelihood is far tamer
 
@@ -31,7 +32,7 @@ class EMEstimator(DiscreteParameterEstimator):
 
     Parameters
     ----------
-    state_names : dict node -> states, optional
+    state_names : dict node -> list of states, optional
         Observed and latent nodes; may hold states never seen. Default: the table's own order (categories, else sorted).
     latent_card : dict latent -> number of states, optional
         2 where nothing is said.
@@ -51,11 +52,14 @@ class EMEstimator(DiscreteParameterEstimator):
         Tables that are known and stay as they are.
     collapse : {"stop", "ignore"}, default="stop"
         In naive Bayes below a latent root, whether starts whose clusters became equal are passed over where others exist.
-    max_iter, atol : int, default=1000; float, default=1e-6
-        Updates at most, and the largest parameter change that counts as converged.
+    max_iter : int, default=1000
+        Updates at most.
+    atol : float, default=1e-6
+        Largest parameter change that counts as converged.
     seed : int, Generator, RandomState or None
-    n_jobs : int, default=1
-        Threads over the starts; the result does not depend on it.
+        Seed of the starts.
+    n_jobs : int, optional
+        Threads over the starts, as joblib reads it; the result does not depend on it.
     show_progress : bool, default=True
         A progress bar for fits that take longer than two seconds.
     max_clique_size : int, default=4194304
@@ -64,14 +68,18 @@ class EMEstimator(DiscreteParameterEstimator):
     Attributes
     ----------
     parameters_ : list of TabularCPD
-    state_names_ : dict node -> states
+        One table per node, in the order of the network.
+    state_names_ : dict node -> list of states
+        The states that the tables have.
     log_likelihood_ : float
         Total, of the returned parameters.
     score_path_ : (n_iter_ + 1,) array
         What EM climbs, log-likelihood + sum of alpha x log theta, at the start and after every update.
-    n_iter_, converged_ : int and bool, of the best start
-    starts_ : DataFrame, one line per start
-        score (what ranks the starts: the log-likelihood), iterations, converged, weight, log_likelihood, objective.
+    n_iter_, converged_ : int and bool
+        Of the best start.
+    starts_ : DataFrame
+        One line per start: score (what ranks the starts: the log-likelihood), iterations, converged, weight,
+        log_likelihood, objective.
 
     Notes
     -----
@@ -106,21 +114,21 @@ class EMEstimator(DiscreteParameterEstimator):
 
     def __init__(
         self,
-        state_names=None,
-        latent_card=None,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        n_init=None,
-        combine_starts="best",
-        init_cpds=None,
-        fixed_cpds=None,
-        collapse="stop",
-        max_iter=1000,
-        atol=1e-6,
-        seed=None,
-        n_jobs=None,
-        show_progress=True,
-        max_clique_size=MAX_CLIQUE_SIZE,
+        state_names: dict | None = None,
+        latent_card: dict | None = None,
+        alpha: Any = 1.0,
+        equivalent_sample_size: float | None = None,
+        n_init: int | None = None,
+        combine_starts: str = "best",
+        init_cpds: Any = None,
+        fixed_cpds: Any = None,
+        collapse: str = "stop",
+        max_iter: int = 1000,
+        atol: float = 1e-6,
+        seed: Any = None,
+        n_jobs: int | None = None,
+        show_progress: bool = True,
+        max_clique_size: int = MAX_CLIQUE_SIZE,
     ):
         self.latent_card = latent_card
         self.alpha = alpha
@@ -138,20 +146,26 @@ class EMEstimator(DiscreteParameterEstimator):
         self.max_clique_size = max_clique_size
         super().__init__(state_names=state_names)
 
-    def fit(self, model, data, sample_weight=None):
+    def fit(self, model: Any, data: pd.DataFrame, sample_weight: Any = None) -> Self:
         """Estimate the tables of `model` from `data`.
 
         Parameters
         ----------
         model : DiscreteBayesianNetwork or DAG
-        data : DataFrame with a column for every node that is not latent; NaN and None are missing, other columns ignored
-        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+            The structure, with its latent variables.
+        data : DataFrame
+            A column for every node that is not latent; NaN and None are missing, other columns are ignored.
+        sample_weight : (n_samples,) array, optional
+            A weight is a repetition of the row.
 
         Returns
         -------
-        self
+        Self
+            The fitted estimator.
         """
+        check_structure(model)
         check_frame(data)
+        check_weights(sample_weight, len(data))
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         check_parameters(self)
         if isinstance(self.init_cpds, str):

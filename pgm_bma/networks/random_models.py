@@ -3,55 +3,64 @@ classifiers with the cluster as a latent root, as pgmpy networks or (``as_arrays
 many; and `random_dag`, uniform over the DAGs that its bounds allow.
 """
 
+from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import Flag, Instance, Integer, Number, check
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network
+
+STEPS_AT_ONCE = 2**18
+MAX_WORK = 1e12  # steps x (nodes + arcs); about 1e-9 s each
+MAX_COUNT = 10**9  # of anything
+MAX_CELLS = 2**27  # probabilities of all tables together: 1 GB
 
 
 def random_selective_naive_bayes(
-    n_features,
-    n_clusters,
+    n_features: int,
+    n_clusters: int,
     *,
-    arc_probability=0.5,
-    min_cluster_arcs=0,
-    min_cardinality=2,
-    max_cardinality=5,
-    cardinalities=None,
-    alpha=1.0,
-    cluster_name="cluster",
-    prefix="x",
-    random_state=None,
-    as_arrays=False,
-):
+    arc_probability: float = 0.5,
+    min_cluster_arcs: int = 0,
+    min_cardinality: int = 2,
+    max_cardinality: int = 5,
+    cardinalities: Sequence[int] | None = None,
+    alpha: float = 1.0,
+    cluster_name: str = "cluster",
+    prefix: str = "x",
+    random_state: Any = None,
+    as_arrays: bool = False,
+) -> Any:
     """A selective naive Bayes model: a latent cluster, and features that depend on it or not, by chance.
 
     Parameters
     ----------
     n_features, n_clusters : int
-    arc_probability : float
+        Number of features, and of states of the cluster.
+    arc_probability : float, default=0.5
         Each feature has the cluster as a parent with this probability, independently.
-    min_cluster_arcs : int
+    min_cluster_arcs : int, default=0
         Draw the arcs again until there are at least so many; 0 allows a cluster that nothing depends on.
-    min_cardinality, max_cardinality : int
+    min_cardinality, max_cardinality : int, default=2 and 5
         The number of states of each feature is uniform on min..max, both included.
     cardinalities : sequence of int, optional
         The numbers of states themselves, one per feature; then nothing is drawn.
-    alpha : float
+    alpha : float, default=1.0
         Rows of the tables, and the cluster probabilities, are Dirichlet(alpha, ..., alpha).
-    cluster_name, prefix : str
+    cluster_name, prefix : str, default="cluster" and "x"
         Name of the latent node; features are called prefix + "0", prefix + "1", ... All states are 0, 1, 2, ...
-    random_state : int, None, Generator or RandomState
-    as_arrays : bool
-        Return `pgm_bma.networks.objects.NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0)
-        instead of a pgmpy network.
+    random_state : int, Generator, RandomState or None
+        Seed.
+    as_arrays : bool, default=False
+        Return `NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0) instead of a pgmpy network.
 
     Returns
     -------
-    DiscreteBayesianNetwork with the cluster as its latent, or NetworkArrays
+    DiscreteBayesianNetwork or NetworkArrays
+        The model, with the cluster as its latent.
 
     Examples
     --------
@@ -71,23 +80,23 @@ def random_selective_naive_bayes(
 
 
 def random_augmented_naive_bayes(
-    n_features,
-    n_clusters,
-    n_arcs,
+    n_features: int,
+    n_clusters: int,
+    n_arcs: int,
     *,
-    max_indegree=1,
-    n_steps=None,
-    arc_probability=1.0,
-    min_cluster_arcs=0,
-    min_cardinality=2,
-    max_cardinality=5,
-    cardinalities=None,
-    alpha=1.0,
-    cluster_name="cluster",
-    prefix="x",
-    random_state=None,
-    as_arrays=False,
-):
+    max_indegree: int = 1,
+    n_steps: int | None = None,
+    arc_probability: float = 1.0,
+    min_cluster_arcs: int = 0,
+    min_cardinality: int = 2,
+    max_cardinality: int = 5,
+    cardinalities: Sequence[int] | None = None,
+    alpha: float = 1.0,
+    cluster_name: str = "cluster",
+    prefix: str = "x",
+    random_state: Any = None,
+    as_arrays: bool = False,
+) -> Any:
     """An augmented naive Bayes model: the cluster is a parent of every feature, and `n_arcs` arcs join features.
 
     The feature graph is uniform over the DAGs with exactly `n_arcs` arcs in which no feature has more than
@@ -96,20 +105,34 @@ def random_augmented_naive_bayes(
     Parameters
     ----------
     n_features, n_clusters : int
+        Number of features, and of states of the cluster.
     n_arcs : int
         Number of arcs between features, beside those from the cluster.
-    max_indegree : int
+    max_indegree : int, default=1
         Largest number of feature parents, the cluster not counted.
     n_steps : int, optional
-        Length of the chain that draws the feature graph.
-    arc_probability : float
-        Below 1 some features do not depend on the cluster, as in `random_selective_naive_bayes`.
-    min_cluster_arcs, min_cardinality, max_cardinality, cardinalities, alpha, cluster_name, prefix, random_state, as_arrays
-        As in `random_selective_naive_bayes`.
+        Length of the chain that draws the feature graph (see `random_dag`).
+    arc_probability : float, default=1.0
+        Each feature has the cluster as a parent with this probability, independently.
+    min_cluster_arcs : int, default=0
+        Draw the arcs again until there are at least so many; 0 allows a cluster that nothing depends on.
+    min_cardinality, max_cardinality : int, default=2 and 5
+        The number of states of each feature is uniform on min..max, both included.
+    cardinalities : sequence of int, optional
+        The numbers of states themselves, one per feature; then nothing is drawn.
+    alpha : float, default=1.0
+        Rows of the tables, and the cluster probabilities, are Dirichlet(alpha, ..., alpha).
+    cluster_name, prefix : str, default="cluster" and "x"
+        Name of the latent node; features are called prefix + "0", prefix + "1", ... All states are 0, 1, 2, ...
+    random_state : int, Generator, RandomState or None
+        Seed.
+    as_arrays : bool, default=False
+        Return `NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0) instead of a pgmpy network.
 
     Returns
     -------
-    DiscreteBayesianNetwork with the cluster as its latent, or NetworkArrays
+    DiscreteBayesianNetwork or NetworkArrays
+        The model, with the cluster as its latent.
 
     Examples
     --------
@@ -127,40 +150,56 @@ def random_augmented_naive_bayes(
 
 
 def random_network_classifier(
-    n_features,
-    n_clusters,
-    max_indegree=2,
+    n_features: int,
+    n_clusters: int,
+    max_indegree: int = 2,
     *,
-    connected=True,
-    n_steps=None,
-    arc_probability=0.5,
-    min_cluster_arcs=0,
-    min_cardinality=2,
-    max_cardinality=5,
-    cardinalities=None,
-    alpha=1.0,
-    cluster_name="cluster",
-    prefix="x",
-    random_state=None,
-    as_arrays=False,
-):
+    connected: bool = True,
+    n_steps: int | None = None,
+    arc_probability: float = 0.5,
+    min_cluster_arcs: int = 0,
+    min_cardinality: int = 2,
+    max_cardinality: int = 5,
+    cardinalities: Sequence[int] | None = None,
+    alpha: float = 1.0,
+    cluster_name: str = "cluster",
+    prefix: str = "x",
+    random_state: Any = None,
+    as_arrays: bool = False,
+) -> Any:
     """A Bayesian network classifier: a random network over the features, then a cluster on top of some of them.
 
     Parameters
     ----------
     n_features, n_clusters : int
-    max_indegree : int
+        Number of features, and of states of the cluster.
+    max_indegree : int, default=2
         Largest number of feature parents; the cluster comes in addition.
-    connected : bool
+    connected : bool, default=True
         Whether the feature graph must hang together; it is uniform over what is allowed (see `random_dag`).
     n_steps : int, optional
-        Length of the chain that draws the feature graph.
-    arc_probability, min_cluster_arcs, min_cardinality, max_cardinality, cardinalities, alpha, cluster_name, prefix
-        As in `random_selective_naive_bayes`, and so are `random_state` and `as_arrays`.
+        Length of the chain that draws the feature graph (see `random_dag`).
+    arc_probability : float, default=0.5
+        Each feature has the cluster as a parent with this probability, independently.
+    min_cluster_arcs : int, default=0
+        Draw the arcs again until there are at least so many; 0 allows a cluster that nothing depends on.
+    min_cardinality, max_cardinality : int, default=2 and 5
+        The number of states of each feature is uniform on min..max, both included.
+    cardinalities : sequence of int, optional
+        The numbers of states themselves, one per feature; then nothing is drawn.
+    alpha : float, default=1.0
+        Rows of the tables, and the cluster probabilities, are Dirichlet(alpha, ..., alpha).
+    cluster_name, prefix : str, default="cluster" and "x"
+        Name of the latent node; features are called prefix + "0", prefix + "1", ... All states are 0, 1, 2, ...
+    random_state : int, Generator, RandomState or None
+        Seed.
+    as_arrays : bool, default=False
+        Return `NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0) instead of a pgmpy network.
 
     Returns
     -------
-    DiscreteBayesianNetwork with the cluster as its latent, or NetworkArrays
+    DiscreteBayesianNetwork or NetworkArrays
+        The model, with the cluster as its latent.
 
     Examples
     --------
@@ -177,7 +216,15 @@ def random_network_classifier(
     return _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays)
 
 
-def random_dag(n_nodes, max_indegree=None, *, connected=True, n_arcs=None, n_steps=None, random_state=None):
+def random_dag(
+    n_nodes: int,
+    max_indegree: int | None = None,
+    *,
+    connected: bool = True,
+    n_arcs: int | None = None,
+    n_steps: int | None = None,
+    random_state: Any = None,
+) -> Any:
     """A DAG drawn uniformly from the connected DAGs whose nodes have at most `max_indegree` parents.
 
     A Markov chain over the allowed graphs, in the manner of Melançon, Dutour and Bousquet-Mélou (2001) and of Ide and
@@ -201,18 +248,22 @@ def random_dag(n_nodes, max_indegree=None, *, connected=True, n_arcs=None, n_ste
     Parameters
     ----------
     n_nodes : int
+        Number of nodes.
     max_indegree : int, optional
-        Default: no bound.
-    connected : bool
+        Largest number of parents; None is no bound.
+    connected : bool, default=True
         Ask for weakly connected graphs.
     n_arcs : int, optional
         Draw from the DAGs with exactly this number of arcs instead; only with ``connected=False``.
     n_steps : int, optional
-    random_state : int, None, Generator or RandomState
+        Length of the chain; None takes the default above.
+    random_state : int, Generator, RandomState or None
+        Seed.
 
     Returns
     -------
-    networkx.DiGraph with nodes 0..n_nodes-1
+    networkx.DiGraph
+        Nodes are 0..n_nodes-1.
 
     Examples
     --------
@@ -234,6 +285,7 @@ def random_dag(n_nodes, max_indegree=None, *, connected=True, n_arcs=None, n_ste
 def draw_parents(n_nodes, max_indegree, rng, *, connected=True, n_arcs=None, n_steps=None):
     """`random_dag` as a tuple of sorted parent tuples."""
     n_nodes = _count("n_nodes", n_nodes, 1)
+    check("connected", connected, Flag())
     bound = n_nodes - 1 if max_indegree is None else min(_count("max_indegree", max_indegree, 0), n_nodes - 1)
     n_steps = max(1000, 20 * n_nodes**2) if n_steps is None else _count("n_steps", n_steps, 0)
     most = sum(min(before, bound) for before in range(n_nodes))
@@ -251,12 +303,21 @@ def draw_parents(n_nodes, max_indegree, rng, *, connected=True, n_arcs=None, n_s
         return ((),) * n_nodes
     from pgm_bma.networks._random_dag_kernels import REVERSE, TOGGLE, walk
 
+    likely = n_arcs or min(most, n_nodes * bound, n_nodes**2 // 4)  # arcs that a step has to look through
+    work = n_steps * (n_nodes + likely)
+    if work > MAX_WORK:
+        raise ValueError(
+            f"a chain of {n_steps:,} steps over {n_nodes} nodes with up to {likely:,} arcs is {work:.1e} steps of work, more "
+            f"than {MAX_WORK:.0e} (about 20 minutes); pass a smaller n_steps, max_indegree or number of nodes"
+        )
     source, target, size = _first_graph(n_nodes, bound, most, n_arcs, rng)
-    kinds = rng.integers(TOGGLE if n_arcs is None else REVERSE, 4, size=n_steps)
-    uniforms = rng.random(n_steps)
-    first, second = rng.integers(0, n_nodes, size=n_steps), rng.integers(0, n_nodes - 1, size=n_steps)
-    second += second >= first  # a uniform ordered pair of different nodes
-    size = walk(source, target, size, n_nodes, bound, connected, kinds, uniforms, first, second)
+    for done in range(0, n_steps, STEPS_AT_ONCE):  # bounds the memory of the proposals, and lets Ctrl-C through
+        n = min(STEPS_AT_ONCE, n_steps - done)
+        kinds = rng.integers(TOGGLE if n_arcs is None else REVERSE, 4, size=n)
+        uniforms = rng.random(n)
+        first, second = rng.integers(0, n_nodes, size=n), rng.integers(0, n_nodes - 1, size=n)
+        second += second >= first  # a uniform ordered pair of different nodes
+        size = walk(source, target, size, n_nodes, bound, connected, kinds, uniforms, first, second)
     parents = [[] for _ in range(n_nodes)]
     for a, b in zip(source[:size].tolist(), target[:size].tolist()):
         parents[b].append(a)
@@ -279,7 +340,10 @@ def _first_graph(n_nodes, bound, most, n_arcs, rng):
 def _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays):
     """Put the cluster in front as node 0, draw the tables, build the network."""
     sizes = [_count("n_clusters", n_clusters, 1), *sizes]
-    check_number("alpha", alpha, open_low=True)
+    check("alpha", alpha, Number(0, open_low=True))
+    check("cluster_name", cluster_name, Instance(str, "a text"))
+    check("prefix", prefix, Instance(str, "a text"))
+    check("as_arrays", as_arrays, Flag())
     names = (cluster_name, *(f"{prefix}{i}" for i in range(len(sizes) - 1)))
     if cluster_name in names[1:]:
         raise ValueError(
@@ -287,6 +351,12 @@ def _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefi
         )
     shifted = [tuple(p + 1 for p in of_node) for of_node in parents]
     families = ((), *((0, *p) if arc else p for arc, p in zip(dependent, shifted)))
+    cells = sum(size * prod(sizes[p] for p in family) for size, family in zip(sizes, families))
+    if cells > MAX_CELLS:
+        raise ValueError(
+            f"the tables would hold {cells:,} probabilities, the limit is {MAX_CELLS:,}; ask for fewer features, parents or "
+            "states"
+        )
     cpts = tuple(
         rng.dirichlet(np.full(size, float(alpha)), size=prod(sizes[p] for p in family))
         for size, family in zip(sizes, families)
@@ -306,7 +376,7 @@ def _draw_cardinalities(n_features, low, high, given, rng):
 
 
 def _draw_cluster_arcs(n_features, probability, at_least, rng):
-    check_number("arc_probability", probability, 0, 1)
+    check("arc_probability", probability, Number(0, 1))
     at_least = _count("min_cluster_arcs", at_least, 0)
     if at_least > n_features or (at_least > 0 and probability == 0):
         raise ValueError(f"min_cluster_arcs={at_least} cannot be had with {n_features} features at {probability}")
@@ -317,5 +387,5 @@ def _draw_cluster_arcs(n_features, probability, at_least, rng):
 
 
 def _count(name, value, least):
-    check_number(name, value, least, integer=True)
+    check(name, value, Integer(least, MAX_COUNT))
     return int(value)

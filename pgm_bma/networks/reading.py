@@ -92,6 +92,12 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     )
 
 
+def check_structure(model):
+    """pgmpy says NotImplementedError to whatever is no network."""
+    if not hasattr(model, "latents") or not hasattr(model, "predecessors"):
+        raise TypeError(f"model must be a DiscreteBayesianNetwork or a DAG of pgmpy, got {model!r:.60}")
+
+
 def check_frame(data):
     """pgmpy reads `data.columns` without asking."""
     if not hasattr(data, "columns"):

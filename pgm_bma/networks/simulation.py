@@ -4,24 +4,32 @@
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import Flag, Integer, check
 from pgm_bma.networks.objects import network_arrays
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def simulate(model, n, random_state=None, include_latents=False):
+
+MAX_CELLS = 2 * 10**10  # rows x nodes: 20 GB in the smallest integers
+
+
+def simulate(model: Any, n: int, random_state: Any = None, include_latents: bool = False) -> "pd.DataFrame":
     """Draw `n` rows from a network.
 
     Parameters
     ----------
-    model : pgmpy DiscreteBayesianNetwork
+    model : DiscreteBayesianNetwork
+        A pgmpy network with its tables.
     n : int
         Number of rows.
-    random_state : int, None, Generator or RandomState
+    random_state : int, Generator, RandomState or None
         A Generator or RandomState gives up one draw, which seeds the sampling.
-    include_latents : bool
+    include_latents : bool, default=False
         Keep the columns of latent nodes, as in pgmpy's own ``model.simulate``. They are drawn in any case, so the other
         columns do not depend on this.
 
@@ -41,6 +49,8 @@ def simulate(model, n, random_state=None, include_latents=False):
     import pandas as pd
 
     arrays = network_arrays(model)
+    check("n", n, Integer(0, MAX_CELLS // max(len(arrays.names), 1)))
+    check("include_latents", include_latents, Flag())
     codes = sample_codes(arrays.cpts, arrays.parents, n, random_generator(random_state), names=arrays.names)
     hidden = set() if include_latents else set(arrays.latents)
     columns = {

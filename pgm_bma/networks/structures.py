@@ -1,5 +1,8 @@
 """DAGs as pgmpy and networkx objects, and what d-separation says about them."""
 
+from collections.abc import Hashable, Iterable
+from typing import Any
+
 
 def dag(names, parents):
     """A pgmpy ``DAG`` from parent tuples of positions.
@@ -18,7 +21,7 @@ def dag(names, parents):
     return graph
 
 
-def effective_markov_blanket(model, target, unobserved=()):
+def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable = ()) -> set:
     """The observed variables that a prediction of `target` depends on when some variables are not observed.
 
     With everything observed this is the Markov blanket: parents, children and the children's other parents. A member that
@@ -27,14 +30,18 @@ def effective_markov_blanket(model, target, unobserved=()):
 
     Parameters
     ----------
-    model : pgmpy network or DAG, or networkx DiGraph, acyclic
-        Latent variables of a pgmpy network count as unobserved.
+    model : DiscreteBayesianNetwork, DAG, networkx.DiGraph or fitted estimator
+        Acyclic; of an estimator its `causal_graph_`, else its `model_`. Latent variables of a pgmpy network count as
+        unobserved.
     target : node
-    unobserved : nodes
+        What is predicted.
+    unobserved : iterable of nodes, default=()
+        Variables without a value.
 
     Returns
     -------
     set of nodes
+        The blanket, without the target.
 
     Examples
     --------
@@ -48,12 +55,18 @@ def effective_markov_blanket(model, target, unobserved=()):
     """
     import networkx as nx
 
+    given = model
+    for name in ("causal_graph_", "model_"):
+        if not isinstance(model, nx.Graph):
+            model = getattr(given, name, given)
+    if not isinstance(model, nx.Graph):
+        raise TypeError(f"wanted a pgmpy network, a DAG, a networkx DiGraph or a fitted estimator, got {given!r:.60}")
+    if not model.is_directed() or not nx.is_directed_acyclic_graph(model):
+        raise ValueError("d-separation wants a directed graph without a cycle; this one is undirected or has one")
     graph = nx.DiGraph()
     graph.add_nodes_from(model.nodes())
     graph.add_edges_from(model.edges())
-    if not nx.is_directed_acyclic_graph(graph):
-        raise ValueError("the graph has a cycle; d-separation wants an acyclic graph")
-    hidden = {unobserved} if isinstance(unobserved, str) else set(unobserved)
+    hidden = {unobserved} if isinstance(unobserved, str) or not isinstance(unobserved, Iterable) else set(unobserved)
     for node in [target, *hidden]:
         if node not in graph:
             raise ValueError(f"{node!r} is no node of the model; the nodes are {list(graph.nodes)}")
