@@ -1,6 +1,8 @@
 """Pictures of numbers: arc posteriors, relevance, intervals, calibration."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,18 +27,23 @@ from pgm_bma.plotting._style import (
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
 
-def plot_arc_posteriors(posteriors, *, title=None, ax=None):
+def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = None) -> Any:
     """Heat map of arc posteriors: rows are tails, columns heads, dark is 0 and yellow 1.
 
     Parameters
     ----------
-    posteriors : square DataFrame, networkx graph with the attribute ``posterior`` on its arcs, or an estimator that has
-        `edge_graph_`
-    title, ax : title, and matplotlib axes or None for a new figure
+    posteriors : DataFrame, networkx graph or fitted estimator
+        Square table (rows are tails, columns heads), a graph with the attribute ``posterior`` on its arcs, or an
+        estimator that has `edge_graph_`.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------
@@ -99,11 +106,15 @@ def plot_relevance(relevance, *, top=60, threshold=None, label=None, title=None,
     top : show at most this many
     threshold : draws a line there; bars below it are paler
     label : name of the number; None takes the name of the Series
-    title, ax : title, and matplotlib axes or None for a new figure
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------
@@ -139,19 +150,35 @@ def plot_relevance(relevance, *, top=60, threshold=None, label=None, title=None,
     return titled(ax, title)
 
 
-def plot_bound_collapse(lower, upper, collapsed, *, labels=None, reference=None, title=None, ax=None):
+def plot_bound_collapse(
+    lower: Any,
+    upper: Any,
+    collapsed: Any,
+    *,
+    labels: Sequence | None = None,
+    reference: Any = None,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
     """Intervals that bound probabilities under missing data, with the point they collapse to.
 
     Parameters
     ----------
-    lower, upper, collapsed : arrays of equal length (any shape, read in order)
-    labels : one per interval
-    reference : values to compare with, e.g. the true ones or those of EM
-    title, ax : title, and matplotlib axes or None for a new figure
+    lower, upper, collapsed : array
+        Of equal length (any shape, read in order).
+    labels : sequence of str, optional
+        One per interval; None numbers them.
+    reference : array, optional
+        Values to compare with, e.g. the true ones or those of EM.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------
@@ -184,23 +211,40 @@ def plot_bound_collapse(lower, upper, collapsed, *, labels=None, reference=None,
     return titled(ax, title, pad=22)
 
 
-def plot_calibration(y_true, probabilities, *, classes=None, positive=None, n_bins=10, title=None, ax=None):
+def plot_calibration(
+    y_true: Any,
+    probabilities: Any,
+    *,
+    classes: Sequence | None = None,
+    positive: Any = None,
+    n_bins: int = 10,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
     """Reliability diagram: how often predictions of a given probability come true, with standard errors.
 
     Parameters
     ----------
-    y_true : (n_samples,) classes
-    probabilities : (n_samples, n_classes) as from `predict_proba`, (n_samples,) for the positive class, or a dict
-        name -> such an array to compare classifiers
-    classes : the classes of the columns, as in `classes_`; None takes the sorted values of `y_true`
-    positive : the class whose probability is judged; None judges the predicted class of every row (two columns or a
-        single one: the last class)
-    n_bins : number of equal bins of the probability
-    title, ax : title, and matplotlib axes or None for a new figure
+    y_true : (n_samples,) array
+        True classes.
+    probabilities : (n_samples, n_classes) array, (n_samples,) array or dict of them
+        As from `predict_proba`, or for the positive class alone; a dict name -> array compares classifiers.
+    classes : sequence, optional
+        The classes of the columns, as in `classes_`; None takes the sorted values of `y_true`.
+    positive : class, optional
+        The class whose probability is judged; None judges the predicted class of every row (two columns or a single one:
+        the last class).
+    n_bins : int, default=10
+        Number of equal bins of the probability.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------

@@ -1,7 +1,9 @@
 """Pictures of graphs: networks, region graphs, interaction graphs and the difference of two structures."""
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -25,28 +27,46 @@ from pgm_bma.plotting._style import (
 
 
 def plot_network(
-    network, *, highlight=None, arc_posterior=None, threshold=0.05, layout="auto", max_nodes=120, max_arcs=None,
-    title=None, ax=None,
-):  # fmt: skip
+    network: Any,
+    *,
+    highlight: Any = None,
+    arc_posterior: Any = None,
+    threshold: float = 0.05,
+    layout: Any = "auto",
+    max_nodes: int = 120,
+    max_arcs: int | None = None,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
     """Draw the structure of a network; the class or cluster stands out, the width of an arc is its posterior.
 
     Parameters
     ----------
     network : pgmpy network, networkx graph, fitted estimator, or list of arcs (tail, head)
-    highlight : node or list of nodes to colour; None takes the latent nodes, or the target of an estimator
-    arc_posterior : dict (tail, head) -> probability, DataFrame (rows are tails, columns heads), or Series by column (arcs
-        from the highlighted node). None takes the attribute ``posterior`` of the arcs where they have it.
-    threshold : arcs with a smaller posterior are not drawn
-    layout : "auto", "graphviz", "layered", "fan" (the highlighted node in the middle), or a dict node -> (x, y) in inches, which
-        draws several structures alike
-    max_nodes : larger networks are cut down to the nodes with the strongest arcs, which the picture then says
-    max_arcs : draw only this many arcs, those of highest posterior; None means two per node where arcs have posteriors and
-        there are more than 12 nodes (denser ones: see `plot_arc_posteriors`), else all
-    ax : matplotlib axes, or None for a new figure of fitting size
+        What to draw.
+    highlight : node or list of nodes, optional
+        Nodes to colour; None takes the latent nodes, or the target of an estimator.
+    arc_posterior : dict, DataFrame or Series, optional
+        (tail, head) -> probability; rows are tails, columns heads; or by column (arcs from the highlighted node). None
+        takes the attribute ``posterior`` of the arcs where they have it.
+    threshold : float, default=0.05
+        Arcs with a smaller posterior are not drawn.
+    layout : {"auto", "graphviz", "layered", "fan"} or dict, default="auto"
+        "fan" puts the highlighted node in the middle; a dict node -> (x, y) in inches draws several structures alike.
+    max_nodes : int, default=120
+        Larger networks are cut down to the nodes with the strongest arcs, which the picture then says.
+    max_arcs : int, optional
+        Draw only this many arcs, those of highest posterior; None means two per node where arcs have posteriors and
+        there are more than 12 nodes (denser ones: see `plot_arc_posteriors`), else all.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------
@@ -96,19 +116,37 @@ def plot_network(
     return paint(plan, boxes, lines, ax, _width_legend() if posterior else (), title, "; ".join(remarks))
 
 
-def plot_structure_difference(a, b, *, names=("first", "second"), highlight=None, layout="auto", title=None, ax=None):
+def plot_structure_difference(
+    a: Any,
+    b: Any,
+    *,
+    names: Sequence[str] = ("first", "second"),
+    highlight: Any = None,
+    layout: Any = "auto",
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
     """Draw two structures over one set of nodes: common arcs, arcs of only one of them, and arcs that are turned round.
 
     Parameters
     ----------
-    a, b : pgmpy networks, networkx graphs, fitted estimators or lists of arcs
-    names : how the legend calls the two
-    highlight : node or list of nodes to colour
-    layout, title, ax : as in `plot_network`
+    a, b : network, graph, fitted estimator or list of arcs
+        The two structures.
+    names : (str, str), default=("first", "second")
+        How the legend calls the two.
+    highlight : node or list of nodes, optional
+        Nodes to colour.
+    layout : str or dict, default="auto"
+        As in `plot_network`.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------
@@ -153,20 +191,26 @@ def plot_structure_difference(a, b, *, names=("first", "second"), highlight=None
     return ax
 
 
-def plot_region_graph(graph, *, target=None, title=None, ax=None):
+def plot_region_graph(graph: Any, *, target: Any = None, title: str | None = None, ax: Any = None) -> Any:
     """Draw a region graph: one box per region with its counting number, larger regions first.
 
     Regions counted positively are blue, negatively vermilion, and those that cancel out white.
 
     Parameters
     ----------
-    graph : networkx DiGraph of frozensets with the attribute ``counting_number``, or an estimator with `region_graph_`
-    target : name of the class; said once below the picture where every region holds it, else written first
-    title, ax : as in `plot_network`
+    graph : networkx.DiGraph or fitted estimator
+        Frozensets with the attribute ``counting_number``, or an estimator with `region_graph_`.
+    target : node, optional
+        Name of the class; said once below the picture where every region holds it, else written first.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------
@@ -205,7 +249,15 @@ def plot_region_graph(graph, *, target=None, title=None, ax=None):
     return paint(plan, boxes, lines, ax, handles, title, remark)
 
 
-def plot_interactions(interactions, *, relevance=None, max_edges=60, threshold=0.02, title=None, ax=None):
+def plot_interactions(
+    interactions: Any,
+    *,
+    relevance: Any = None,
+    max_edges: int = 60,
+    threshold: float = 0.02,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
     """Draw an interaction graph: attributes on a circle, the strongest interactions as chords.
 
     Positive interactions (together two attributes say more about the class than each alone) are solid blue, negative ones
@@ -213,17 +265,25 @@ def plot_interactions(interactions, *, relevance=None, max_edges=60, threshold=0
 
     Parameters
     ----------
-    interactions : symmetric DataFrame, dict or Series (a, b) -> number, or networkx graph whose edges have the attribute
-        ``interaction`` (else ``weight``), or a fitted `KikuchiBayesClassifier`
-    relevance : Series or dict attribute -> number, e.g. mutual information with the class; None takes the node attribute
-        ``information`` where there is one (of a classifier: the diagonal of `interaction_strength_`)
-    max_edges : draw only this many of the strongest
-    threshold : leave out interactions below this share of the strongest
-    title, ax : as in `plot_network`
+    interactions : DataFrame, dict, Series, networkx graph or fitted estimator
+        A symmetric table, numbers by pair (a, b), a graph whose edges have the attribute ``interaction`` (else
+        ``weight``), or a fitted `KikuchiBayesClassifier`.
+    relevance : Series or dict attribute -> number, optional
+        E.g. mutual information with the class; None takes the node attribute ``information`` where there is one (of a
+        classifier: the diagonal of `interaction_strength_`).
+    max_edges : int, default=60
+        Draw only this many of the strongest.
+    threshold : float, default=0.02
+        Leave out interactions below this share of the strongest.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------

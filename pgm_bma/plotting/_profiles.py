@@ -1,6 +1,8 @@
 """Cluster profiles: P(x | cluster) of every variable as small bars, side by side for all clusters."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,16 @@ from pgm_bma.plotting._style import FONT, INK, PAPER, RULE, SERIES, SOFT, drawin
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
 
 
-def plot_cluster_profiles(model, *, cluster=None, columns=None, top=60, sort=True, title=None, ax=None):
+def plot_cluster_profiles(
+    model: Any,
+    *,
+    cluster: Any = None,
+    columns: Sequence | None = None,
+    top: int = 60,
+    sort: bool = True,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
     """Draw P(x | cluster) as small bars, one row per variable and one cell per cluster; a black tick marks P(x).
 
     The bars of a cell stand in the order of the states named under the variable. Variables that differ most between the
@@ -18,16 +29,25 @@ def plot_cluster_profiles(model, *, cluster=None, columns=None, top=60, sort=Tru
 
     Parameters
     ----------
-    model : pgmpy network with a latent cluster, or a fitted clusterer
-    cluster : name of the cluster variable; None takes the only latent one
-    columns : variables to draw, in this order; None takes all
-    top : draw at most this many
-    sort : order by dependence on the cluster; False keeps the order of the network
-    title, ax : title, and matplotlib axes or None for a new figure
+    model : DiscreteBayesianNetwork or fitted clusterer
+        A network with a latent cluster, or what has one in `model_`.
+    cluster : node, optional
+        The cluster variable; None takes the only latent one.
+    columns : sequence of nodes, optional
+        Variables to draw, in this order; None takes all.
+    top : int, default=60
+        Draw at most this many.
+    sort : bool, default=True
+        Order by dependence on the cluster; False keeps the order of the network.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------

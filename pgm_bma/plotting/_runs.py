@@ -1,25 +1,45 @@
 """Pictures of how a search went: traces of chains and scores of starts."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from pgm_bma.plotting._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, VERMILION, bare, new_axes, titled
 
 
-def plot_score_traces(traces, *, burn_in=None, label=None, names=None, title=None, ax=None):
+def plot_score_traces(
+    traces: Any,
+    *,
+    burn_in: int | None = None,
+    label: str | None = None,
+    names: Sequence | None = None,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
     """Scores of the chains along their iterations; chains that have not met are seen at once.
 
     Parameters
     ----------
-    traces : (n_chains, n_iterations) array, one sequence, or a list or dict of sequences; or a fitted order estimator whose
-        chains were sampled: the scores of its kept orders
-    burn_in : number of first iterations that are discarded; they are shaded, and the scale fits what comes after them
-    label : what the score is; None means the log score of the order      names : of the chains
-    title, ax : title, and matplotlib axes or None for a new figure
+    traces : (n_chains, n_iterations) array, sequence, list or dict of sequences, or fitted estimator
+        Scores of one chain or several; of a fitted order estimator whose chains were sampled the scores of its kept
+        orders.
+    burn_in : int, optional
+        Number of first iterations that are discarded; they are shaded, and the scale fits what comes after them.
+    label : str, optional
+        What the score is; None means the log score of the order.
+    names : sequence of str, optional
+        Names of the chains.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------
@@ -67,19 +87,29 @@ def plot_score_traces(traces, *, burn_in=None, label=None, names=None, title=Non
     return titled(ax, title)
 
 
-def plot_starts(starts, *, score="score", label=None, title=None, ax=None):
+def plot_starts(
+    starts: Any, *, score: str = "score", label: str | None = None, title: str | None = None, ax: Any = None
+) -> Any:
     """Scores of all starts from best to worst: how often the best was found again, and which starts collapsed.
 
     Parameters
     ----------
-    starts : DataFrame such as `starts_`, with a column of scores and, where present, the columns collapsed, converged and
-        weight; or a sequence of scores; or a fitted estimator with `starts_`
-    score : the column of the scores
-    label : name of the score      title, ax : title, and matplotlib axes or None for a new figure
+    starts : DataFrame, sequence of numbers or fitted estimator
+        A table such as `starts_`, with a column of scores and, where present, the columns collapsed and converged; or
+        the scores alone; or an estimator with `starts_`.
+    score : str, default="score"
+        The column of the scores.
+    label : str, optional
+        Name of the score; None takes that of the column.
+    title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
 
     Returns
     -------
     matplotlib axes
+        Where it was drawn.
 
     Examples
     --------

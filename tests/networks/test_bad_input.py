@@ -73,14 +73,14 @@ def test_random_models_name_the_parameter(keywords):
 
 @pytest.mark.parametrize("connected", [None, {}, "yes", 1.0])
 def test_connected_is_a_flag(connected):
-    with pytest.raises(ValueError, match="connected=.* must be True or False"):
+    with pytest.raises(ValueError, match=r"connected=.* must be True or False"):
         pgm_bma.random_dag(4, connected=connected)
 
 
 def test_work_and_memory_are_estimated_before_they_are_taken():
-    with pytest.raises(ValueError, match="20 minutes.*n_steps"):
+    with pytest.raises(ValueError, match=r"20 minutes.*n_steps"):
         pgm_bma.random_dag(5000)
-    with pytest.raises(ValueError, match="more probabilities|the limit is"):
+    with pytest.raises(ValueError, match="the limit is"):
         pgm_bma.random_selective_naive_bayes(2, 10**5, cardinalities=[10**5, 2], arc_probability=1.0)
 
 
