@@ -1,7 +1,8 @@
 """pgmpy face of EM for any network: latent variables, missing cells, priors, restarts, for ``DiscreteBayesianNetwork.fit``.
 
 A thin layer over two rooms: `networks.em` for any structure, and `latent_class.loop` when the network is
-naive Bayes below one latent root and every column is complete, so that `LatentClassClusterer` gives the same tables.
+naive Bayes below one latent root and every column is complete, so that ``LatentClassClusterer(n_final=None,
+accelerate=False)`` gives the same tables.
 """
 
 from typing import Any, NamedTuple, Self
@@ -12,10 +13,11 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
 from pgm_bma.foundation.warn import warn
-from pgm_bma.latent_class.base import prior_settings
+from pgm_bma.latent_class.base import prior_settings, starts_frame
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import fit_network, relabel
@@ -78,8 +80,8 @@ class EMEstimator(DiscreteParameterEstimator):
     n_iter_, converged_ : int and bool
         Of the best start.
     starts_ : DataFrame
-        One line per start: score (what ranks the starts: the log-likelihood), iterations, converged, weight,
-        log_likelihood, objective.
+        One line per start: start, stage (always 2, run to the end), score (what ranks the starts: the log-likelihood),
+        log_likelihood, objective, converged, n_iter, weight.
 
     Notes
     -----
@@ -244,10 +246,8 @@ class EMEstimator(DiscreteParameterEstimator):
             )
             if not fit.all_collapsed:
                 break
-        objectives = [path[-1] for path in fit.starts.paths]
-        starts = _starts_table(
-            fit.starts.log_likelihood, fit.starts.n_iter, fit.starts.converged, fit.weights, objectives
-        )
+        starts = starts_frame(fit, None).drop(columns=["evidence_bound", "collapsed"])
+        starts.insert(starts.columns.get_loc("converged"), "objective", [path[-1] for path in fit.starts.paths])
         cpts = [fit.theta_c[None, :], *fit.tables]
         return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
 
@@ -280,27 +280,19 @@ class EMEstimator(DiscreteParameterEstimator):
             raise error.named(network.names) from None
         except ImpossibleEvidence as error:
             raise ImpossibleEvidence(network.first_row(error.row)) from None
-        rows = [
-            (s.log_likelihood, s.n_iter, s.converged, i == fit.best, s.score_path[-1]) for i, s in enumerate(fit.starts)
-        ]
-        starts = _starts_table(*zip(*rows))
+        log_likelihood = [start.log_likelihood for start in fit.starts]
+        starts = starts_table(
+            log_likelihood,
+            [start.converged for start in fit.starts],
+            [start.n_iter for start in fit.starts],
+            np.arange(len(fit.starts)) == fit.best,
+            log_likelihood=log_likelihood,
+            objective=[start.score_path[-1] for start in fit.starts],
+        )
         cpts = fit.cpts
         if not network.init and not isinstance(self.alpha, dict):
             cpts = _number_by_probability(network, cpts, fit.expected_counts)
         return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
-
-
-def _starts_table(log_likelihood, iterations, converged, weight, objective):
-    return pd.DataFrame(
-        {
-            "score": np.asarray(log_likelihood, dtype=float),
-            "iterations": np.asarray(iterations, dtype=np.int64),
-            "converged": np.asarray(converged, dtype=bool),
-            "weight": np.asarray(weight, dtype=float),
-            "log_likelihood": np.asarray(log_likelihood, dtype=float),
-            "objective": np.asarray(objective, dtype=float),
-        }
-    )
 
 
 def _number_by_probability(network, cpts, counts):

@@ -1,7 +1,7 @@
 """Node-and-arc drawings: boxes with text, smooth arrows, on axes whose data units are inches of the layout."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pgm_bma.plotting._style import FONT, INK, PAPER, SOFT, drawing_axes, legend_below, short_labels, text_size
 
@@ -18,7 +18,7 @@ class Box(NamedTuple):
 class Line(NamedTuple):
     color: str = INK
     width: float = 1.2
-    style: str = "-"
+    style: Any = "-"  # of matplotlib: a text, or (offset, dashes)
     level: float = 2.0
     arrow: bool = True
 

@@ -95,9 +95,7 @@ def plot_network(
     hub = marked[0] if marked and marked[0] in labels else None
     plan = layout_graph(shown, arcs, box_sizes(labels), layout, hub)
     latent = set(getattr(graph, "latents", ())) | {getattr(network, "cluster_name", None)}
-    boxes = {
-        v: Box(labels[v], *((ORANGE, INK) if v in marked else ()), style="--" if v in latent else "-") for v in shown
-    }
+    boxes = {v: _box(labels[v], v in marked, v in latent) for v in shown}
     from_hub = sum(tail == hub for tail, _ in arcs)
     # the arcs of a class or cluster to nearly everything recede behind the others
     faint = len(shown) > 12 and 0.6 * (len(shown) - 1) <= from_hub < len(arcs)
@@ -185,7 +183,7 @@ def plot_structure_difference(
     marked = _highlighted(a, first, highlight)
     hub = marked[0] if marked and marked[0] in labels else None
     plan = layout_graph(nodes, list(lines), box_sizes(labels), layout, hub)
-    boxes = {v: Box(labels[v], *((ORANGE, INK) if v in marked else ())) for v in nodes}
+    boxes = {v: _box(labels[v], v in marked) for v in nodes}
     ax = paint(plan, boxes, lines, ax, handles, title)
     legend_below(ax, handles, columns=2 if plan.size[0] < 7 else 4)
     return ax
@@ -342,6 +340,11 @@ def plot_interactions(
     if title:
         ax.set_title(title, fontsize=FONT + 2, color=INK)
     return ax
+
+
+def _box(label, is_marked, is_latent=False):
+    style = "--" if is_latent else "-"
+    return Box(label, ORANGE, INK, style) if is_marked else Box(label, style=style)
 
 
 def _ring_labels(angles, labels, far):
