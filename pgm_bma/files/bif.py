@@ -69,6 +69,11 @@ def write_bif(model: Any, path: Any) -> Path:
     >>> pgm_bma.read_bif(path).get_cpds("a b").state_names
     {'a b': [1, 2]}
     """
+    if hasattr(model, "get_factors") and not hasattr(model, "get_cpds"):
+        raise TypeError(
+            f"BIF holds Bayesian networks, not a {type(model).__name__}; for a Markov network of KikuchiBayesClassifier call its "
+            "to_bayesian_network(), which is exact where the regions have no loop"
+        )
     arrays, path = network_arrays(model), Path(path)
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:

@@ -5,7 +5,9 @@ with n copies of one attribute and all pairs, its evidence is counted n (3 - n) 
 Two remedies:
 
 tree : a pair weighs as much as the share of spanning trees of the graph of chosen pairs that hold it, which is its
-    effective resistance (all strengths 1). Exact for copies, and the same as weight 1 where the pairs form a forest.
+    effective resistance (all strengths 1). Attributes that repeat each other, but for a few rows, are one node of that graph
+    (an infinite strength between them), so that n copies or near-copies count as one. The same as weight 1 where the pairs
+    form a forest.
 learned : the weights that maximise the leave-one-out conditional likelihood with a ridge around naive Bayes (1 for the
     class and the single attributes, 0 for larger sets). Convex: a logistic regression with one feature per term. A
     row's own features come from tables without that row, so that the fitted tables do not flatter themselves.
@@ -16,9 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
 
 from pgm_bma.kikuchi import _kernels as kernels
 
+NEAR_COPY = 0.9  # of the larger entropy in common
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _NEWTON_TERMS, _NEWTON_STEPS = 300, 50
 # contrasts kept in memory: 120 million numbers are 1 GB
@@ -73,20 +77,37 @@ def spanning_edge_probability(n_nodes, edges):
     return inverse[i, i] + inverse[j, j] - 2 * inverse[i, j]
 
 
-def find_copies(data):
-    """Groups of attributes that are the same up to a renaming of their states, missing cells included: list of tuples."""
-    groups = {}
-    for a, cardinality in enumerate(data.cardinalities):
-        codes = data.codes[:, a]
-        seen, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        if np.count_nonzero(seen >= 0) < 2:
-            continue
-        # states numbered by first appearance, so that copies become equal; a missing cell stays -1
-        rank = np.empty(len(seen), dtype=np.int32)
-        rank[np.argsort(first)] = np.arange(len(seen))
-        canonical = np.where(codes < 0, -1, rank[inverse])
-        groups.setdefault((int(cardinality), canonical.tobytes()), []).append(a)
-    return [tuple(members) for members in groups.values() if len(members) > 1]
+def find_copies(data, similarity=NEAR_COPY):
+    """Groups of attributes that are the same up to a renaming of their states and a few rows: list of tuples.
+
+    Two attributes are joined when I(X_i; X_j) is at least `similarity` of the larger of their entropies, over the rows that have
+    both; a group is what is joined directly or through others, so that no order of columns matters. Pair terms of near-copies
+    hold nothing but the rows in which they differ, and those hardly tell a class.
+    """
+    n = len(data.cardinalities)
+    joined = np.full((n, n), False)
+    own = [_entropy(np.bincount(c[c >= 0], data.weights[c >= 0])) for c in data.codes.T]
+    for i in range(n):
+        for j in range(i):
+            larger, smaller = max(own[i], own[j]), min(own[i], own[j])
+            if smaller < similarity * larger or larger <= 0:  # I(X_i; X_j) is below the smaller entropy
+                continue
+            seen = (data.codes[:, i] >= 0) & (data.codes[:, j] >= 0)
+            first, second = data.codes[seen, i].astype(np.int64), data.codes[seen, j]
+            weights = data.weights[seen]
+            if weights.sum() <= 0 or seen.mean() < similarity * max((data.codes[:, k] >= 0).mean() for k in (i, j)):
+                continue
+            marginal = [_entropy(np.bincount(c, weights)) for c in (first, second)]
+            shared = sum(marginal) - _entropy(np.bincount(first * data.cardinalities[j] + second, weights))
+            joined[i, j] = shared >= similarity * max(*marginal, 1e-300)
+    labels = connected_components(joined, directed=False)[1]
+    groups = [tuple(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)]
+    return [group for group in groups if len(group) > 1]
+
+
+def _entropy(counts):
+    share = counts[counts > 0] / counts.sum()
+    return -float(share @ np.log(share))
 
 
 def learned_weights(data, terms, ridge=5.0):

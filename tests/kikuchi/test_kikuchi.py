@@ -224,6 +224,29 @@ def test_copies_do_not_change_the_tree_weighted_posterior(prior):
     assert np.abs(loops - alone).max() > 0.3  # five copies count 5 (3 - 5) / 2 = -5 times
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_near_copies_behave_like_copies(seed):
+    """Five copies beside two other columns; each of them differs in one row of 1000."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 1000)
+    a = np.where(rng.random(1000) < 0.8, y, 1 - y)
+    b, d = (np.where(rng.random(1000) < 0.65, source, rng.integers(0, 2, 1000)) for source in (a, y))
+    alone = pd.DataFrame({"a": a, "b": b, "d": d})
+    near = pd.DataFrame({**{f"a{k}": a for k in range(5)}, "b": b, "d": d})
+    odd = rng.choice(1000, 5, replace=False)
+    for k, row in enumerate(odd):
+        near.loc[row, f"a{k}"] = 1 - a[row]
+
+    def proba(X):
+        every = [[*pair, "class"] for pair in itertools.combinations(X.columns, 2)]
+        return KikuchiBayesClassifier(regions=every, weights="tree").fit(X, y).predict_proba(X)
+
+    difference = np.abs(proba(near) - proba(alone)).max(axis=1)
+    same = ~np.isin(np.arange(1000), odd)
+    assert difference[same].max() <= 0.02
+    assert difference[odd].max() <= 0.25  # one column of five says something else there
+
+
 def test_tree_weights_are_counting_weights_on_a_forest():
     X, y = small()
     forest = [["a", "b", "c"], ["b", "ab", "c"], ["noise", "c"]]
@@ -315,6 +338,13 @@ def test_bayesian_network_goes_to_bif_or_is_refused_with_the_loop(tmp_path):
     loops = KikuchiBayesClassifier(significance_level=1, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=r"loop.*\{a, b, c\}.*cycles='gated'"):
         loops.to_bayesian_network()
+
+
+def test_a_markov_network_is_no_bif_and_the_cure_is_named(tmp_path):
+    X, y = small()
+    with pytest.raises(TypeError, match=r"not a DiscreteMarkovNetwork.*to_bayesian_network\(\)"):
+        pgm_bma.write_bif(KikuchiBayesClassifier(preset="NB").fit(X, y).model_, tmp_path / "loop.bif")
+    assert not list(tmp_path.iterdir())
 
 
 def test_attributes_for_people():
