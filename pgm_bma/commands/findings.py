@@ -14,6 +14,7 @@ from pgm_bma import plotting
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.validation import scores
 
+CLUSTER = "the cluster"
 SURE = 0.9
 TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
 MARKED = 1.05  # times as often as overall: less does not mark a cluster
@@ -56,17 +57,21 @@ def cluster_findings(estimator, frame, proba, truth=None):
     path = getattr(estimator, "n_clusters_path_", None)
     if path is not None:
         found.headline.append(
-            ("Numbers of clusters tried", _path_table(path), "Higher scores are better; natural logs.")
+            ("Numbers of clusters tried", _path_table(path), _path_caption(path, estimator, n_filled))
         )
     marks = estimator.describe(n_states=4)
     if n_filled > 1:
         certainty = float(proba.max(axis=1).mean())
         found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
+        estimated = proba.mean(axis=0)
         found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k) if sizes[c]]
+        if np.abs(estimated - sizes / sizes.sum()).max() >= 0.005:
+            shares = ", ".join(_percent(share) for share in estimated)
+            found.words.append(
+                f"Shares above count every row in its most probable cluster; counted by their probabilities they are {shares}."
+            )
         dependence = getattr(estimator, "cluster_dependence_", None)
-        found.add(
-            _relevance(estimator, "the cluster", column_dependence(frame, proba) if dependence is None else dependence)
-        )
+        found.add(_relevance(estimator, CLUSTER, column_dependence(frame, proba) if dependence is None else dependence))
         found.figures.append(
             (
                 "What the clusters look like",
@@ -78,9 +83,9 @@ def cluster_findings(estimator, frame, proba, truth=None):
         found.tables.append(
             (
                 "What marks each cluster",
-                marks[marks["lift"] > MARKED].rename(
-                    columns={"size": "share of rows", "lift": "times as often as overall"}
-                ),
+                marks[marks["lift"] > MARKED]
+                .drop(columns="size")
+                .rename(columns={"probability": "share in the cluster", "lift": "times as often as overall"}),
                 "Values that a cluster has more often than the rest.",
             )
         )
@@ -123,10 +128,24 @@ def _path_table(path):
         columns={
             "n_clusters": "clusters",
             "log_likelihood": "log likelihood",
-            "n_effective": "different clusters",
+            "n_effective": "clusters kept",
             "completed_score": "completed score",
         }
     )
+
+
+def _path_caption(path, estimator, n_filled):
+    text = "Higher scores are better; natural logs."
+    best = path.groupby("n_clusters")["score"].idxmax()
+    likelihoods = path.loc[best, "log_likelihood"] if "log_likelihood" in path else pd.Series(dtype=float)
+    if (likelihoods.diff() < -0.05).any():
+        text += (
+            " The log likelihood can fall with more clusters: the parameters are not those of highest likelihood but averages "
+            "over structures and a prior, which pull harder the fewer rows a cluster has."
+        )
+    if "n_effective" in path:
+        text += f" Clusters kept may hold no rows: of the {estimator.n_clusters_} chosen, {n_filled} hold some."
+    return text
 
 
 def _one_cluster(c, sizes, marks):
@@ -180,11 +199,12 @@ def _starts(estimator):
 # ---------------------------------------------------------------------------------------------------- classes
 
 
-def classifier_findings(estimator, target, judged=None):
-    """What a classifier learned; `judged` are the findings on how well it predicts."""
+def classifier_findings(estimator, frame, target, judged=None):
+    """What a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
     found = judged or Findings()
-    found.add(_relevance(estimator, repr(target))).add(arc_findings(estimator)).add(_regions(estimator))
-    return found.add(chain_findings(estimator))
+    known = np.eye(len(target.cat.categories))[target.cat.codes]
+    found.add(_relevance(estimator, repr(target.name), column_dependence(frame, known)))
+    return found.add(arc_findings(estimator)).add(_regions(estimator)).add(chain_findings(estimator))
 
 
 def prediction_findings(truth, proba, baseline, how):
@@ -243,49 +263,51 @@ def class_warnings(truth):
 # ------------------------------------------------------------------------------------- columns, arcs, regions
 
 
-def _relevance(estimator, root, dependence=None):
-    """Which columns depend on the class or cluster: posteriors of its arcs, and for clusters how far they pull a column apart."""
+def _relevance(estimator, root, dependence):
+    """Which columns depend on the class or cluster: how much they tell about it, and the posteriors of its arcs."""
     posterior = next(
         (getattr(estimator, n) for n in ("arc_posterior_", "class_arc_posterior_") if hasattr(estimator, n)), None
     )
     if not hasattr(estimator, "arc_prior") or getattr(estimator, "class_arcs", "selective") != "selective":
         posterior = None  # the method does not ask the question
-    found, columns, silent = Findings(), {}, []
+    found, silent = Findings(), []
+    dependence = dependence.astype(float).sort_values(ascending=False, kind="stable")
+    table = pd.DataFrame({"dependence (nats)": dependence})
     if posterior is not None:
-        posterior = posterior.astype(float).sort_values(ascending=False, kind="stable")
-        columns[f"probability that it depends on {root}"] = posterior
-        silent = list(posterior[posterior < 0.5].index[::-1])
-        if dependence is None:
-            likely = int((posterior >= 0.5).sum())
+        table[f"probability that it depends on {root}"] = posterior.astype(float)
+        silent = [name for name in dependence.index if posterior[name] < 0.5]
+        if root != CLUSTER:
+            likely = len(posterior) - len(silent)
             depend = f"of {len(posterior)} columns {'depends' if likely == 1 else 'depend'}"
             found.words.append(f"{likely} {depend} on {root} with a probability above one half.")
         if silent:
             found.words.append(f"Columns that probably say nothing about {root}: {listed(silent, 8)}.")
-    if dependence is not None:
-        dependence = dependence.sort_values(ascending=False, kind="stable")
-        columns["dependence (nats)"] = dependence
-        strong = [name for name in dependence.index[dependence > FAINT * dependence.iloc[0]] if name not in silent]
-        if strong:
-            found.words.insert(0, f"What differs most between the clusters: {listed(strong[:5])}.")
-    if not columns:
-        return found
-    table = pd.DataFrame(columns).loc[next(iter(columns.values())).index].rename_axis("column").reset_index()
-    found.tables.append(("Relevance of the columns", table, ""))
-    shown = posterior if dependence is None else dependence
-    label = f"probability of an arc from {root}" if dependence is None else "dependence on the cluster (nats)"
-    caption = "How far the clusters pull a column apart; 0 is not at all." if dependence is not None else ""
-    found.figures.append(("Which columns matter", lambda: plotting.plot_relevance(shown, label=label), caption))
+    strong = [name for name in dependence.index[dependence > FAINT * dependence.iloc[0]] if name not in silent]
+    if strong:
+        what = "What differs most between the clusters" if root == CLUSTER else f"What tells most about {root}"
+        found.words.insert(0, f"{what}: {listed(strong[:5])}.")
+    caption = f"Sorted by how much a column tells about {root}: 0 is nothing."
+    found.tables.append(("Relevance of the columns", table.rename_axis("column").reset_index(), caption))
+    if dependence.iloc[0] > 0:
+        label = f"dependence on {root} (nats)"
+        found.figures.append(
+            ("Which columns matter", lambda: plotting.plot_relevance(dependence, label=label), caption)
+        )
     return found
 
 
 def column_dependence(frame, proba):
     """Mutual information in nats of every column with the clusters, rows counted by their probabilities; missing cells left out.
 
-    frame : DataFrame of categoricals      proba : (n_samples, n_clusters)
+    frame : DataFrame of categoricals      proba : (n_samples, n_clusters), of ones and zeros where the class is known
     """
     values = {}
     for name, column in frame.items():
-        codes = column.cat.codes.to_numpy()
+        codes = column.astype("category").cat.codes.to_numpy()
+        if not (codes >= 0).any():
+            values[name] = 0.0
+            continue
+        column = column.astype("category")
         joint = np.stack([np.bincount(codes[codes >= 0], p[codes >= 0], len(column.cat.categories)) for p in proba.T])
         joint /= joint.sum()
         apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)

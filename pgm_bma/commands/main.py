@@ -6,6 +6,7 @@ Set PGM_BMA_TRACEBACK=1 to see where a problem arose.
 
 import argparse
 import os
+import re
 import sys
 
 from pgm_bma import __version__
@@ -46,18 +47,28 @@ def main(argv=None):
     except Exception as error:
         if os.environ.get("PGM_BMA_TRACEBACK"):
             raise
+        if hasattr(error, "problems"):  # of the columns: one line each, and the command to run instead
+            return _problem("pgm-bma: " + "\n".join(error.lines(argv)), 1)
         return _problem(f"pgm-bma: {_message(error)}", 1)
+
+
+class _Parser(argparse.ArgumentParser):
+    """No abbreviated options: --k would be read as --keep-constant."""
+
+    def __init__(self, **keywords):
+        super().__init__(**keywords, allow_abbrev=False)
 
 
 def build_parser():
     parser = argparse.ArgumentParser(
         prog="pgm-bma",
+        allow_abbrev=False,
         description="Average over graphical-model structures of discrete data instead of betting on one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pgm-bma {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_demo(commands)
     if methods.clusterers():
         _add_cluster(commands)
@@ -166,8 +177,24 @@ def _table_command(commands, name, help):
         "--no-header", action="store_true", help="the first row is data; columns are called x1, x2, ..."
     )
     parser.add_argument(
-        "--drop", action="append", default=[], metavar="COLUMN", help="leave this column out; repeatable, or a,b,c"
+        "--missing-codes",
+        action="append",
+        type=_codes,
+        default=[],
+        metavar="CODES",
+        help="numbers that mean missing, as --missing-codes=-9,99, or in one column only: --missing-codes=age:-9,99",
     )
+    for option, what in (
+        ("drop", "leave this column out"),
+        ("categorical", "the values of this column are names, also where they are numbers, dates or many"),
+        ("numeric", "the values of this column are numbers: others are missing, and --discretize cuts it"),
+        ("ordered", "the values of this column are names with an order, by the first number in them"),
+    ):
+        parser.add_argument(
+            f"--{option}", action="append", default=[], metavar="COLUMN", help=f"{what}; repeatable, or a,b,c"
+        )
+    parser.add_argument("--id", metavar="COLUMN", help="this column names the rows; the results keep it")
+    parser.add_argument("--weight", metavar="COLUMN", help="sampling weights of the rows")
     parser.add_argument("--keep-constant", action="store_true", help="keep columns that have one value only")
     parser.add_argument(
         "--discretize",
@@ -211,14 +238,23 @@ def _clusters(text):
     if text == "auto":
         return text
     try:
-        if ":" in text:
-            first, last = (int(part) for part in text.split(":"))
+        if match := re.fullmatch(r"(\d+)\s*(?::|-|\.\.)\s*(\d+)", text.strip()):
+            first, last = map(int, match.groups())
             if not 1 <= first <= last:
                 raise ValueError
             return range(first, last + 1)
         return _positive(text)
     except (ValueError, argparse.ArgumentTypeError):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a choice (2:8) nor auto") from None
+
+
+def _codes(text):
+    from pgm_bma.commands.roles import parse_codes
+
+    try:
+        return parse_codes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither -9,99 nor COLUMN:-9,99") from None
 
 
 def _at_least(least, text):

@@ -11,11 +11,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from pgm_bma import discretize
+from pgm_bma.commands import roles
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.tabular_files import closest, is_code, number_text
 from pgm_bma.foundation.table import MAX_FLOAT_STATES, order_states
 
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
+NOTHING_SAID = roles.Roles()
 BINNINGS = {
     "mdl": discretize.MDLDiscretizer,
     "frequency": discretize.FrequencyDiscretizer,
@@ -32,6 +34,7 @@ class Prepared:
     source: str
     target: pd.Series | None = None
     to_bin: list = field(default_factory=list)
+    weights: np.ndarray | None = None
     notes: list = field(default_factory=list)
 
     def in_brief(self):
@@ -41,7 +44,7 @@ class Prepared:
         return f"{self.source}: {count(len(self.frame), 'row')}, {count(self.frame.shape[1], 'column')}, {share}"
 
 
-def prepare(raw, target=None, drop=(), keep_constant=False, binning=None):
+def prepare(raw, target=None, drop=(), keep_constant=False, binning=None, said=NOTHING_SAID, supervised=False):
     """Choose and check the columns of a `RawTable`.
 
     Parameters
@@ -50,16 +53,26 @@ def prepare(raw, target=None, drop=(), keep_constant=False, binning=None):
     target : name of the class column, or None; it leaves the frame
     drop : names of columns to leave out
     keep_constant : keep columns that have one value only
-    binning : whether (and how) numbers will be binned; None makes many different numbers an error
+    binning : whether (and how) numbers will be binned; None makes many different numbers a problem
+    said : Roles, what the user said of the columns
+    supervised : whether the target is predicted (else it is only compared with)
 
     Returns
     -------
     Prepared
+
+    Raises
+    ------
+    ColumnProblems
+        All that the columns leave unclear, with the command to run instead.
     """
-    frame, notes = raw.frame.copy(), list(raw.notes)
+    frame, index, weights, more = roles.apply(raw, said)
+    notes = [*raw.notes, *more]
     if target is not None and target not in frame:
+        if target in raw.frame:
+            raise ValueError(f"{target!r} is the target; it cannot be --id or --weight too")
         raise ValueError(f"{raw.source} has no column {target!r}: {closest(target, frame.columns)}")
-    frame = frame.drop(columns=_columns_to_drop(frame, drop, raw))
+    frame = frame.drop(columns=[name for name in roles.named("drop", drop, raw) if name in frame])
     if target is not None and target not in frame:
         raise ValueError(f"--drop names the target {target!r}; it cannot be left out")
     classes = None
@@ -72,28 +85,42 @@ def prepare(raw, target=None, drop=(), keep_constant=False, binning=None):
         frame = frame.drop(columns=constant)
     if not frame.shape[1]:
         raise ValueError(f"{raw.source} has no column with more than one value to learn from")
-    to_bin = [name for name, column in frame.items() if binning and _is_many_numbers(column)]
+    suspicions, told, cures = roles.code_suspicions(frame, said)
+    problems = roles.problems_of(frame, said, index.name != "row", binning, supervised)
+    if problems:
+        if suspicions:
+            problems.append(roles.Problem(f"{'; '.join(suspicions)}; if that means missing, add {told}", cures))
+        raise roles.ColumnProblems(raw.source, problems)
+    if suspicions:
+        notes.append(f"{'; '.join(suspicions)}; taken as a value: if it means missing, add {told}")
+    to_bin = [name for name, column in frame.items() if binning and _is_to_bin(name, column, said)]
     if to_bin:
         notes.append(f"discretised ({binning}): {listed(to_bin)}")
+    kept = [n for n, c in frame.items() if binning and n not in to_bin and _is_number(c) and c.nunique() > FEW_NUMBERS]
+    kept = [name for name in kept if name not in said.categorical]
+    if kept:
+        notes.append(
+            f"whole numbers kept as they are: {listed(kept)}; --numeric {','.join(map(str, kept))} cuts them too"
+        )
     for name in frame.columns:
         if name in to_bin:
             frame[name] = frame[name].astype(float)
         else:
-            _check_discrete(name, frame[name])
-            frame[name] = _categorical(frame[name])
-    return Prepared(frame, raw.index, raw.source, classes, to_bin, notes)
+            frame[name] = _categorical(frame[name], name in said.ordered)
+    return Prepared(frame, index, raw.source, classes, to_bin, weights, notes)
 
 
-def conform(raw, prepared):
-    """A second table in the states of the first: (frame, target texts or None, notes). Unseen values become missing."""
-    absent = [name for name in prepared.frame.columns if name not in raw.frame]
+def conform(raw, prepared, said=NOTHING_SAID):
+    """A second table in the states of the first: (frame, target texts or None, index, notes). Unseen values become missing."""
+    given_frame, index, _, notes = roles.apply(raw, said, is_test=True)
+    absent = [name for name in prepared.frame.columns if name not in given_frame]
     if absent:
         raise ValueError(
             f"{raw.source} lacks {listed(absent)}, which {prepared.source} has; add the column, empty if unknown"
         )
-    notes, columns = list(raw.notes), {}
+    notes, columns = [*raw.notes, *notes], {}
     for name, known in prepared.frame.items():
-        column = raw.frame[name]
+        column = given_frame[name]
         if name in prepared.to_bin:
             columns[name] = pd.to_numeric(column, errors="coerce").astype(float)
         else:
@@ -106,8 +133,8 @@ def conform(raw, prepared):
                 f"of {prepared.source}"
             )
     target = None
-    if prepared.target is not None and prepared.target.name in raw.frame:
-        given = raw.frame[prepared.target.name]
+    if prepared.target is not None and prepared.target.name in given_frame:
+        given = given_frame[prepared.target.name]
         target = _in_categories(given, prepared.target.cat.categories).rename(prepared.target.name)
         lost = given.notna() & target.isna()
         if lost.any():
@@ -115,7 +142,7 @@ def conform(raw, prepared):
                 f"{raw.source}: the target {target.name!r} holds {str(given[lost].iloc[0])!r}, a class that {prepared.source} "
                 "does not have"
             )
-    return pd.DataFrame(columns), target, notes
+    return pd.DataFrame(columns), target, index, notes
 
 
 def pipeline(estimator, prepared, binning=None, n_bins=3):
@@ -141,17 +168,6 @@ class InformativeColumns(TransformerMixin, BaseEstimator):
         return X[self.columns_]
 
 
-def _columns_to_drop(frame, drop, raw):
-    """--drop a --drop b, or --drop a,b; a name that holds a comma is tried first as it is; what numbers the rows has left."""
-    wanted = []
-    for entry in drop:
-        wanted += [entry] if entry in frame else [part.strip() for part in entry.split(",")]
-    for name in wanted:
-        if name not in frame and name != raw.index.name:
-            raise ValueError(f"--drop names {name!r}, which {raw.source} does not have: {closest(name, frame.columns)}")
-    return [name for name in dict.fromkeys(wanted) if name in frame]
-
-
 def _classes(column, source):
     present = column.dropna()
     if present.empty:
@@ -164,7 +180,9 @@ def _classes(column, source):
         raise ValueError(
             f"{source}: the target {column.name!r} holds {present.nunique()} different numbers; cut it into a few classes first"
         )
-    _check_discrete(column.name, column)
+    problem = roles.discrete_problem(column.name, column)
+    if problem is not None:
+        raise roles.ColumnProblems(source, [problem])
     return _categorical(column)
 
 
@@ -172,36 +190,18 @@ def _is_number(column):
     return pd.api.types.is_numeric_dtype(column.dtype)
 
 
-def _is_many_numbers(column):
-    return _is_number(column) and column.nunique() > FEW_NUMBERS
-
-
-def _check_discrete(name, column):
-    """Refuse numbers with many values, and texts that are nearly all different."""
+def _is_to_bin(name, column, said):
+    """Measured numbers, and what the user calls numeric; a nominal number (whole, few values) is not cut unless told."""
+    if not _is_number(column) or name in said.categorical or name in said.ordered:
+        return False
     values = column.dropna()
     different = values.nunique()
-    if different <= MAX_FLOAT_STATES:
-        return
-    if _is_number(column):
-        raise ValueError(
-            f"column {name!r} holds {different} different numbers; add --discretize frequency or width (or mdl, where a class "
-            f"is predicted), or leave it out with --drop {_quoted(name)}"
-        )
-    texts = pd.Series(values.unique())
-    strange = texts[~np.isfinite(pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float))]
-    if 0 < len(strange) <= 5:
-        text = strange.iloc[0]
-        row = int(np.argmax((column == text).to_numpy())) + 1
-        raise ValueError(
-            f"column {name!r} holds numbers, but also {text!r} (row {row}); correct it, or add --missing {_quoted(text)}"
-        )
-    if different > len(values) / 2:
-        raise ValueError(
-            f"column {name!r} holds {different} different texts in {len(values)} rows; leave it out with --drop {_quoted(name)}"
-        )
+    if name in said.numeric:
+        return different > 2
+    return different > (FEW_NUMBERS if (values != values.round()).any() else MAX_FLOAT_STATES)
 
 
-def _categorical(column):
+def _categorical(column, ordered=False):
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column
     values = column.dropna()
@@ -209,6 +209,8 @@ def _categorical(column):
         states = sorted({int(value) for value in values})
     else:
         states = order_states(values.unique().tolist())
+    if ordered:
+        states = roles.order_by_number(states)
     return pd.Series(pd.Categorical(column, categories=states), name=column.name, index=column.index)
 
 
@@ -220,7 +222,3 @@ def _in_categories(column, categories):
         texts = {number: text for number, text in zip(numbers[::-1], categories[::-1]) if not is_code(str(text))}
         column = column.map(lambda value: value if pd.isna(value) else texts.get(float(value), number_text(value)))
     return pd.Series(pd.Categorical(column, categories=categories), index=column.index)
-
-
-def _quoted(text):
-    return str(text) if str(text).replace("-", "").replace("_", "").isalnum() else repr(str(text))

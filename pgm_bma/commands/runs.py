@@ -36,7 +36,7 @@ def cluster(arguments, console):
     if target is not None:
         run.note(f"{target!r} takes no part in the clustering and is compared with the clusters afterwards")
     frame = run.data.frame
-    model = run.fit(frame, n_clusters=arguments.clusters)
+    model = run.fit(frame, weights=run.data.weights, n_clusters=arguments.clusters)
     estimator, proba = last_step(model), model.predict_proba(frame)
     found = telling.cluster_findings(estimator, as_seen(model, frame), proba, run.data.target)
     labels = pd.DataFrame({estimator.cluster_name: estimator.labels_, "probability": proba.max(axis=1)})
@@ -53,16 +53,17 @@ def classify(arguments, console):
     _note_unknown_classes(run, "they are predicted only" if arguments.test is None else "they are not used")
     data, known = run.data, run.data.target.notna().to_numpy()
     frame, target = data.frame[known], data.target[known]
+    weights = None if data.weights is None else data.weights[known]
     if arguments.test is not None:
-        judged, table, model = _on_test_file(run, frame, target)
+        judged, table, model = _on_test_file(run, frame, target, weights)
     else:
         n_folds = folds(arguments.cv, target)
-        judged, proba, fold = _on_folds(run, frame, target, n_folds)
-        model = run.fit(frame, target)
+        judged, proba, fold = _on_folds(run, frame, target, weights, n_folds)
+        model = run.fit(frame, target, weights)
         full = class_probabilities(model, data.frame, target.cat.categories) if not known.all() else None
         table = _predictions(data, known, proba, fold, full)
     judged.warnings += telling.class_warnings(target)
-    found = telling.classifier_findings(last_step(model), target.name, judged)
+    found = telling.classifier_findings(last_step(model), as_seen(model, frame), target, judged)
     run.finish(f"Predicting {target.name} in {run.name}", found, model, "predictions.csv", table)
     return 0
 
@@ -75,7 +76,7 @@ def structure(arguments, console):
         )
     run = Run(arguments, console, methods.structure_learners())
     run.read(None)
-    model = run.fit(run.data.frame, n_chains=4)  # several, to see whether they agree
+    model = run.fit(run.data.frame, weights=run.data.weights, n_chains=4)  # several, to see whether they agree
     estimator = last_step(model)
     found = telling.arc_findings(estimator).add(telling.chain_findings(estimator))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", telling.arc_table(estimator.edge_posterior_))
@@ -91,6 +92,7 @@ def compare(arguments, console):
     _note_unknown_classes(run, "they are not used")
     known = run.data.target.notna().to_numpy()
     frame, target = run.data.frame[known], run.data.target[known]
+    weights = None if run.data.weights is None else run.data.weights[known]
     n_folds = folds(arguments.cv, target)
     codes, n_classes = target.cat.codes.to_numpy(), len(target.cat.categories)
     results, probabilities, failed = {}, {}, {}
@@ -100,7 +102,9 @@ def compare(arguments, console):
         follow = partial(console.progress, label=name, brief=True)
         try:
             with ends_at_once(arguments.jobs):
-                predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
+                predictions = cross_predict(
+                    model, frame, target, n_folds, arguments.seed, arguments.jobs, follow, weights
+                )
         except (ValueError, MemoryError) as error:  # one method that cannot do these data does not stop the others
             failed[name] = " ".join(str(error).split()) or type(error).__name__
             console.warn(f"{name} is left out: {failed[name]}")
@@ -147,12 +151,12 @@ def folds(wanted, target):
     return wanted
 
 
-def _on_folds(run, frame, target, n_folds):
+def _on_folds(run, frame, target, weights, n_folds):
     console, arguments = run.console, run.arguments
     model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
     follow = partial(console.progress, label="fold")
     with ends_at_once(arguments.jobs):
-        predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow)
+        predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow, weights)
     for message in predictions.messages:
         console.warn(message)
     smallest = int(target.value_counts().min())
@@ -177,16 +181,16 @@ def _predictions(data, known, proba, fold, full):
     return _with_row_names(table, data.index)
 
 
-def _on_test_file(run, frame, target):
+def _on_test_file(run, frame, target, weights):
     arguments, console = run.arguments, run.console
     raw = read_table(arguments.test, arguments.missing, not arguments.no_header, [*frame.columns, target.name])
-    X, truth, notes = conform(raw, run.data)
+    X, truth, index, notes = conform(raw, run.data, run.roles)
     for note in notes:
         run.note(note)
     run.others["test"] = {**source_record(raw, run.folder.path), "rows": len(X)}
-    model = run.fit(frame, target)
+    model = run.fit(frame, target, weights)
     proba = class_probabilities(model, X, target.cat.categories)
-    table = _with_row_names(_prediction_table(truth, proba, list(target.cat.categories)), raw.index)
+    table = _with_row_names(_prediction_table(truth, proba, list(target.cat.categories)), index)
     judged = telling.Findings()
     if truth is None or truth.isna().all():
         judged.words.append(

@@ -14,9 +14,10 @@ from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, ends_at_once, text_table
 from pgm_bma.commands.findings import MANY_REGIONS
 from pgm_bma.commands.preparation import pipeline, prepare
+from pgm_bma.commands.roles import Roles, codes_text
 from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn
 from pgm_bma.commands.tabular_files import closest, read_table
-from pgm_bma.commands.validation import collected_warnings
+from pgm_bma.commands.validation import collected_warnings, fitted
 from pgm_bma.report import Report
 
 WIDEST_TABLE = 240  # characters
@@ -25,6 +26,7 @@ OPTIONS = {
     "random_state": "--seed",
     "n_jobs": "--jobs",
 }  # parameters with words of their own
+CODES = "missing_codes"
 NOT_RECORDED = ("run", "command", "words", "overwrite")  # of the parsed arguments
 
 
@@ -34,8 +36,8 @@ class Run:
     def __init__(self, arguments, console, offered, method=None):
         self.arguments, self.console, self.began = arguments, console, time.perf_counter()
         with collected_warnings() as messages:
-            target = [getattr(arguments, "target", None)]
-            self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, target)
+            data = [getattr(arguments, "target", None), arguments.weight, *arguments.categorical, *arguments.numeric]
+            self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, data)
         self.raw.notes += messages
         if method is None and arguments.method is None:
             arguments.method, given = methods.default(arguments.command, offered)
@@ -51,9 +53,23 @@ class Run:
     def read(self, target):
         """Prepare the columns, and say what there is."""
         arguments = self.arguments
-        self.data = prepare(self.raw, target, arguments.drop, arguments.keep_constant, arguments.discretize)
+        self.roles = Roles.of(arguments, self.raw)
+        self.data = prepare(
+            self.raw,
+            target,
+            arguments.drop,
+            arguments.keep_constant,
+            arguments.discretize,
+            self.roles,
+            supervised=arguments.command in ("classify", "compare"),
+        )
         if arguments.discretize and not self.data.to_bin:
-            self.data.notes.append("no column needs to be discretised: none has more than 10 different numbers")
+            self.data.notes.append("no column needs to be discretised: none has many different numbers")
+        if self.data.weights is not None:
+            self.data.notes.append(
+                f"rows are weighted by {arguments.weight!r}, scaled to the number of rows; counts and scores that are reported "
+                "count every row once"
+            )
         self.console.item("data", self.data.in_brief())
         for note in self.data.notes:
             self.console.note(note)
@@ -66,6 +82,8 @@ class Run:
 
     def estimator(self, **more):
         """The chosen estimator with seed, jobs and what --set says."""
+        if self.arguments.weight is not None:
+            more["weight_type"] = "sampling"
         estimator = self.method.make(random_state=self.arguments.seed, handle_unknown="missing", **more)
         known = estimator.get_params(deep=False)
         for entry in getattr(self.arguments, "set", None) or []:
@@ -79,7 +97,7 @@ class Run:
             estimator.set_params(**{name: _value(text)})
         return estimator
 
-    def fit(self, X, y=None, **more):
+    def fit(self, X, y=None, weights=None, **more):
         """Fit on all given rows; warnings of the method become lines."""
         console, arguments = self.console, self.arguments
         more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal), show_progress=console.is_terminal)
@@ -88,7 +106,7 @@ class Run:
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
         try:
             with collected_warnings() as messages, ends_at_once():
-                model.fit(X, y) if y is not None else model.fit(X)
+                fitted(model, X, y, weights)
         except ValueError as error:
             raise ValueError(with_option(str(error), estimator)) from error
         for message in messages:
@@ -200,6 +218,7 @@ class Run:
     def _record(self, found):
         arguments = {name: value for name, value in vars(self.arguments).items() if name not in NOT_RECORDED}
         arguments["clusters"] = clusters_text(arguments["clusters"]) if "clusters" in arguments else None
+        arguments[CODES] = [codes_text(pair) for pair in arguments[CODES]]
         self.folder.record(
             command=self.arguments.command,
             arguments={name: value for name, value in arguments.items() if not _is_nothing(value)},
@@ -262,7 +281,11 @@ def to_argv(command, arguments):
         if value is True:
             words.append(option)
         else:
-            words += [f"{option}={each}" for each in (value if isinstance(value, list) else [value])]
+            values = value if isinstance(value, list) else [value]
+            values = (
+                [each if isinstance(each, str) else codes_text(each) for each in values] if name == CODES else values
+            )
+            words += [f"{option}={each}" for each in values]
     return words
 
 

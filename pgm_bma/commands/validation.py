@@ -35,7 +35,7 @@ class Scores(NamedTuple):
     losses: np.ndarray
 
 
-def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None):
+def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None, weights=None):
     """Predict every row by a model that has not seen it.
 
     Parameters
@@ -45,6 +45,7 @@ def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None):
     n_folds : stratified and shuffled by `seed`
     n_jobs : folds at a time
     follow : function (steps, total) -> steps that shows progress
+    weights : (n_samples,) of the rows in the fits, or None
 
     Returns
     -------
@@ -55,7 +56,7 @@ def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None):
     fold = stratified_folds(y.cat.codes.to_numpy(), n_folds, seed)
     began = time.perf_counter()
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_one_fold)(estimator, X, y, fold == k) for k in range(n_folds)
+        delayed(_one_fold)(estimator, X, y, fold == k, weights) for k in range(n_folds)
     )
     proba, messages = np.zeros((len(y), len(y.cat.categories))), {}
     for k, (found, said) in enumerate(follow(work, n_folds) if follow else work):
@@ -75,13 +76,22 @@ def stratified_folds(codes, n_folds, seed):
     return fold
 
 
-def _one_fold(estimator, X, y, held_out):
+def _one_fold(estimator, X, y, held_out, weights):
     from sklearn.base import clone
 
     with collected_warnings() as messages:
-        model = clone(estimator).fit(X[~held_out], y[~held_out])
+        model = fitted(clone(estimator), X[~held_out], y[~held_out], None if weights is None else weights[~held_out])
         proba = class_probabilities(model, X[held_out], y.cat.categories)
     return proba, messages
+
+
+def fitted(model, X, y=None, weights=None):
+    """Fit an estimator, or the pipeline that ends with it; weights are scaled to the number of rows."""
+    given = {}
+    if weights is not None:
+        name = "model__sample_weight" if hasattr(model, "steps") else "sample_weight"
+        given[name] = weights * (len(weights) / weights.sum())
+    return model.fit(X, y, **given) if y is not None else model.fit(X, **given)
 
 
 def class_probabilities(model, X, classes):

@@ -1,19 +1,21 @@
 """A report as one HTML file that needs nothing else: no network, no files beside it. Pictures are inline, tables sort.
 
-`Report` collects sections in reading order and writes them. What a section says is decided elsewhere (`findings`); here are
-only the page, its style and the few lines of script that sort tables. A content policy in the page forbids it to fetch
-anything.
+`Report` collects sections in reading order and writes them, with a glossary of those terms (`glossary`) that occur. What a
+section says is decided elsewhere (`findings`); here are only the page, its style and the few lines of script that sort
+tables. A content policy in the page forbids it to fetch anything.
 """
 
 import base64
 import html
 import io
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pgm_bma.foundation.atomic import replacing
 from pgm_bma.report.cells import format_cell
+from pgm_bma.report.glossary import TERMS
 
 LARGEST_SVG = 500_000  # bytes; a larger picture is put in as PNG
 MAX_ROWS = 400
@@ -151,9 +153,14 @@ class Report:
             HTML that refers to nothing outside itself.
         """
         subtitle = f"<p class='subtitle'>{_text(self.subtitle)}</p>" if self.subtitle else ""
-        return _PAGE.format(
-            title=_text(self.title), subtitle=subtitle, style=_STYLE, body="\n".join(self._parts), script=_SCRIPT
-        )
+        body = "\n".join(self._parts)
+        words = re.sub(r"<[^>]*>", " ", body)
+        terms = [entry for pattern, entry in TERMS.items() if re.search(pattern, words)]
+        if terms:
+            rows = "".join(f"<dt>{_text(word)}</dt><dd>{_text(meaning)}</dd>" for word, meaning in terms)
+            body += f"\n<section id='glossary'><h2>Words used here</h2><dl>{rows}</dl></section>"
+            subtitle += "<p class='subtitle'><a href='#glossary'>Words used here, explained</a></p>"
+        return _PAGE.format(title=_text(self.title), subtitle=subtitle, style=_STYLE, body=body, script=_SCRIPT)
 
     def write(self, path: Any) -> Path:
         """Write the page, whole or not at all.

@@ -128,7 +128,7 @@ def test_names_that_are_no_file():
 
 def test_numbers_of_a_second_table_are_the_texts_of_the_first(write):
     first = prepare(read_table(write("a,y\n1234567,p\n1.0,q\n007,p\nabc,q\n")), target="y")
-    frame, _, notes = conform(read_table(write("a,y\n1,p\n1234567,q\n1234567,q\n7,q\n", "second.csv")), first)
+    frame, _, _, notes = conform(read_table(write("a,y\n1,p\n1234567,q\n1234567,q\n7,q\n", "second.csv")), first)
     assert frame["a"].tolist()[:3] == ["1.0", "1234567", "1234567"] and frame["a"].isna().tolist()[3]
     assert len(notes) == 1 and "'7' is not among the values" in notes[0]
 
@@ -152,7 +152,7 @@ def test_pipes_are_read(tmp_path):
 def test_a_second_table_takes_the_states_of_the_first(write):
     first = prepare(read_table(write("a,b,y\n1,u,p\n2,v,q\n1,v,p\n")), target="y")
     second = read_table(write("b,y,extra,a\nu,q,0,2.0\nw,,0,3\n", "second.csv"))
-    frame, target, notes = conform(second, first)
+    frame, target, _, notes = conform(second, first)
     assert frame["a"].cat.categories.tolist() == [1, 2] and frame["a"].iloc[0] == 2
     assert frame.isna().to_numpy().tolist() == [[False, False], [True, True]]
     assert target.isna().tolist() == [False, True] and len(notes) == 2
