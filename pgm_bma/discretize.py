@@ -9,7 +9,7 @@ ones; an array comes back as an object array of labels.
 Fayyad and Irani (1993), "Multi-interval discretization of continuous-valued attributes for classification learning".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -158,6 +158,8 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.columns is None:
             numbers = {name: _numbers(column) for name, column in columns.items()}
             return {name: values for name, values in numbers.items() if values is not None}
+        if not isinstance(self.columns, str | Integral | Iterable):
+            raise ValueError(f"columns={self.columns!r} must be the name of a column, a list of names, or None for all")
         wanted = [self.columns] if isinstance(self.columns, str | Integral) else list(self.columns)
         chosen = {}
         for entry in wanted:

@@ -18,7 +18,7 @@ from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Choice, Integer, Jobs, Number, check_parameters
+from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import relabel
@@ -105,6 +105,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         "max_iter": Integer(1),
         "atol": Number(0.0),
         "n_jobs": Jobs(),
+        "show_progress": Flag(),
     }
 
     def __init__(

@@ -42,7 +42,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         Forests sampled for rows past that; the standard error is in `predict_proba_with_error`.
     preset : {"paper"}, optional
         alpha = 1 in every cell.
-    random_state : int, Generator, RandomState or None, default=0
+    random_state : int, Generator, RandomState or None, default=None
         Seeds those samples.
     state_names : dict, optional
         States of columns and of the target, in order; may hold states never seen.
@@ -110,7 +110,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         max_completions: int = 64,
         n_forests: int = 200,
         preset: str | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",

@@ -1,0 +1,135 @@
+"""Same word, same meaning: parameters of all public classes, read from their signatures, and what a bad value gets."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgm_bma
+from tests.test_contracts import ALL, CLASSIFIERS, frame
+
+CLASSES = sorted(name for name in pgm_bma.__all__ if inspect.isclass(getattr(pgm_bma, name)))
+PGMPY_FACES = [name for name in CLASSES if name.endswith("Estimator")]
+DISCRETIZERS = [name for name in CLASSES if name.endswith(("Discretizer", "Binarizer"))]
+ESTIMATORS = [name for name in CLASSES if name not in PGMPY_FACES + DISCRETIZERS]
+PREDICTING = [name for name in ESTIMATORS if hasattr(getattr(pgm_bma, name), "predict")]
+
+# word -> default, the same wherever it occurs
+DEFAULTS = {
+    "n_jobs": None,
+    "random_state": None,
+    "seed": None,
+    "state_names": None,
+    "target_name": None,
+    "cluster_name": "cluster",
+    "handle_unknown": "missing",
+    "preset": None,
+    "parameter_prior": "consistent",
+    "arc_prior": 0.5,
+    "alpha": 1.0,
+    "equivalent_sample_size": None,
+    "verbose": 0,
+}
+# (class, word): why it differs
+OTHER_DEFAULTS = {
+    ("EMEstimator", "alpha"): "maximum likelihood: no prior unless one is given",
+    ("BoundCollapseEMEstimator", "alpha"): "the same",
+}
+# parameters that no rule of one value can check: with another parameter or the data, where they are used
+CHECKED_ELSEWHERE = {
+    "alpha", "equivalent_sample_size", "arc_prior",  # foundation.priors
+    "preset", "random_state", "seed", "n_clusters", "latent_card", "init_cpds", "fixed_cpds", "state_names",
+    "regions", "forbidden_arcs", "required_arcs", "order", "orders", "init",  # names of columns, networks
+}  # fmt: skip
+# (class, parameter) that nothing reads here: no bad value is seen
+NOT_READ = {("KikuchiBayesClassifier", "random_state"): "draws only for resampled losses"}
+
+# (class, old word): still taken for one minor version, with a warning that names the new one
+RENAMED = {(name, "show_progress") for name in ("OrderAveragedClassifier", "OrderPosterior")}
+# order averaging gets its table of rules and its words in a change that is under way
+ORDERS = ("FixedOrderClassifier", "OrderAveragedClassifier", "OrderPosterior")
+
+
+def marked(names):
+    late = pytest.mark.xfail(reason="rules and words of order averaging are under way", strict=False)
+    return [pytest.param(name, marks=late) if name in ORDERS else name for name in names]
+
+
+def parameters(name):
+    return {n: p.default for n, p in inspect.signature(getattr(pgm_bma, name)).parameters.items()}
+
+
+@pytest.mark.parametrize("name", marked(CLASSES))
+def test_same_word_same_default(name):
+    for word, default in parameters(name).items():
+        if word in DEFAULTS and (name, word) not in OTHER_DEFAULTS:
+            given = default if word != "verbose" or default is not False else 0
+            assert given == DEFAULTS[word] or given is DEFAULTS[word], f"{name}({word}={default!r})"
+
+
+@pytest.mark.parametrize("name", marked(CLASSES))
+def test_words_of_the_face(name):
+    """scikit-learn's words in its faces, pgmpy's in the others."""
+    words = set(parameters(name)) - {word for pair_name, word in RENAMED if pair_name == name}
+    if name in PGMPY_FACES:
+        assert not words & {"verbose", "random_state", "tol", "handle_unknown"}
+        assert "show_progress" in words or "n_init" not in words
+    else:
+        assert not words & {"show_progress", "seed", "atol", "latent_card"}
+    if name in PREDICTING:
+        assert {"handle_unknown", "state_names"} <= words
+        assert ("target_name" in words) == (name in CLASSIFIERS)
+
+
+@pytest.mark.parametrize("system", ["naive_bayes", "latent_class", "augmented", "forests", "orders", "kikuchi"])
+def test_every_system_has_the_papers_settings(system):
+    kinds = [getattr(pgm_bma, name) for name in CLASSES]
+    kinds = [k for k in kinds if k.__module__.startswith(f"pgm_bma.{system}.") and "preset" in parameters(k.__name__)]
+    assert kinds
+    for kind in kinds:
+        with pytest.raises(ValueError, match=r"preset='newspaper' is not one of .*'paper'"):
+            fit(kind.__name__, preset="newspaper")
+
+
+@pytest.mark.parametrize("name", marked([*ESTIMATORS, *PGMPY_FACES]))
+def test_the_table_of_rules_covers_every_parameter(name):
+    rules = {}
+    for kind in getattr(pgm_bma, name).__mro__:
+        rules |= vars(kind).get("_rules", {})
+    assert set(parameters(name)) - set(rules) <= CHECKED_ELSEWHERE
+
+
+class Bad:
+    """No number, no text, no list, and not hashable."""
+
+    __hash__ = None
+
+    def __repr__(self):
+        return "<bad>"
+
+
+@pytest.mark.parametrize("name", marked(CLASSES))
+def test_a_bad_value_gets_an_error_that_names_its_parameter(name):
+    for word in parameters(name):
+        if (name, word) not in NOT_READ:
+            with pytest.raises((ValueError, TypeError), match=word):
+                fit(name, **{word: Bad()})
+
+
+def fit(name, **given):
+    """A fit on a small table with these parameters."""
+    X, y = frame(40)
+    kind = getattr(pgm_bma, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if name in DISCRETIZERS:
+            return kind(**given).fit(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
+        if name in ESTIMATORS:
+            return kind(**{**ALL.get(name, {}), **given}).fit(X, y if name in CLASSIFIERS else None)
+        if name == "AveragedNaiveBayesEstimator":
+            network = DiscreteBayesianNetwork([("outcome", column) for column in X])
+            return kind(**given).fit(network, X.assign(outcome=y))
+        network = DiscreteBayesianNetwork([("k", column) for column in X], latents={"k"})
+        return kind(**{"latent_card": {"k": 2}, **given}).fit(network, X)
