@@ -51,6 +51,7 @@ _PUBLIC = {
     "read_bif": "files.bif",
     "scan_parquet": "foundation.scan",
     "scan_csv": "foundation.scan",
+    "scan_table": "foundation.scan",
     "save": "files.storage",
     "load": "files.storage",
 }

@@ -23,6 +23,7 @@ from pgm_bma.forests.clusterer import ForestAveragedClusterer as ForestAveragedC
 from pgm_bma.foundation.averaging import average_families as average_families
 from pgm_bma.foundation.scan import scan_csv as scan_csv
 from pgm_bma.foundation.scan import scan_parquet as scan_parquet
+from pgm_bma.foundation.scan import scan_table as scan_table
 from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier as KikuchiBayesClassifier
 from pgm_bma.kikuchi.energies import region_entropy as region_entropy
 from pgm_bma.kikuchi.energies import region_free_energy as region_free_energy

@@ -178,7 +178,7 @@ LatentClassClusterer MDLDiscretizer NaiveBayesClassifier OrderAveragedClassifier
 StructuralEMClusterer TANClassifier WidthDiscretizer average_families bound_and_collapse effective_markov_blanket evaluation
 impute list_datasets list_networks load load_dataset load_network log_likelihood metrics plotting predict_proba
 random_augmented_naive_bayes random_dag random_network_classifier random_selective_naive_bayes read_bif region_entropy
-region_free_energy region_graph save scan_csv scan_parquet simulate write_bif
+region_free_energy region_graph save scan_csv scan_parquet scan_table simulate write_bif
 """.split()
 
 

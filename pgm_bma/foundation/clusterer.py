@@ -12,6 +12,7 @@ from pgm_bma.foundation import table
 from pgm_bma.foundation.face import DiscreteEstimator
 from pgm_bma.foundation.inputs import as_table, single_row
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
+from pgm_bma.foundation.scan import NotFolded
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import NAME, check_number
@@ -64,7 +65,14 @@ class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEst
             The estimator itself.
         """
         with self._unchanged_by_failure():
-            X, sample_weight = self._fold_scan(X, sample_weight)
+            try:
+                X, sample_weight = self._fold_scan(X, sample_weight)
+            except NotFolded:
+                if not hasattr(type(self), "_fit_rows"):
+                    raise
+                self._fit_rows(*self._read_rows(sample_weight, self.cluster_name))
+                self.__dict__.pop("labels_", None)
+                return self
             X = as_table(X, self, fitting=True)
             read = self._read_features(X, sample_weight, self.cluster_name)
             if self.cluster_name in read.schema.names:

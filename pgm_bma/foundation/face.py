@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation import table
 from pgm_bma.foundation.compiling import announcing
 from pgm_bma.foundation.inputs import as_table
-from pgm_bma.foundation.scan import as_scan, is_scan
+from pgm_bma.foundation.scan import NotFolded, as_scan, is_scan
+from pgm_bma.foundation.scan_rows import scanned_rows
 from pgm_bma.foundation.validation import Choice, Instance, Optional, check_parameters
 from pgm_bma.foundation.warn import warn
 
@@ -139,7 +141,12 @@ class DiscreteEstimator(BaseEstimator):
         if not is_scan(X):
             return X, sample_weight
         self._cached_scan = as_scan(X)
-        frame, weights, self._cached_n_rows = self._folded(self._cached_scan, sample_weight, y)
+        try:
+            frame, weights, self._cached_n_rows = self._folded(self._cached_scan, sample_weight, y)
+        except NotFolded as refusal:
+            if hasattr(type(self), "_fit_rows"):  # works in passes
+                raise
+            raise NotFolded(f"{type(self).__name__} needs the distinct rows in memory, but {refusal}") from None
         return frame, weights
 
     def _folded(self, X, sample_weight, y=None):
@@ -154,18 +161,34 @@ class DiscreteEstimator(BaseEstimator):
         states = self.state_names if isinstance(self.state_names, dict) else None
         return as_scan(X).fold(sample_weight, states)
 
+    def _read_rows(self, sample_weight, forbidden_name):
+        """(`Rows` of the scan that did not fold, its `sample_rows`) for methods that work in passes."""
+        self.__dict__.pop("_cached_model", None)
+        check_parameters(self, {name: getattr(self, name) for name in self._read_first})
+        scan = self._cached_scan
+        if forbidden_name in scan.names:
+            raise ValueError(f"{forbidden_name!r} is also a column of X; choose another name for the cluster")
+        empty = pd.DataFrame(columns=[name for name in scan.names if name != sample_weight])
+        rows = scanned_rows(scan, self._feature_state_names(empty, forbidden_name), sample_weight)
+        self._set_columns(rows.schema, named=True)
+        self.n_samples_ = rows.n_rows
+        return rows, scan.sample_rows
+
+    def _set_columns(self, schema, named):
+        """What scikit-learn wants to see."""
+        self.n_features_in_ = len(schema.names)
+        self.__dict__.pop("feature_names_in_", None)
+        if named and all(isinstance(name, str) for name in schema.names):
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        self.schema_ = schema
+
     def _read_features(self, X, sample_weight, forbidden_name):
         """Encode X for fitting and set what scikit-learn wants to see; returns a `table.Table`."""
         self.__dict__.pop("_cached_model", None)
         check_parameters(self, {name: getattr(self, name) for name in self._read_first})
         X = as_table(X, self, fitting=True)
         read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
-        names = read.schema.names
-        self.n_features_in_ = len(names)
-        self.__dict__.pop("feature_names_in_", None)
-        if table.is_named(X) and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(names, dtype=object)
-        self.schema_ = read.schema
+        self._set_columns(read.schema, table.is_named(X))
         self.n_samples_ = self.__dict__.pop("_cached_n_rows", len(read.codes))
         return read
 

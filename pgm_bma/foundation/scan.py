@@ -14,12 +14,20 @@ import pandas as pd
 
 from pgm_bma.foundation import scan_pieces
 
-SAMPLE_ROWS = 200_000
+SAMPLE_ROWS = 200_000  # that tell whether rows collapse
+SCREENED_ROWS = 50_000  # that tell starts apart
 MEMORY = "1GB"
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
-def scan_parquet(files: Any, *, columns: Any = None, memory: int | str = MEMORY, threads: int | None = None) -> "Scan":
+def scan_parquet(
+    files: Any,
+    *,
+    columns: Any = None,
+    memory: int | str = MEMORY,
+    sample_rows: int | None = SCREENED_ROWS,
+    threads: int | None = None,
+) -> "Scan":
     """A table in Parquet files that is read in passes, never as a whole.
 
     Parameters
@@ -30,7 +38,11 @@ def scan_parquet(files: Any, *, columns: Any = None, memory: int | str = MEMORY,
     columns : list of str, optional
         The columns to read; by default all but an index that pandas stored.
     memory : int or str, default="1GB"
-        Bytes, or a text such as "500MB": what the engine and the folded rows may take. Past it, a fit is refused with the size.
+        Bytes, or a text such as "500MB": what the engine and the folded rows may take. Past it the rows are visited in passes by
+        methods that can (docs/scale.md), and other methods refuse, with the size.
+    sample_rows : int or None, default=50000
+        Where rows are visited in passes: rows on which many starts are screened, of which the best few see all rows. None runs
+        every start on all rows.
     threads : int, optional
         Threads of DuckDB; by default one per core.
 
@@ -58,7 +70,7 @@ def scan_parquet(files: Any, *, columns: Any = None, memory: int | str = MEMORY,
     from pgm_bma.foundation.scan_duckdb import parquet_rows
 
     limit = read_bytes(memory)
-    return Scan(parquet_rows(files, limit, threads), limit)._selected(columns)
+    return Scan(parquet_rows(files, limit, threads), limit, sample_rows=sample_rows)._selected(columns)
 
 
 def scan_csv(
@@ -69,6 +81,7 @@ def scan_csv(
     header: bool = True,
     na_values: Any = None,
     memory: int | str = MEMORY,
+    sample_rows: int | None = SCREENED_ROWS,
     threads: int | None = None,
 ) -> "Scan":
     """A table in CSV files, plain or gzipped, that is read in passes, never as a whole.
@@ -89,6 +102,8 @@ def scan_csv(
         Texts that mean missing beside those that ``pandas.read_csv`` knows.
     memory : int or str, default="1GB"
         See `scan_parquet`.
+    sample_rows : int or None, default=50000
+        See `scan_parquet`.
     threads : int, optional
         Threads of DuckDB; by default one per core.
 
@@ -100,7 +115,34 @@ def scan_csv(
     from pgm_bma.foundation.scan_duckdb import csv_rows
 
     limit = read_bytes(memory)
-    return Scan(csv_rows(files, limit, threads, separator, header, na_values), limit)._selected(columns)
+    rows = csv_rows(files, limit, threads, separator, header, na_values)
+    return Scan(rows, limit, sample_rows=sample_rows)._selected(columns)
+
+
+def scan_table(table: Any, *, memory: int | str = MEMORY, sample_rows: int | None = SCREENED_ROWS) -> "Scan":
+    """A DuckDB relation or table, a pyarrow dataset or a dask DataFrame as a scan with settings of its own.
+
+    Estimators take such tables as they are; this is for other settings than the defaults.
+
+    Parameters
+    ----------
+    table : DuckDB relation, pyarrow dataset or dask DataFrame
+        The table; nothing is read.
+    memory : int or str, default="1GB"
+        See `scan_parquet`.
+    sample_rows : int or None, default=50000
+        See `scan_parquet`.
+
+    Returns
+    -------
+    Scan
+        See `scan_parquet`.
+    """
+    if not is_scan(table):
+        raise TypeError(
+            f"cannot scan a {type(table).__name__}; pass a DuckDB relation, a pyarrow dataset or a dask DataFrame"
+        )
+    return as_scan(table, memory, sample_rows)
 
 
 def is_scan(X):
@@ -108,7 +150,7 @@ def is_scan(X):
     return isinstance(X, Scan) or _source(X) is not None
 
 
-def as_scan(X, memory=MEMORY):
+def as_scan(X, memory=MEMORY, sample_rows=SCREENED_ROWS):
     """A `Scan` of a DuckDB relation, a pyarrow dataset or a dask DataFrame; a Scan as it is."""
     if isinstance(X, Scan):
         return X
@@ -116,10 +158,11 @@ def as_scan(X, memory=MEMORY):
     if source == "dask":
         from pgm_bma.foundation.scan_dask import DaskRows
 
-        return Scan(DaskRows(X), limit)
+        return Scan(DaskRows(X), limit, sample_rows=sample_rows)
     from pgm_bma.foundation.scan_duckdb import dataset_rows, relation_rows
 
-    return Scan(relation_rows(X) if source == "duckdb" else dataset_rows(X, limit, None), limit)
+    rows = relation_rows(X) if source == "duckdb" else dataset_rows(X, limit, None)
+    return Scan(rows, limit, sample_rows=sample_rows)
 
 
 def _source(X):
@@ -154,10 +197,14 @@ class Scan:
         Bytes that the engine and the folded rows may take.
     names : list of str, optional
         The columns; by default all of the engine.
+    sample_rows : int or None, default=50000
+        Rows on which starts are screened where all rows are visited in passes.
     """
 
-    def __init__(self, rows: Any, memory: int, names: Any = None) -> None:
-        self._rows, self.memory = rows, memory
+    def __init__(self, rows: Any, memory: int, names: Any = None, sample_rows: int | None = SCREENED_ROWS) -> None:
+        if not (sample_rows is None or (isinstance(sample_rows, int) and sample_rows > 0)):
+            raise ValueError(f"sample_rows={sample_rows!r} must be a positive number of rows, or None")
+        self._rows, self.memory, self.sample_rows = rows, memory, sample_rows
         self.names = list(rows.names if names is None else names)
 
     def __repr__(self) -> str:
@@ -185,7 +232,7 @@ class Scan:
         absent = [name for name in columns if name not in self.names]
         if absent:
             raise ValueError(f"no column {absent[0]!r}; the columns are {', '.join(map(repr, self.names[:12]))}")
-        return Scan(self._rows, self.memory, columns)
+        return Scan(self._rows, self.memory, columns, self.sample_rows)
 
     def drop(self, columns: Any) -> "Scan":
         """The same table without some of its columns.

@@ -60,6 +60,15 @@ class DaskRows:
         """The values of a column: as they are."""
         return values
 
+    def profile(self, names, weight=None):
+        """(values, how often each occurs, number of rows) of every column, over rows of positive weight."""
+        found = self._compute([self._task(partition_values)(part, names, weight) for _, part in self.parts])
+        return [join_values([piece[i] for piece in found]) for i in range(len(names))]
+
+    def shards(self, code, coder, names):
+        """Delayed lists of blocks, one per partition."""
+        return [self._task(partition_blocks)(part, code, coder, list(names)) for _, part in self.parts]
+
     def arrow_types(self, names):
         """Arrow types of columns, categoricals as what they hold."""
         import pyarrow as pa
@@ -112,3 +121,29 @@ def partition_batches(partition, names):
     for start in range(0, len(partition), BATCH):
         part = partition.iloc[start : start + BATCH]
         yield [pandas_codes(part[name]) for name in names], len(part)
+
+
+def partition_values(partition, names, weight):
+    """[(values, how often each occurs, number of rows)] of one partition."""
+    if weight is not None:
+        partition = partition[partition[weight] > 0]
+    found = []
+    for name in names:
+        values, codes = pandas_codes(partition[name])
+        counts = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
+        found.append(([v for v, n in zip(values, counts) if n], counts[counts > 0].tolist(), len(partition)))
+    return found
+
+
+def join_values(pieces):
+    """The same of several partitions."""
+    count: dict = {}
+    for values, occurrences, _ in pieces:
+        for value, occurs in zip(values, occurrences):
+            count[value] = count.get(value, 0) + occurs
+    return list(count), list(count.values()), sum(n_rows for _, _, n_rows in pieces)
+
+
+def partition_blocks(partition, code, coder, names):
+    """Blocks of one partition."""
+    return list(code(partition_batches(partition, names), coder))

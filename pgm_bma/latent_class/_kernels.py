@@ -87,15 +87,15 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
             if mode != VARIATIONAL:
                 _copy_tables(theta_c, theta, factor_c, factors)
             if has_scores and ((mode != VARIATIONAL and is_last) or n_iter == 0):
-                _log_into(factors, log_factors)
+                log_into(factors, log_factors)
             total = expectation(layout, factor_c, factors, class_counts, state_counts, work)
             if has_scores and (mode != EM or is_last):
                 family_scores(layout, priors, class_counts, state_counts, log_dependent)
                 if mode == VARIATIONAL or is_last:
-                    bound = _bound(
+                    bound = bound_at(
                         layout, priors, total, factor_c, log_factors, class_counts, state_counts, log_dependent
                     )
-            value = _objective(layout, priors, mode, total, bound, theta_c, theta)
+            value = objective(layout, priors, mode, total, bound, theta_c, theta)
             is_taken_back = is_trial and not value >= known - 1e-12 * abs(known)  # less is the rounding of a sum
             if is_taken_back:
                 counts[:] = kept[2]
@@ -111,12 +111,12 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
             if accelerate and not is_taken_back:
                 kept[cycle] = counts
                 if cycle == 2:
-                    step = _step_length(kept)
+                    step = step_length(kept)
                     if step > limit:
                         step, limit = limit, 4.0 * limit
                     is_trial = step > 1.0
                     if is_trial:
-                        _extrapolate(kept, step, counts)
+                        extrapolate(kept, step, counts)
                 known, cycle = value, (cycle + 1) % 3
             if has_scores and mode != EM and (is_trial or is_taken_back):
                 family_scores(layout, priors, class_counts, state_counts, log_dependent)
@@ -127,16 +127,14 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
             if mode == VARIATIONAL:
                 expected_logs(layout, priors, class_counts, state_counts, arcs, factor_c, factors, log_factors)
             if mode != EM and stop_collapsed:
-                n_idle = n_idle + 1 if _no_arc(priors, log_dependent) else 0
+                n_idle = n_idle + 1 if no_arc(priors, log_dependent) else 0
             if n_idle >= PATIENCE or (n_idle > 0 and change < tol):
                 ended = COLLAPSED
             elif change < tol and not is_trial and not is_taken_back:  # the change of a plain update
                 ended = CONVERGED
             is_last = ended != EXHAUSTED or n_iter == max_iter
         if mode == EM or max_iter == 0:
-            for i in range(n_columns):
-                log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
-                arcs[i] = logistic(log_odds) if has_scores else np.nan
+            arc_posteriors(priors, log_dependent, has_scores, arcs)
         runs.idle[start] = n_idle
         found[start, 0], found[start, 1], found[start, 2], found[start, 3] = total, bound, n_iter, ended
         paths.append(path)
@@ -144,7 +142,15 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
 
 
 @compiled(nogil=True, error_model="numpy")
-def _step_length(kept):
+def arc_posteriors(priors, log_dependent, has_scores, arcs):
+    """P(arc) of every column at given scores, NaN where there are none."""
+    for i in range(len(arcs)):
+        log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
+        arcs[i] = logistic(log_odds) if has_scores else np.nan
+
+
+@compiled(nogil=True, error_model="numpy")
+def step_length(kept):
     """SQUAREM's step: length of the first of two plain changes over the length of their difference; 1 is the plain update."""
     first, difference = 0.0, 0.0
     for s in range(kept.shape[1]):
@@ -157,7 +163,7 @@ def _step_length(kept):
 
 
 @compiled(nogil=True, error_model="numpy")
-def _extrapolate(kept, step, counts):
+def extrapolate(kept, step, counts):
     """Counts further along the parabola through the last three; never below a tenth of the last, so that all stay positive."""
     for s in range(kept.shape[1]):
         for k in range(kept.shape[2]):
@@ -167,7 +173,7 @@ def _extrapolate(kept, step, counts):
 
 
 @compiled(nogil=True, error_model="numpy")
-def _objective(layout, priors, mode, total, bound, theta_c, theta):
+def objective(layout, priors, mode, total, bound, theta_c, theta):
     """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
     if mode == VARIATIONAL:
         return bound
@@ -273,7 +279,7 @@ def _renew_clusters(priors, class_counts, theta_c):
 
 
 @compiled(nogil=True, error_model="numpy")
-def _no_arc(priors, log_dependent):
+def no_arc(priors, log_dependent):
     """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
     for i in range(len(log_dependent)):
         is_open = priors.log_arc[i] > -np.inf
@@ -485,7 +491,7 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
 
 
 @compiled(nogil=True, error_model="numpy")
-def _bound(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
+def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
     """Evidence bound: sum_i log(w_dep + w_ind) + log p(class counts) + entropy of q.
 
     The entropy is the sum of log normalisers minus the expected log factors.
@@ -527,7 +533,7 @@ def _longer(path):
 
 
 @compiled(nogil=True, error_model="numpy")
-def _log_into(values, logs):
+def log_into(values, logs):
     for s in range(values.shape[0]):
         for k in range(values.shape[1]):
             logs[s, k] = np.log(values[s, k])

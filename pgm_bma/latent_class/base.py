@@ -10,6 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
 from pgm_bma.foundation.priors import arc_prior_array
 from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.scan import NotFolded
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import column_names
@@ -28,8 +30,9 @@ from pgm_bma.foundation.validation import (
     resolve_preset,
 )
 from pgm_bma.foundation.warn import warn
-from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
+from pgm_bma.latent_class.cluster_number import fresh, scan_clusters, scan_numbers, search_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
+from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes
 from pgm_bma.latent_class.problem import PriorSettings, cluster_dependence, log_joint, split_tables
 from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, known_states, read_cluster_network
 
@@ -178,7 +181,7 @@ class LatentClassBase(ClustererBase):
             settings = fit_settings(values, names, init, values["tol"], bar, allow_zero=self._allow_zero)
             self.__dict__.pop("n_clusters_path_", None)
             self._result = self._find(folded, settings)
-        self._warn(len(folded.codes))
+        self._warn(folded.n_rows if isinstance(folded, Rows) else len(folded.codes))
         fit = self._result
         self.n_clusters_ = len(fit.theta_c)
         self.log_likelihood_ = fit.log_likelihood
@@ -195,6 +198,8 @@ class LatentClassBase(ClustererBase):
 
     def _find(self, folded, settings):
         rng = random_generator(self.random_state)
+        if isinstance(folded, Rows):
+            return self._find_in_passes(folded, settings, rng)
         data = folded.codes, folded.schema.cardinalities
         if isinstance(self.n_clusters, (int, np.integer)):
             return fit_latent_class(*data, int(self.n_clusters), settings, weights=folded.weights, rng=rng)
@@ -202,6 +207,29 @@ class LatentClassBase(ClustererBase):
             found = search_clusters(*data, settings, weights=folded.weights, rng=rng)
         else:
             found = scan_clusters(*data, self.n_clusters, settings, weights=folded.weights, rng=rng)
+        self.n_clusters_path_ = pd.DataFrame([step._asdict() for step in found.path])
+        return found.fit
+
+    def _fit_rows(self, rows, sample_rows):
+        """Fit on rows that are visited in passes; starts are screened on `sample_rows` of them, None for no screening."""
+        self._cached_sample_rows = sample_rows
+        self._fit(rows)
+
+    def _find_in_passes(self, rows, settings, rng):
+        if isinstance(self.n_clusters, str):
+            raise NotFolded(
+                "n_clusters='auto' splits and merges clusters of rows in memory; pass a range such as range(1, 9)"
+            )
+        size = self.__dict__.pop("_cached_sample_rows")
+        joined, layout = join_rows(rows)
+        sample = None if size is None else sample_codes(joined, layout, size)
+
+        def fit_number(n_clusters):
+            return fit_blocks(joined, layout, n_clusters, settings, fresh(rng), sample)
+
+        if isinstance(self.n_clusters, (int, np.integer)):
+            return fit_number(int(self.n_clusters))
+        found = scan_numbers(fit_number, self.n_clusters, settings.averaging)
         self.n_clusters_path_ = pd.DataFrame([step._asdict() for step in found.path])
         return found.fit
 

@@ -27,10 +27,19 @@ def scan_clusters(codes, cardinalities, candidates, settings=None, *, rng, weigh
     k is the fit that k alone would give. Returns a `NumberFit`.
     """
     settings = (Settings() if settings is None else settings)._replace(**changes)
+
+    def fit_number(n_clusters):
+        return fit_latent_class(codes, cardinalities, n_clusters, settings, weights=weights, rng=fresh(rng))
+
+    return scan_numbers(fit_number, candidates, settings.averaging)
+
+
+def scan_numbers(fit_number, candidates, averaging):
+    """The best of ``fit_number(k)`` over the candidates; see `scan_clusters`."""
     path, best = [], None
     for n_clusters in sorted({int(k) for k in candidates}):
-        fit = fit_latent_class(codes, cardinalities, n_clusters, settings, weights=weights, rng=fresh(rng))
-        score = number_score(fit, settings.averaging)
+        fit = fit_number(n_clusters)
+        score = number_score(fit, averaging)
         path.append(Step(n_clusters, score, fit.log_likelihood, len(fit.theta_c), "fit"))
         if best is None or score > best[0] + GAIN:
             best = score, fit

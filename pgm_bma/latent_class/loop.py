@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from pgm_bma.foundation.parallel import map_jobs
-from pgm_bma.foundation.starts import align_labels, finish_best, start_weights
+from pgm_bma.foundation.starts import finish_best, start_weights
 from pgm_bma.latent_class import _kernels as kernels
 from pgm_bma.latent_class.problem import (
+    BATCH,
     PriorSettings,
     cheeseman_stutz,
     expected_counts,
@@ -33,8 +33,18 @@ from pgm_bma.latent_class.problem import (
     split_tables,
 )
 
+__all__ = [
+    "LatentClassFit",
+    "Settings",
+    "Starts",
+    "conclude",
+    "fit_latent_class",
+    "log_joint",
+    "run_all_starts",
+    "run_starts",
+]
+
 COMBINATIONS = ("best", "uniform", "likelihood", "evidence")
-BATCH = 8  # starts in one compiled call; fixed, so that the number of threads changes nothing
 SHORT_UPDATES = 20  # of the first stage; they are plain, so that acceleration begins near an optimum
 REPLICATE_LIMIT = 200  # starts tried by n_init="until-replicated"
 IDENTICAL = 1e-3  # EM ends without clusters when no table differs between them by more than this
@@ -105,12 +115,12 @@ def fit_latent_class(codes, cardinalities, n_clusters, settings=None, *, weights
 def run_all_starts(problem, settings, rng):
     """Draw the starts, run all for a few updates and the best to the end."""
     if settings.n_init != "until-replicated":
-        return _run_starts(problem, settings, draw(problem, settings, settings.n_init, rng))
+        return run_starts(problem, settings, draw(problem, settings, settings.n_init, rng))
     settings = settings._replace(n_final=None)
-    starts = _run_starts(problem, settings, draw(problem, settings, BATCH, rng))
+    starts = run_starts(problem, settings, draw(problem, settings, BATCH, rng))
     while len(starts.collapsed) < REPLICATE_LIMIT and not _is_replicated(problem, starts):
         further = draw(problem, settings._replace(init="random"), BATCH, rng)
-        starts = _join([starts, _run_starts(problem, settings, further)])
+        starts = _join([starts, run_starts(problem, settings, further)])
     return starts
 
 
@@ -136,7 +146,7 @@ def draw_starts(layout, n_clusters, generators):
     return theta_c, theta
 
 
-def _run_starts(problem, settings, tables):
+def run_starts(problem, settings, tables):
     """Both stages, from drawn tables."""
     n_starts = len(tables[0])
     run = _Running(problem, settings, *tables)
@@ -195,17 +205,16 @@ class _Running:
         """At most `n_updates` further updates of the starts at `positions`."""
         if n_updates == 0 and self.settings.max_iter > 0:
             return
-        batches = [positions[i : i + BATCH] for i in range(0, len(positions), BATCH)]
+        size = self.problem.batch
+        batches = [positions[i : i + size] for i in range(0, len(positions), size)]
         problem, tol = self.problem, self.settings.tol
 
         def run(batch):
             state = kernels.Runs(*(array[batch] for array in self.state))
-            found, paths = kernels.advance(
-                problem.layout, problem.priors, state, mode, stop, n_updates, tol, accelerate
-            )
+            found, paths = problem.advance(state, mode, stop, n_updates, tol, accelerate)
             log_likelihood = found[:, 0]
             if mode == kernels.VARIATIONAL:  # the loop normalised expected logs; this is p(D | averaged tables)
-                log_likelihood = [expected_counts(problem, *tables)[2] for tables in zip(state.theta_c, state.theta)]
+                log_likelihood = problem.log_likelihoods(state.theta_c, state.theta)
             return state, log_likelihood, found[:, 1:], paths
 
         for batch, (state, log_likelihood, found, paths) in zip(
@@ -284,21 +293,17 @@ def _average_starts(problem, starts, weights, reference):
     used = np.flatnonzero(weights)
     if len(used) == 1 and used[0] == reference:
         return starts.theta_c[reference], starts.theta[reference], starts.arcs[reference]
-    target = _responsibilities(problem, starts.theta_c[reference], starts.theta[reference])
+    target = starts.theta_c[reference], starts.theta[reference]
     theta_c, theta = np.zeros_like(starts.theta_c[0]), np.zeros_like(starts.theta[0])
     for start in used:
         start_c, start_theta = starts.theta_c[start], starts.theta[start]
         if start == reference:
             order = np.arange(len(start_c))
         else:
-            order = align_labels(target, _responsibilities(problem, start_c, start_theta), problem.layout.weights)
+            order = problem.alignment(target, (start_c, start_theta))
         theta_c += weights[start] * start_c[order]
         theta += weights[start] * start_theta[:, order]
     return theta_c, theta, weights @ starts.arcs
-
-
-def _responsibilities(problem, theta_c, theta):
-    return softmax(log_joint(problem.codes, theta_c, theta, problem.layout.state_start), axis=1)
 
 
 def _fit_record(problem, starts, weights, best, theta_c, theta, arcs, all_collapsed):

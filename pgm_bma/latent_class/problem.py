@@ -7,13 +7,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
 from pgm_bma.foundation.priors import cell_pseudo_count
+from pgm_bma.foundation.starts import align_labels
 from pgm_bma.latent_class import _kernels as kernels
 
 MODES = {None: kernels.EM, "linear": kernels.LINEAR, "variational": kernels.VARIATIONAL}
+BATCH = 8  # starts in one compiled call
 MAX_JOINT_STATES = 128  # of a super-column
 
 
@@ -50,6 +53,30 @@ class Problem(NamedTuple):
     def with_one_cluster(self):
         return make_problem(self.codes, self.cardinalities, self.layout.weights, 1, self.settings, self.averaging)
 
+    def advance(self, runs, mode, stop, n_updates, tol, accelerate):
+        """Take a batch of starts further; see `kernels.advance`."""
+        return kernels.advance(self.layout, self.priors, runs, mode, stop, n_updates, tol, accelerate)
+
+    def expected_counts(self, theta_c, theta):
+        """See the function of that name."""
+        return layout_counts(self.layout, theta_c, theta)
+
+    @property
+    def batch(self):
+        """Starts in one compiled call; fixed, so that the number of threads changes nothing."""
+        return BATCH
+
+    def log_likelihoods(self, theta_c, theta):
+        """(n_starts,) log p(data) at the tables of several starts."""
+        return np.array([self.expected_counts(*tables)[2] for tables in zip(theta_c, theta)])
+
+    def alignment(self, reference, tables):
+        """Order of the clusters of `tables` that fits those of the reference, both (theta_c, theta)."""
+        responsibilities = (
+            softmax(log_joint(self.codes, *t, self.layout.state_start), axis=1) for t in (reference, tables)
+        )
+        return align_labels(*responsibilities, self.layout.weights)
+
 
 def make_problem(codes, cardinalities, weights, n_clusters, settings=None, averaging=None):
     """Data and priors in the form that the compiled loop reads."""
@@ -57,22 +84,28 @@ def make_problem(codes, cardinalities, weights, n_clusters, settings=None, avera
     state_start = state_offsets(cardinalities)
     alone, has_missing = np.zeros(state_start[-1]), np.zeros(len(cardinalities), dtype=np.bool_)
     kernels.column_counts(codes, weights, state_start, alone, has_missing)
-    priors = _priors(settings, alone, state_start, cardinalities, n_clusters)
+    priors = make_priors(settings, alone, cardinalities, n_clusters, averaging)
+    layout = join_columns(codes, weights, empty_layout(len(codes), cardinalities, has_missing))
+    return Problem(codes, cardinalities, settings, layout, priors, averaging, n_clusters)
+
+
+def make_priors(settings, alone, cardinalities, n_clusters, averaging):
+    """The priors; an error where an average over structures has none. alone : (n_states_total,) counts of every state"""
+    priors = _priors(settings, alone, state_offsets(cardinalities), cardinalities, n_clusters)
     if averaging is not None and not _is_proper(priors):
         raise ValueError("averaging over structures needs proper priors: every alpha must be greater than 0")
-    layout = _layout(codes, weights, cardinalities, state_start, has_missing)
-    return Problem(codes, cardinalities, settings, layout, priors, averaging, n_clusters)
+    return priors
 
 
 def _is_proper(priors):
     return priors.cluster > 0 and bool((priors.dependent > 0).all())
 
 
-def _layout(codes, weights, cardinalities, state_start, has_missing):
-    """Consecutive columns join a super-column while its joint states stay few."""
+def empty_layout(n_rows, cardinalities, has_missing):
+    """Consecutive columns join a super-column while its joint states stay few; without rows as yet."""
     slots = cardinalities + has_missing
     # measured: on few rows a large joint table costs more than the look-ups that it saves
-    limit = min(int(2 * np.sqrt(len(codes))), MAX_JOINT_STATES)
+    limit = min(int(2 * np.sqrt(n_rows)), MAX_JOINT_STATES)
     group_start, sizes, size = [0], [], 1
     for i, n_slots in enumerate(slots.tolist()):
         if i > group_start[-1] and size * n_slots > limit:
@@ -82,10 +115,16 @@ def _layout(codes, weights, cardinalities, state_start, has_missing):
         size *= n_slots
     group_start.append(len(slots))
     sizes.append(size)
-    group_start = np.array(group_start, dtype=np.int64)
-    joined = np.empty((len(sizes), len(codes)), dtype=np.uint8 if max(sizes) <= 256 else np.int32)
-    kernels.join_codes(codes, group_start, cardinalities, slots, joined)
-    return kernels.Layout(joined, weights, group_start, state_offsets(sizes), state_start, slots)
+    joined = np.empty((len(sizes), 0), dtype=np.uint8 if max(sizes) <= 256 else np.int32)
+    starts = np.array(group_start, dtype=np.int64), state_offsets(sizes), state_offsets(cardinalities)
+    return kernels.Layout(joined, np.empty(0), *starts, slots)
+
+
+def join_columns(codes, weights, layout):
+    """An empty layout with rows in it."""
+    joined = np.empty((len(layout.codes), len(codes)), dtype=layout.codes.dtype)
+    kernels.join_codes(codes, layout.group_start, np.diff(layout.state_start), layout.slots, joined)
+    return layout._replace(codes=joined, weights=weights)
 
 
 def _priors(settings, alone, state_start, cardinalities, n_clusters):
@@ -118,10 +157,15 @@ def _priors(settings, alone, state_start, cardinalities, n_clusters):
 
 def expected_counts(problem, theta_c, theta):
     """Expected counts under given tables: (n_clusters,), (n_states_total, n_clusters), and the log-likelihood."""
+    return problem.expected_counts(theta_c, theta)
+
+
+def layout_counts(layout, theta_c, theta):
+    """The same on the rows of a layout."""
     class_counts, counts = np.empty(len(theta_c)), np.empty_like(theta)
-    work = np.empty((2, problem.layout.table_start[-1], len(theta_c)))
+    work = np.empty((2, layout.table_start[-1], len(theta_c)))
     factors = theta.copy()  # the kernel raises tiny factors in place
-    total = kernels.expectation(problem.layout, theta_c, factors, class_counts, counts, work)
+    total = kernels.expectation(layout, theta_c, factors, class_counts, counts, work)
     return class_counts, counts, float(total)
 
 

@@ -1,0 +1,215 @@
+"""Rows as blocks whose sums are all that an algorithm sees: in memory, on disk, streamed from a scan, or on a dask cluster.
+
+The protocol: `schema`; `n_rows`, `total_weight`, `state_counts` and `has_missing`, known from one pass; ``reduce(f, *args)``, the
+sum over all blocks of ``f(block, *args)`` (a tuple of arrays and numbers) in one pass; ``collect(f, *args)``, the list of them;
+``prepared(f, *args)``, the same rows with ``f(block, *args)`` in place of every block, kept for many passes.
+
+A block has at most `BLOCK_ROWS` rows, cut inside a part of the table. Sums are added in a tree that is fixed by the numbers of
+the blocks, so that the bits do not depend on who computed which block, nor on when.
+"""
+
+import itertools
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgm_bma.foundation.extras import needed
+from pgm_bma.foundation.table import Schema
+
+BLOCK_ROWS = 1 << 18  # larger blocks gain nothing, and their copies would not fit a small worker
+
+
+class Block(NamedTuple):
+    """Codes (n_rows, n_columns), column-contiguous, -1 = missing; weights (n_rows,), or None for one each."""
+
+    codes: np.ndarray
+    weights: np.ndarray | None
+
+
+class Profile(NamedTuple):
+    """What one pass over all rows found: the states of all columns one after another in `state_counts`."""
+
+    schema: Schema
+    n_rows: int
+    total_weight: float
+    state_counts: np.ndarray
+    has_missing: np.ndarray
+
+
+class Rows:
+    """Base of the backends, which say how blocks are visited (`collect`) and kept (`prepared`).
+
+    profile : Profile
+    """
+
+    def __init__(self, profile):
+        self.profile = profile
+        self.schema, self.n_rows, self.total_weight, self.state_counts, self.has_missing = profile
+
+    def reduce(self, f, *args):
+        """The sum over all blocks of the tuples ``f(block, *args)``, in one pass."""
+        return tree_sum(self.visit(f, *args))
+
+    def collect(self, f, *args):
+        """``[f(block, *args)]`` over all blocks, in their order."""
+        return list(self.visit(f, *args))
+
+
+class MemoryRows(Rows):
+    """Blocks in memory.
+
+    profile : Profile     blocks : list
+    """
+
+    def __init__(self, profile, blocks):
+        super().__init__(profile)
+        self.blocks = list(blocks)
+
+    def visit(self, f, *args):
+        """``f(block, *args)``, block by block."""
+        return (f(block, *args) for block in self.blocks)
+
+    def prepared(self, f, *args):
+        """The same rows with ``f(block, *args)`` in place of every block."""
+        return MemoryRows(self.profile, self.visit(f, *args))
+
+
+class StreamedRows(Rows):
+    """Blocks that are read and coded anew in every pass; `prepared` keeps what is made of them in files.
+
+    profile : Profile     read : () -> iterator of blocks
+    """
+
+    def __init__(self, profile, read):
+        super().__init__(profile)
+        self.read = read
+
+    def visit(self, f, *args):
+        """``f(block, *args)``, block by block."""
+        return (f(block, *args) for block in self.read())
+
+    def prepared(self, f, *args):
+        """The same rows with ``f(block, *args)``, a named tuple of arrays, in place of every block, mapped from local files."""
+        return MappedRows(self.profile, self.visit(f, *args))
+
+
+class MappedRows(MemoryRows):
+    """Blocks in files of a temporary folder, mapped into memory while they are read; the folder goes with the object.
+
+    profile : Profile     blocks : iterator of named tuples of arrays and None
+    """
+
+    def __init__(self, profile, blocks):
+        self.folder = Path(tempfile.mkdtemp(prefix="pgm_bma_rows_"))
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        super().__init__(profile, [self._keep(i, block) for i, block in enumerate(blocks)])
+
+    def _keep(self, number, block):
+        kept = []
+        for field, array in zip(block._fields, block):
+            if array is None:
+                kept.append(None)
+                continue
+            path = self.folder / f"{number}_{field}.npy"
+            np.save(path, array)
+            kept.append(path)
+        return type(block)(*kept)
+
+    def visit(self, f, *args):
+        """``f(block, *args)``, block by block."""
+        return (f(_mapped(block), *args) for block in self.blocks)
+
+    def prepared(self, f, *args):
+        """The same rows with ``f(block, *args)`` in place of every block."""
+        return MappedRows(self.profile, self.visit(f, *args))
+
+
+def _mapped(block):
+    return type(block)(*(None if path is None else np.load(path, mmap_mode="r") for path in block))
+
+
+class ClusterRows(Rows):
+    """Blocks on the workers of a dask cluster (or on dask's local threads), one list of blocks per partition.
+
+    profile : Profile     shards : list of delayed lists of blocks
+    """
+
+    def __init__(self, profile, shards):
+        super().__init__(profile)
+        self.dask = needed("dask", "rows on a cluster")
+        self.shards = list(shards)
+
+    def visit(self, f, *args):
+        """``f(block, *args)`` of all blocks in their order; one round trip."""
+        task = self.dask.delayed(map_shard, pure=False)
+        # one argument object for all tasks, sent with them: scattered data would have no recipe when a worker dies
+        results = self.dask.compute(*[task(shard, f, args) for shard in self.shards])
+        return itertools.chain.from_iterable(results)
+
+    def prepared(self, f, *args):
+        """The same rows with ``f(block, *args)`` in place of every block, kept where they are made."""
+        task = self.dask.delayed(map_shard, pure=False)
+        return ClusterRows(self.profile, self.dask.persist(*[task(shard, f, args) for shard in self.shards]))
+
+
+def map_shard(blocks, f, args):
+    """``[f(block, *args)]`` of one shard."""
+    return [f(block, *args) for block in blocks]
+
+
+def tree_sum(parts: Any) -> tuple:
+    """The sum of tuples in a fixed binary tree over their positions: neighbours first, then neighbours of those.
+
+    Examples
+    --------
+    >>> from pgm_bma.foundation.rows import tree_sum
+    >>> tree_sum([(1, 2.0), (3, 4.0), (5, 6.0)])
+    (9, 12.0)
+    """
+    stack: list = []  # (level, sum): complete subtrees from left to right
+    for part in parts:
+        level, value = 0, tuple(part)
+        while stack and stack[-1][0] == level:
+            value = _add(stack.pop()[1], value)
+            level += 1
+        stack.append((level, value))
+    if not stack:
+        raise ValueError("there are no rows to sum over")
+    total = stack.pop()[1]
+    while stack:
+        total = _add(stack.pop()[1], total)
+    return total
+
+
+def _add(left, right):
+    return tuple(a + b for a, b in zip(left, right))
+
+
+def cut_blocks(pieces):
+    """Blocks of exactly `BLOCK_ROWS` rows (the last may be smaller) from an iterator of pieces of one part, however it is cut."""
+    waiting, size = [], 0
+    for piece in pieces:
+        start = 0
+        while len(piece.codes) - start >= BLOCK_ROWS - size:
+            end = start + BLOCK_ROWS - size
+            yield _joined([*waiting, _slice(piece, start, end)])
+            waiting, size, start = [], 0, end
+        if start < len(piece.codes):
+            waiting.append(_slice(piece, start, len(piece.codes)))
+            size += len(piece.codes) - start
+    if size:
+        yield _joined(waiting)
+
+
+def _slice(piece, start, end):
+    return Block(piece.codes[start:end], None if piece.weights is None else piece.weights[start:end])
+
+
+def _joined(pieces):
+    weights = [piece.weights for piece in pieces]
+    codes = np.asfortranarray(np.concatenate([piece.codes for piece in pieces]))
+    return Block(codes, None if weights[0] is None else np.concatenate(weights))

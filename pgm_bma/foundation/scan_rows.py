@@ -1,0 +1,109 @@
+"""Rows of a scan that do not collapse: one pass finds the states, further passes read codes block by block."""
+
+import numpy as np
+
+from pgm_bma.foundation import table
+from pgm_bma.foundation.columns import check_states, is_missing, order_states, plain, smallest_dtype, unseen
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.rows import Block, ClusterRows, Profile, StreamedRows, cut_blocks
+from pgm_bma.foundation.scan_texts import texts_like
+
+
+def scanned_rows(scan, declared=None, weight=None):
+    """The `Rows` of a scan: streamed from files, or on the workers that hold the partitions of a dask DataFrame.
+
+    declared : dict column -> states, optional     weight : column that holds the weight of every row, optional
+    """
+    engine = scan._rows
+    names = [name for name in scan.names if name != weight]
+    profile = find_profile(engine, names, declared or {}, weight)
+    coder = Coder(profile.schema, engine.texts, weight)
+    wanted = names if weight is None else [*names, weight]
+    if hasattr(engine, "shards"):
+        rows = ClusterRows(profile, engine.shards(code_blocks, coder, wanted))
+    else:
+        rows = StreamedRows(profile, lambda: _read(engine, coder, wanted))
+    if weight is None:
+        return rows
+    n_rows, total, counts = rows.reduce(weighed, profile.schema.cardinalities)
+    return type(rows)(
+        profile._replace(n_rows=int(n_rows), total_weight=float(total), state_counts=counts), *_held(rows)
+    )
+
+
+def _held(rows):
+    return [rows.shards if isinstance(rows, ClusterRows) else rows.read]
+
+
+def _read(engine, coder, names):
+    for part in range(len(engine.parts)):
+        yield from code_blocks(engine.batches(part, names), coder)
+
+
+def find_profile(engine, names, declared, weight=None):
+    """Pass 1: states, counts and missing cells of every column, over the rows of positive weight."""
+    found = engine.profile(names, weight)
+    n_rows = found[0][2]
+    categories = engine.categories([name for name in names if name not in declared])
+    states, counts, has_missing = [], [], []
+    for name, (values, occurrences, _) in zip(names, found):
+        count = {}
+        for value, occurs in zip(map(plain, engine.typed(list(values))), occurrences):
+            if not is_missing(value):
+                count[value] = count.get(value, 0) + int(occurs)
+        known = check_states(name, declared[name]) if name in declared else categories.get(name)
+        known = order_states(count) if known is None else known
+        strange = [value for value in count if value not in set(known)]
+        if strange:
+            raise unseen(name, strange[0], "undeclared")
+        if not known:
+            raise ValueError(f"column {name!r} has no values; declare state_names={{{name!r}: [...]}} or drop it")
+        states.append(tuple(known))
+        counts += [float(count.get(state, 0)) for state in known]
+        has_missing.append(sum(count.values()) < n_rows)
+    schema = table.Schema(tuple(names), tuple(states))
+    return Profile(schema, n_rows, float(n_rows), np.array(counts), np.array(has_missing))
+
+
+class Coder:
+    """Turns (values, codes into them) of every column into codes of the schema, in the smallest dtype.
+
+    schema : Schema     texts : texts that mean missing where cells are texts, else None
+    weight : name of the column of weights, which comes last, optional
+    """
+
+    def __init__(self, schema, texts, weight):
+        self.schema, self.texts, self.weight = schema, texts, weight
+        self.positions = [{state: code for code, state in enumerate(states)} for states in schema.states]
+        self.dtype = smallest_dtype(int(schema.cardinalities.max()))
+
+    def block(self, columns, n_rows):
+        """A Block of one batch; rows of weight 0 are absent."""
+        codes = np.empty((n_rows, len(self.positions)), dtype=self.dtype, order="F")
+        for i, (position, (values, raw)) in enumerate(zip(self.positions, columns)):
+            values = texts_like(values, self.schema.states[i], self.texts)
+            look_up = [-1 if is_missing(value) else position.get(plain(value), -1) for value in values]
+            codes[:, i] = np.array([*look_up, -1], dtype=self.dtype)[raw]
+        if self.weight is None:
+            return Block(codes, None)
+        values, raw = columns[-1]
+        weights = np.array([*texts_like(values, (0.0,), self.texts), np.nan], dtype=float)[raw]
+        keep = table.check_weights(weights, n_rows) > 0
+        return Block(codes[keep], weights[keep])
+
+
+def code_blocks(batches, coder):
+    """Blocks of the batches of one part."""
+    return cut_blocks(coder.block(columns, n_rows) for columns, n_rows in batches)
+
+
+def weighed(block, cardinalities):
+    """(rows, weight, weighted counts of all states) of one block."""
+    offsets = state_offsets(cardinalities)
+    counts = np.zeros(offsets[-1])
+    for i, first in enumerate(offsets[:-1]):
+        seen = block.codes[:, i] >= 0
+        counts[first : offsets[i + 1]] += np.bincount(
+            block.codes[seen, i], block.weights[seen], minlength=cardinalities[i]
+        )
+    return len(block.codes), block.weights.sum(), counts
