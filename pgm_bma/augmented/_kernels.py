@@ -133,23 +133,6 @@ def complete_counts(columns, weights, resp, class_counts, counts):
 
 
 @compiled(nogil=True, error_model="numpy")
-def group_pairs(columns, sizes, offsets, weights, counts):
-    """Count super-columns (their own table at offsets[g, g]) and all pairs of them: adds to counts (n_lines, k)."""
-    n, n_groups = columns.shape
-    k = weights.shape[1]
-    for s in range(n):
-        for g in range(n_groups):
-            a = columns[s, g]
-            t = offsets[g, g] + a
-            for c in range(k):
-                counts[t, c] += weights[s, c]
-            for h in range(g + 1, n_groups):
-                t = offsets[g, h] + a * sizes[h] + columns[s, h]
-                for c in range(k):
-                    counts[t, c] += weights[s, c]
-
-
-@compiled(nogil=True, error_model="numpy")
 def missing_pass(codes, cards, parents, order, offsets, class_probs, table, joint, shift):
     """p(cluster, observed cells) of rows with missing cells: messages from the leaves of each row's forest to its roots."""
     n, n_features = codes.shape

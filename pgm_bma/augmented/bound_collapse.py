@@ -12,11 +12,14 @@ local tables under the pattern w_l = P(a missing case is l). By default w is the
 at random). In: integer codes, -1 = missing. Out: one record of arrays per family.
 """
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from pgm_bma.foundation.dirichlet import posterior_mean
+
+MAX_CELLS = 2**22  # of one table: its intervals hold seven arrays of that size, and the collapse one more per state
 
 
 def bound_and_collapse_families(codes, cardinalities, parents, weights=None, alpha=1.0, patterns=None):
@@ -27,6 +30,7 @@ def bound_and_collapse_families(codes, cardinalities, parents, weights=None, alp
     patterns : None, or for each node None or (n_parent_states, n_states) weights of the values a missing case may take
     returns a list of FamilyBounds
     """
+    check_table_sizes(cardinalities, parents)
     codes = fill_constant_columns(codes, cardinalities)
     alphas = np.broadcast_to(np.asarray(alpha, dtype=float), len(cardinalities))
     records = []
@@ -35,6 +39,17 @@ def bound_and_collapse_families(codes, cardinalities, parents, weights=None, alp
         pattern = None if patterns is None else patterns[node]
         records.append(family_bounds(n, u, open_child, alphas[node], pattern))
     return records
+
+
+def check_table_sizes(cardinalities, parents, names=None):
+    """An error before memory is taken where a table is too large."""
+    for node, above in enumerate(parents):
+        cells = prod(int(cardinalities[c]) for c in (*above, node))
+        if cells > MAX_CELLS:
+            raise ValueError(
+                f"the table of {node if names is None else names[node]!r} below its {len(above)} parents has {cells:,} cells, and "
+                f"the limit is {MAX_CELLS:,}: give it fewer parents, or merge states"
+            )
 
 
 def family_bounds(counts, possible, open_child, alpha=1.0, pattern=None):

@@ -39,8 +39,8 @@ from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge
 
 INITS = ("both", "naive_bayes", "tree")
-# pairs of states in every cluster: 2 GB, and some six times that while they are counted and scored
-MAX_PAIR_CELLS = 2**28
+# pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
+MAX_PAIR_CELLS = 2**26
 
 # what the paper did, beside the choice between EM and BC+EM, which it compares
 PAPER = {
@@ -475,10 +475,12 @@ class StructuralEMClusterer(ClustererBase):
             )
         n_states = int(schema.cardinalities.sum())
         if max(numbers) * n_states**2 > MAX_PAIR_CELLS:
+            worst = int(np.argmax(schema.cardinalities))
             raise ValueError(
-                f"the {len(schema.names)} columns have {n_states} states together; the search for structure counts all pairs of "
-                f"them in {max(numbers)} clusters, {max(numbers) * n_states**2:,} cells, and the limit is {MAX_PAIR_CELLS:,}: "
-                "select columns first"
+                f"the {len(schema.names)} columns have {n_states} states together, {schema.names[worst]!r} alone "
+                f"{schema.cardinalities[worst]}; the search for structure counts all pairs of them in {max(numbers)} clusters, "
+                f"{max(numbers) * n_states**2:,} cells, and the limit is {MAX_PAIR_CELLS:,}: select columns first, or merge rare "
+                "states"
             )
         return values
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
+from pgm_bma.augmented.bound_collapse import bound_and_collapse_families, check_table_sizes
 from pgm_bma.augmented.bounds import NodeBounds
 from pgm_bma.networks.reading import alpha_per_node, check_frame, read_network
 
@@ -73,6 +73,7 @@ def bound_and_collapse(
     check_frame(data)
     tables = {cpd.variable: cpd for cpd in getattr(model, "cpds", None) or []}
     network = read_network(model, data, _all_states(tables, state_names), latent_card, sample_weight=sample_weight)
+    check_table_sizes(network.cardinalities, network.parents, network.names)
     alphas = alpha_per_node(alpha, network, equivalent_sample_size)
     for node, values in zip(network.names, alphas):
         if np.ndim(values):

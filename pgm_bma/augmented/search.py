@@ -12,8 +12,8 @@ import numpy as np
 from pgm_bma.augmented import _kernels as kernels
 from pgm_bma.augmented._branching_kernels import maximum_arborescence
 from pgm_bma.augmented.model import Prior
-from pgm_bma.augmented.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.pairs import indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding

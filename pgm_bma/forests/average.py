@@ -21,14 +21,8 @@ from pgm_bma.forests._row_kernels import row_log_sums
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.pairs import (
-    indicators,
-    mass_consistent_prior,
-    pair_counts,
-    pair_means,
-    pair_prior,
-    pair_scores,
-)
+from pgm_bma.foundation.pair_groups import count_class_pairs
+from pgm_bma.foundation.pairs import mass_consistent_prior, pair_means, pair_prior, pair_scores
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
 PARAMETER_PRIORS = ("consistent", "paper")
@@ -98,10 +92,9 @@ def family_priors(prior, n_classes, cardinalities):
 
 def fit_forest_average(codes, cardinalities, target, n_classes, weights=None, prior=None):
     """Weigh all families of complete or incomplete rows under a `ForestPrior`."""
-    class_weights = np.zeros((len(codes), n_classes))
-    class_weights[np.arange(len(codes)), target] = 1.0 if weights is None else weights
-    pairs = pair_counts(indicators(codes, cardinalities), class_weights)
-    return average_from_counts(pairs, class_weights.sum(0), np.asarray(cardinalities), prior)
+    pairs = count_class_pairs(codes, cardinalities, target, n_classes, weights)
+    totals = np.bincount(target, weights, minlength=n_classes).astype(float)
+    return average_from_counts(pairs, totals, np.asarray(cardinalities), prior)
 
 
 def average_from_counts(pairs, totals, cardinalities, prior=None):

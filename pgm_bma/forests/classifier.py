@@ -95,6 +95,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
     0.5
     """
 
+    _max_columns = 1500  # about a minute
     _rules = {"class_arcs": Choice("all", "selective")}
 
     def __init__(

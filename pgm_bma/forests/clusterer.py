@@ -124,6 +124,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     True
     """
 
+    _max_columns = 500  # every update of every start takes such a sum, of about a second
     _rules = {
         "n_init": Integer(1),
         "init": Choice(*INITS),

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.special import digamma, log_softmax
 
 from pgm_bma.augmented import model as anb
-from pgm_bma.augmented.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.augmented.structural_em import Settings as StructuralSettings
 from pgm_bma.augmented.structural_em import run_structural_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
@@ -27,6 +26,7 @@ from pgm_bma.forests.average import ForestAverage, ForestPrior, average_from_cou
 from pgm_bma.forests.sums import forest_sum
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood
+from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.pairs import indicators, pair_scores
 from pgm_bma.foundation.starts import align_labels, start_weights
 from pgm_bma.latent_class.loop import fit_latent_class, log_joint

@@ -22,7 +22,7 @@ from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import Choice, Integer, check_number, check_parameters, resolve_preset
 
-MAX_CELLS = 100_000_000  # of the pair tables: classes x the square of all states; each copy of them is 0.8 GB then
+MAX_CELLS = 2**26  # of the pair tables: classes x the square of all states; each copy of them is half a GB then
 PAPER = {"parameter_prior": "paper", "alpha": 1.0, "equivalent_sample_size": None}
 
 
@@ -38,6 +38,7 @@ class ForestResults(DiscreteEstimator):
     n_forests: int
     random_state: Any
     model_is_exact_ = False
+    _max_columns: int
     _rules = {
         "structure_prior": Choice(*STRUCTURE_PRIORS),
         "parameter_prior": Choice(*PARAMETER_PRIORS),
@@ -51,6 +52,12 @@ class ForestResults(DiscreteEstimator):
         check_parameters(self, values)
         check_prior(values["alpha"], values["equivalent_sample_size"])
         cards, n_states = schema.cardinalities, int(schema.cardinalities.sum())
+        if len(cards) > self._max_columns:
+            raise ValueError(
+                f"X has {len(cards)} columns; a sum over all forests takes steps by the cube of their number, minutes from here "
+                f"on, and the limit is {self._max_columns}: select columns first, by AveragedNaiveBayesClassifier or EMAClusterer "
+                "and their feature_importances_, say"
+            )
         if n_classes * n_states**2 > MAX_CELLS:
             worst = int(np.argmax(cards))
             raise ValueError(

@@ -10,10 +10,11 @@ import numpy as np
 
 from pgm_bma.augmented.model import Parameters
 from pgm_bma.foundation.averaging import class_information
-from pgm_bma.foundation.counts import class_counts, family_counts, state_offsets
+from pgm_bma.foundation.counts import class_counts, state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
 from pgm_bma.foundation.graphs import maximum_tree, topological_order
-from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
+from pgm_bma.foundation.pair_groups import count_class_pairs
+from pgm_bma.foundation.pairs import conditional_mutual_information
 
 MAX_PAIR_CELLS = 1 << 26  # of the pair tables of all columns: half a GB
 # information below this difference counts as equal: rounding is about 1e-16 and depends on the order of columns and states
@@ -44,21 +45,23 @@ def fit_tan(
             f"{n_classes * n_states**2:.1e} pair counts, more than {MAX_PAIR_CELLS:.1e}; select columns first, or join rare "
             "states of the columns that have many"
         )
-    class_weights = np.zeros((len(codes), n_classes))
-    class_weights[np.arange(len(codes)), target] = 1.0 if weights is None else weights
-    pairs = pair_counts(indicators(codes, cardinalities), class_weights)
+    pairs = count_class_pairs(codes, cardinalities, target, n_classes, weights)
     information = conditional_mutual_information(pairs, cardinalities)
     counts = class_counts(codes, cardinalities, target, n_classes, weights)
     ranks = np.arange(len(cardinalities)) if name_ranks is None else name_ranks
     parents = rooted_tree(information, _observed_information(counts, cardinalities), ranks)
-    joined, sizes = np.column_stack([target, codes]), [n_classes, *cardinalities]
-    tables = []
+    starts, tables = state_offsets(cardinalities), []
     for column, parent in enumerate(parents):
-        family = [0] if parent < 0 else [0, parent + 1]
-        counts = family_counts(joined, sizes, column + 1, family, weights)
-        mean = posterior_mean(counts, cell_alpha(*counts.shape, alpha, equivalent_sample_size))
-        tables.append(mean.reshape(n_classes, -1, sizes[column + 1]))
-    probability = posterior_mean(class_weights.sum(0), cell_alpha(1, n_classes, alpha, equivalent_sample_size))
+        own = slice(starts[column], starts[column + 1])
+        if parent < 0:
+            family = np.diagonal(pairs[:, own, own], axis1=1, axis2=2)[:, None]
+        else:
+            family = pairs[:, starts[parent] : starts[parent + 1], own]
+        rows = n_classes * family.shape[1]
+        tables.append(posterior_mean(family, cell_alpha(rows, family.shape[2], alpha, equivalent_sample_size)))
+    probability = posterior_mean(
+        np.bincount(target, weights, n_classes), cell_alpha(1, n_classes, alpha, equivalent_sample_size)
+    )
     flat = np.concatenate([table.reshape(n_classes, -1) for table in tables], axis=1).T
     return TANFit(parents, information, tables, Parameters(probability, np.ascontiguousarray(flat)))
 

@@ -14,10 +14,11 @@ from scipy.special import logsumexp
 
 from pgm_bma.augmented import general, search
 from pgm_bma.augmented import model as anb
-from pgm_bma.augmented.pair_groups import grouped_pair_counts, make_pair_groups
 from pgm_bma.augmented.structural_em import CONVERGENCES, fit_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
+from pgm_bma.foundation import pair_groups
 from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.pair_groups import grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from tests.oracles import structural_em as oracle
 
@@ -318,6 +319,19 @@ def test_family_scores_equal_the_literal_ones(seed):
     )
     wanted = np.array([[np.nan if v is None else v for v in line] for line in literal])
     np.testing.assert_allclose(found, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_class_pairs_equal_matrix_products(missing, monkeypatch):
+    monkeypatch.setattr(pair_groups, "_ROWS_AT_ONCE", 64)
+    rng = np.random.default_rng(0)
+    cards = np.array([2, 3, 40, 2, 2, 5, 1])
+    codes = np.column_stack([rng.integers(0, r, 200) for r in cards]).astype(np.int8)
+    codes[:, :3][rng.random((200, 3)) < missing] = -1
+    target, weights = rng.integers(0, 3, 200), rng.integers(1, 4, 200).astype(float)
+    plain = pair_counts(indicators(codes, cards), np.eye(3)[target] * weights[:, None])
+    found = pair_groups.count_class_pairs(codes, cards, target, 3, weights)
+    np.testing.assert_array_equal(found, plain)  # whole weights: exact
 
 
 @pytest.mark.parametrize("n_features", [1, 3, 20])

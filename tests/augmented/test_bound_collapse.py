@@ -287,3 +287,10 @@ def test_threads_say_nothing_about_a_short_fit(capsys):
     BoundCollapseEMEstimator(n_init=4, n_jobs=2, seed=0, atol=1e-2).fit(model, data)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_tables_too_large_are_refused_before_memory_is_taken():
+    names = [f"p{i}" for i in range(24)]
+    data = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (30, 25)), columns=[*names, "x"])
+    with pytest.raises(ValueError, match=r"'x' below its 24 parents has 33,554,432 cells, and the limit is 4,194,304"):
+        pgm_bma.bound_and_collapse(DAG([(name, "x") for name in names]), data)

@@ -438,3 +438,20 @@ def test_too_many_states_are_refused_before_the_memory_is_taken():
     X = pd.DataFrame(np.zeros((2, 10_000), dtype=int)).rename(columns=str)
     with pytest.raises(ValueError, match=r"10000 columns have 20000 states.*in 3 clusters.*select columns first"):
         StructuralEMClusterer(range(1, 4), state_names={name: [0, 1] for name in X}).fit(X)
+
+
+def test_columns_of_very_many_states_are_refused_by_name():
+    X = pd.DataFrame({"few": [0, 1] * 5000, "id": range(10_000)})
+    with pytest.raises(ValueError, match=r"10002 states together, 'id' alone 10000; .* and the limit is 67,108,864"):
+        StructuralEMClusterer(2).fit(X)
+
+
+def test_starts_relevance_and_structure_are_told_alike():
+    X, _ = clustered()
+    clusterer = StructuralEMClusterer(2, n_init=3, random_state=0).fit(X)
+    common = ["start", "stage", "score", "log_likelihood", "cheeseman_stutz", "converged", "n_iter", "weight"]
+    assert clusterer.starts_.columns[:8].tolist() == common and clusterer.starts_["weight"].sum() == 1
+    relevance = clusterer.feature_importances_
+    assert relevance[:5].min() > 10 * relevance[5:].max()  # f and g do not depend on the cluster
+    general = StructuralEMClusterer(2, n_init=2, structures="general", random_state=0).fit(X)
+    assert general.feature_importances_.shape == (7,)

@@ -76,8 +76,6 @@ def test_without_arcs_it_is_averaged_naive_bayes(prior):
     X, y, states = small_case(7, n_rows=60)
     X = X.astype(object).mask(np.random.default_rng(0).random(X.shape) < 0.1)
     common = {"state_names": states, "parameter_prior": prior}
-    if "parameter_prior" not in AveragedNaiveBayesClassifier().get_params():
-        pytest.skip("averaged naive Bayes has alpha in every cell")
     forest = ForestAveragedClassifier(class_arcs="selective", forbidden_arcs="all", **common).fit(X, y)
     plain = AveragedNaiveBayesClassifier(**common).fit(X, y)
     complete = X.dropna()

@@ -11,10 +11,10 @@ from sklearn.metrics import adjusted_rand_score
 
 import pgm_bma
 from pgm_bma import ForestAveragedClusterer
-from pgm_bma.augmented import pair_groups
-from pgm_bma.augmented.pair_groups import grouped_pair_counts
 from pgm_bma.forests.average import ForestPrior
 from pgm_bma.forests.clustering import Settings, make_rows, run_start
+from pgm_bma.foundation import pair_groups
+from pgm_bma.foundation.pair_groups import grouped_pair_counts
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from tests.oracles.forests import forests
 from tests.oracles.naive_bayes import prequential_log_probability
@@ -160,3 +160,12 @@ def split_groups(codes, cards):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair_groups, "_GROUP_STATES", 1)
         return pair_groups.make_pair_groups(codes, cards)
+
+
+def test_too_many_columns_are_refused_before_the_work():
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (10, 2000)))
+    X.columns = [f"c{i}" for i in range(2000)]
+    with pytest.raises(ValueError, match=r"X has 2000 columns; .* the limit is 500: select columns first"):
+        ForestAveragedClusterer(2).fit(X)
+    with pytest.raises(ValueError, match="the limit is 1500"):
+        pgm_bma.ForestAveragedClassifier().fit(X, [0, 1] * 5)

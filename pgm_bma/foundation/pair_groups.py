@@ -1,0 +1,130 @@
+"""Pair counts of all columns in all classes at once, faster than matrix products: columns are joined into super-columns.
+
+Neighbouring columns with at most 32 joint states become one super-column. One compiled sweep over the rows counts the pairs of
+super-columns, and small products marginalise those tables to the pairs of states. A row costs (number of super-columns)^2 / 2
+additions per cluster, where the product of indicator columns (`foundation.pairs.pair_counts`, its plain twin) costs
+(number of states)^2. The counts of whole weights are exact.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.foundation import _pair_kernels as kernels
+from pgm_bma.foundation.counts import state_offsets
+
+_GROUP_STATES = 32  # two super-columns make a table of 1024 lines, which stays in the second cache
+_ROWS_AT_ONCE = 1 << 16
+
+
+def count_class_pairs(codes, cardinalities, target, n_classes, weights=None):
+    """Counts of all pairs of states under an observed class, block by block: (n_classes, S, S).
+
+    codes : (n_samples, n_columns), -1 = missing: pairs hold the rows in which both cells are present
+    """
+    cards = np.asarray(cardinalities, dtype=np.int64)
+    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
+    target = np.asarray(target, dtype=np.int64)
+    gaps = np.array([bool((codes[:, i] < 0).any()) for i in range(len(cards))], dtype=bool)
+    wider = cards + gaps  # a missing cell is one more state, the last, which is dropped in the end
+    groups = plan_groups(wider)
+    counts = np.zeros((n_classes, groups.total))
+    for start in range(0, len(codes), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        block = codes[rows].astype(np.int64)
+        if gaps.any():
+            block = np.where(block < 0, cards, block)
+        joined = join_columns(block, wider, groups.members)
+        kernels.class_group_pairs(joined, groups.sizes, groups.offsets, target[rows], weights[rows], counts)
+    pairs = _marginalise(groups, counts)
+    if not gaps.any():
+        return pairs
+    known = np.delete(np.arange(pairs.shape[1]), state_offsets(wider)[1:][gaps] - 1)
+    return pairs[:, known[:, None], known]
+
+
+def make_pair_groups(codes, cardinalities):
+    """Join the columns of complete rows: codes (n, n_columns) -> PairGroups."""
+    groups = plan_groups(cardinalities)
+    return groups._replace(columns=join_columns(codes, np.asarray(cardinalities), groups.members))
+
+
+def plan_groups(cardinalities):
+    """Which columns are joined, and where the counts of their pairs lie: PairGroups without rows."""
+    cards = np.asarray(cardinalities, dtype=np.int64)
+    members = [[]]
+    for i, card in enumerate(cards):
+        if members[-1] and np.prod(cards[members[-1]]) * card > _GROUP_STATES:
+            members.append([])
+        members[-1].append(i)
+    flags = []
+    for group in members:
+        states = np.indices(cards[group]).reshape(len(group), -1)
+        flags.append(np.concatenate([states[m][:, None] == np.arange(cards[i]) for m, i in enumerate(group)], axis=1))
+    sizes = np.array([len(f) for f in flags], dtype=np.int64)
+    tables = np.triu(np.outer(sizes, sizes), 1) + np.diag(sizes)
+    offsets = np.ascontiguousarray(np.triu(state_offsets(tables.ravel())[:-1].reshape(tables.shape)))
+    states = state_offsets(cards)
+    places = [slice(states[group[0]], states[group[-1] + 1]) for group in members]
+    nothing = np.empty((0, len(members)), dtype=np.int32)
+    flags = [f.astype(float) for f in flags]
+    return PairGroups(nothing, sizes, offsets, int(tables.sum()), flags, places, int(states[-1]), members)
+
+
+def join_columns(codes, cardinalities, members):
+    """Joint state of every super-column in complete rows: (n, n_groups) int32."""
+    columns = np.empty((len(codes), len(members)), dtype=np.int32)
+    for g, group in enumerate(members):
+        column = np.zeros(len(codes), dtype=np.int32)
+        for i in group:
+            column = column * np.int32(cardinalities[i]) + codes[:, i]
+        columns[:, g] = column
+    return columns
+
+
+def grouped_pair_counts(groups, weights):
+    """Counts of all pairs of states under every cluster, the single states on the diagonal.
+
+    weights : (n, n_clusters)     returns (n_clusters, n_states, n_states)
+    """
+    counts = np.zeros((groups.total, weights.shape[1]))
+    kernels.group_pairs(groups.columns, groups.sizes, groups.offsets, np.ascontiguousarray(weights), counts)
+    return _marginalise(groups, counts.T)
+
+
+def _marginalise(groups, counts):
+    """Tables of super-columns (k, total) -> pairs of states (k, n_states, n_states)."""
+    k = len(counts)
+    pairs = np.empty((k, groups.n_states, groups.n_states))
+    for g, (flags, here) in enumerate(zip(groups.flags, groups.places)):
+        size = len(flags)
+        own = counts[:, groups.offsets[g, g] : groups.offsets[g, g] + size]
+        if flags[0].sum() == 1:  # one column, perhaps of many states: a product would cost their cube
+            pairs[:, here, here] = own[:, None, :] * flags
+        else:
+            pairs[:, here, here] = (flags.T * own[:, None, :]) @ flags
+        for h in range(g + 1, len(groups.flags)):
+            other, there = groups.flags[h], groups.places[h]
+            first = groups.offsets[g, h]
+            table = counts[:, first : first + size * len(other)].reshape(k, size, len(other))
+            # a column that stands alone is its own margin: products with the unit matrix of thousands of states would not end
+            block = table if flags[0].sum() == 1 else flags.T @ table
+            block = block if other[0].sum() == 1 else block @ other
+            pairs[:, here, there] = block
+            pairs[:, there, here] = block.swapaxes(1, 2)
+    return pairs
+
+
+class PairGroups(NamedTuple):
+    """columns (n, n_groups): joint state of every super-column; sizes (n_groups,); offsets (n_groups, n_groups): first line of
+    the table of each pair, `total` of them; flags: states of its columns for every joint state; places: where these lie;
+    members: the columns of every super-column."""
+
+    columns: np.ndarray
+    sizes: np.ndarray
+    offsets: np.ndarray
+    total: int
+    flags: list
+    places: list
+    n_states: int
+    members: list
