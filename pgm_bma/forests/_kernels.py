@@ -7,6 +7,7 @@ nanoseconds an operation instead of the exponential and logarithm that log space
 
 import numpy as np
 
+from pgm_bma.foundation._special_kernels import copy_into
 from pgm_bma.foundation.compiling import compiled
 
 _STEP_LOG = 512.0 * np.log(2.0)
@@ -125,7 +126,8 @@ def log_sum_and_posteriors(log_weights, block):
     shares = np.zeros((block, n, n + 1))
     for step in range(n):
         if step % block == 0:
-            saved_m[step // block], saved_e[step // block] = mantissa, exponent
+            copy_into(mantissa, saved_m[step // block])
+            copy_into(exponent, saved_e[step // block])
         in_last = step >= (n_blocks - 1) * block
         total += _eliminate(mantissa, exponent, n - 1 - step, shares[step % block] if in_last else nothing)
     posterior = np.zeros((n, n + 1))
@@ -134,7 +136,8 @@ def log_sum_and_posteriors(log_weights, block):
     for b in range(n_blocks - 1, -1, -1):
         first, stop = b * block, min((b + 1) * block, n)
         if b < n_blocks - 1:
-            mantissa[:], exponent[:] = saved_m[b], saved_e[b]
+            copy_into(saved_m[b], mantissa)
+            copy_into(saved_e[b], exponent)
             for step in range(first, stop):
                 _eliminate(mantissa, exponent, n - 1 - step, shares[step - first])
         for step in range(stop - 1, first - 1, -1):

@@ -68,10 +68,9 @@ def _log_sum(a, tolerance):
             for j in range(2, first + 2):
                 outside += a[first + i, j]
             small[i, 0], small[i, 1] = outside, a[first + i, 1]
-            small[i, 2:] = a[first + i, first + 2 : stop + 2]
-        visits[:] = 0.0
-        for i in range(_BLOCK):
-            visits[i, i] = 1.0
+            for j in range(_BLOCK):
+                small[i, j + 2] = a[first + i, first + 2 + j]
+                visits[i, j] = 1.0 if i == j else 0.0
         log_part, doubt_part = _eliminate(small, visits, True)
         total += log_part
         doubt += doubt_part

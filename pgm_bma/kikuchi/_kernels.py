@@ -8,6 +8,7 @@ the cell of the part.
 
 import numpy as np
 
+from pgm_bma.foundation._special_kernels import largest
 from pgm_bma.foundation.compiling import compiled
 
 _BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache
@@ -220,21 +221,40 @@ def pair_interactions(codes, target, weights, cards, n_classes, max_cells):
                     table[codes[r, i], codes[r, j], target[r]] += weights[r]
                     total += weights[r]
             if total > 0.0:
-                table /= total
-                first, second = table.sum(axis=1), table.sum(axis=0)
-                value = _sum_x_log_x(table) - _sum_x_log_x(table.sum(axis=2))
-                value += _sum_x_log_x(first.sum(axis=1)) - _sum_x_log_x(first)
-                value += _sum_x_log_x(second.sum(axis=1)) - _sum_x_log_x(second)
-                result[i, j] = result[j, i] = value + _sum_x_log_x(first.sum(axis=0))
+                result[i, j] = result[j, i] = _interaction(table, total)
     return result
+
+
+@compiled
+def _interaction(table, total):
+    """The same of one table of weights (states, states, classes). Margins by loops: numba's sums compile for seconds."""
+    one, two, three = table.shape
+    pair, first, second = np.zeros((one, two)), np.zeros((one, three)), np.zeros((two, three))
+    alone, other, classes = np.zeros((1, one)), np.zeros((1, two)), np.zeros((1, three))
+    value = 0.0
+    for a in range(one):
+        for b in range(two):
+            for c in range(three):
+                share = table[a, b, c] / total
+                if share > 0.0:
+                    value += share * np.log(share)
+                pair[a, b] += share
+                first[a, c] += share
+                second[b, c] += share
+                alone[0, a] += share
+                other[0, b] += share
+                classes[0, c] += share
+    value += _sum_x_log_x(alone) + _sum_x_log_x(other) + _sum_x_log_x(classes)
+    return value - _sum_x_log_x(pair) - _sum_x_log_x(first) - _sum_x_log_x(second)
 
 
 @compiled
 def _sum_x_log_x(values):
     total = 0.0
-    for x in values.flat:
-        if x > 0.0:
-            total += x * np.log(x)
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            if values[i, j] > 0.0:
+                total += values[i, j] * np.log(values[i, j])
     return total
 
 
@@ -252,7 +272,7 @@ def refine_colours(codes, rows, n_rounds):
     for _ in range(n_rounds):
         totals[:] = np.uint64(0)
         for j in range(n):
-            states = np.zeros(codes[:, j].max() + 2, np.uint64)  # the first is for missing cells
+            states = np.zeros(largest(codes[:, j]) + 2, np.uint64)  # the first is for missing cells
             for r in range(n_rows):
                 states[codes[r, j] + 1] += _mix(colours[r])
             column = np.uint64(1 if j == n - 1 else 2)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import digamma, log_add, log_gamma, logistic, stirling
+from pgm_bma.foundation._special_kernels import copy_into, digamma, log_add, log_gamma, logistic, stirling
 from pgm_bma.foundation.compiling import compiled
 
 EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
@@ -98,7 +98,7 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
             value = objective(layout, priors, mode, total, bound, theta_c, theta)
             is_taken_back = is_trial and not value >= known - 1e-12 * abs(known)  # less is the rounding of a sum
             if is_taken_back:
-                counts[:] = kept[2]
+                copy_into(kept[2], counts)
                 limit = max(limit / 4.0, 1.0)
             else:
                 if n_iter == len(path):
@@ -109,7 +109,7 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
                 n_iter += 1
             is_trial = False
             if accelerate and not is_taken_back:
-                kept[cycle] = counts
+                copy_into(counts, kept[cycle])
                 if cycle == 2:
                     step = step_length(kept)
                     if step > limit:
