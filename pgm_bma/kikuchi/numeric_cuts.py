@@ -1,0 +1,112 @@
+"""One column, averaged over all ways to cut it: P(class | value) without betting on one discretisation.
+
+The values of a numeric column fall into at most 32 elementary bins. A partition joins neighbouring bins to intervals; an
+interval predicts the class by its own Dirichlet-multinomial with pseudo-counts s p (p the class shares). All 2^(m - 1)
+partitions are summed exactly, each boundary being cut with prior probability rho; s and rho are summed over grids. A
+categorical column has two partitions: all states together, or each on its own.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.kikuchi import _numeric_kernels as kernels
+
+STRENGTHS = (1.0, 3.0, 10.0, 30.0)
+CUT_PRIORS = (0.02, 0.1, 0.3)
+MAX_BINS = 32
+
+
+def elementary_edges(values, max_bins=MAX_BINS, weights=None):
+    """Rising edges of at most `max_bins` bins of nearly equal weight; bin = number of edges that are <= value.
+
+    An edge is a value of the column, so that a rising transformation of the column changes no bin. NaN is left out.
+    """
+    kept = ~np.isnan(values)
+    distinct, inverse = np.unique(values[kept], return_inverse=True)
+    if len(distinct) <= max_bins:
+        return distinct[1:]
+    mass = np.bincount(inverse, None if weights is None else weights[kept])
+    before = np.concatenate([[0.0], np.cumsum(mass)[:-1]]) / mass.sum()  # share of the rows below each value
+    group = np.minimum((before * max_bins).astype(np.int64), max_bins - 1)
+    return distinct[1:][np.diff(group) > 0]
+
+
+def bin_values(values, edges):
+    """Bin of every value, -1 where it is missing: (n_samples,) int32."""
+    bins = np.searchsorted(edges, values, side="right").astype(np.int32)
+    bins[np.isnan(values)] = -1
+    return bins
+
+
+def class_shares(target, weights, n_classes):
+    """Shares of the classes, with half a row more of each: (n_classes,)."""
+    counts = np.bincount(target, weights, minlength=n_classes) + 0.5
+    return counts / counts.sum()
+
+
+def average_intervals(counts, shares, unit=1.0, strengths=STRENGTHS, cut_priors=CUT_PRIORS):
+    """Average over all interval partitions of the bins of a column.
+
+    Parameters
+    ----------
+    counts : (n_bins, n_classes)
+    shares : (n_classes,), p
+    unit : weight of a row that is left out
+    strengths, cut_priors : grids of s and rho, summed out with equal prior weights
+
+    Returns
+    -------
+    ColumnAverage
+    """
+    counts, shares = np.ascontiguousarray(counts, dtype=float), np.asarray(shares, dtype=float)
+    strengths, cut_priors = np.asarray(strengths, dtype=float), np.asarray(cut_priors, dtype=float)
+    m, n_classes = counts.shape
+    cumulated = np.concatenate([np.zeros((1, n_classes)), np.cumsum(counts, axis=0)])
+    shape = len(strengths), len(cut_priors)
+    log_z, cuts = np.empty(shape), np.empty((*shape, m))
+    cells = np.zeros((*shape, m, m + 1))
+    kernels.sum_intervals(cumulated, shares, strengths, cut_priors, log_z, cells, cuts)
+    grid = _normalised(log_z)
+    averaged, left_out = np.empty((m, n_classes)), np.empty((m, n_classes, n_classes))
+    kernels.interval_predictions(cumulated, shares, strengths, grid, cells, unit, averaged, left_out)
+    cut_posterior = np.tensordot(grid, cuts, axes=2)[1:]
+    return ColumnAverage(averaged, left_out, cut_posterior, _log_mean(log_z))
+
+
+def average_categories(counts, shares, unit=1.0, strengths=STRENGTHS):
+    """The same for a categorical column: all states together or each apart, with probability 1/2 each."""
+    counts, shares = np.ascontiguousarray(counts, dtype=float), np.asarray(shares, dtype=float)
+    m, n_classes = counts.shape
+    total = counts.sum(axis=0)
+    apart = np.array([sum(kernels.log_evidence(row, s, shares) for row in counts) for s in strengths])
+    together = np.array([kernels.log_evidence(total, s, shares) for s in strengths])
+    grid = _normalised(np.stack([together, apart]))
+    mass = np.concatenate([strengths, strengths]).astype(float)
+    averaged, left_out = np.empty((m, n_classes)), np.empty((m, n_classes, n_classes))
+    for i in range(m):
+        held = np.concatenate([np.tile(total, (len(strengths), 1)), np.tile(counts[i], (len(strengths), 1))])
+        kernels.predict_cells(held, grid.ravel(), mass, shares, unit, averaged[i], left_out[i])
+    return ColumnAverage(
+        averaged, left_out, np.full(max(m - 1, 0), grid[1].sum()), _log_mean(np.stack([together, apart]))
+    )
+
+
+def _normalised(log_weights):
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()
+
+
+def _log_mean(log_weights):
+    return float(np.logaddexp.reduce(log_weights, axis=None) - np.log(log_weights.size))
+
+
+class ColumnAverage(NamedTuple):
+    """probability (n_bins, n_classes) P(c | bin); left_out (n_bins, n_classes, n_classes) the same for a row of class k (second
+    axis) that is left out; cut_posterior (n_bins - 1,) P(cut before bin i + 1); log_evidence of the classes given the column.
+    """
+
+    probability: np.ndarray
+    left_out: np.ndarray
+    cut_posterior: np.ndarray
+    log_evidence: float

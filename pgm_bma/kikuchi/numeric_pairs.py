@@ -1,0 +1,88 @@
+"""Two columns together, averaged over recursive partitions of their rectangle.
+
+Each column has a tree over its bins: halves of halves for a numeric one (at most 16 bins), a root with all states right below it
+for a categorical one. A rectangle is a product of two nodes. It stays whole with probability 1/2, else one of its sides is split
+into its children: Phi(R) = M(R) / 2 + (1 / 2d) sum over the d sides that can be split of the product of Phi over the parts, M the
+Dirichlet-multinomial evidence of its classes. Sums go bottom-up, posteriors of the cells top-down.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.kikuchi import _numeric_kernels as kernels
+from pgm_bma.kikuchi.numeric_cuts import STRENGTHS, _log_mean, _normalised
+
+MAX_PAIR_BINS = 16
+
+
+def bin_tree(n_bins, halves=True):
+    """Tree over bins 0..n_bins - 1: halves of halves, or (a categorical column) a root with all bins below: `BinTree`."""
+    spans, children, sizes = [(0, n_bins)], [], []
+    node = 0
+    while node < len(spans):
+        first, stop = spans[node]
+        bounds = [first, (first + stop) // 2, stop] if halves else list(range(first, stop + 1))
+        parts = list(pairwise(bounds)) if stop - first > 1 else []
+        children.append(len(spans))
+        sizes.append(len(parts))
+        spans += parts
+        node += 1
+    members = np.array([[first <= i < stop for i in range(n_bins)] for first, stop in spans], dtype=float)
+    paths = np.full((n_bins, int(members.sum(axis=0).max())), -1, dtype=np.int64)
+    for i in range(n_bins):
+        above = np.flatnonzero(members[:, i])
+        paths[i, : len(above)] = above
+    return BinTree(np.array(children, dtype=np.int64), np.array(sizes, dtype=np.int64), members, paths)
+
+
+def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(True, True)):
+    """Average over recursive partitions of the rectangle of two columns.
+
+    Parameters
+    ----------
+    counts : (n_first_bins, n_second_bins, n_classes)
+    shares : (n_classes,)
+    unit : weight of a row that is left out
+    strengths : grid of s, summed out
+    halves : for each column, whether it is split by halves (numeric) or into all its states at once
+
+    Returns
+    -------
+    PairAverage
+    """
+    counts, shares = np.ascontiguousarray(counts, dtype=float), np.asarray(shares, dtype=float)
+    strengths = np.asarray(strengths, dtype=float)
+    n_first, n_second, n_classes = counts.shape
+    first, second = bin_tree(n_first, halves[0]), bin_tree(n_second, halves[1])
+    held = np.einsum("ia,jb,abc->ijc", first.members, second.members, counts)
+    log_z, stop = np.empty(len(strengths)), np.empty((len(strengths), *held.shape[:2]))
+    children, sizes = (first.children, second.children), (first.n_children, second.n_children)
+    kernels.sum_rectangles(held, children, sizes, shares, strengths, log_z, stop)
+    averaged = np.empty((n_first, n_second, n_classes))
+    left_out = np.empty((n_first, n_second, n_classes, n_classes))
+    paths = first.paths, second.paths
+    grid = _normalised(log_z)
+    kernels.rectangle_predictions(held, paths, shares, strengths, grid, stop, unit, averaged, left_out)
+    return PairAverage(averaged, left_out, _log_mean(log_z))
+
+
+class BinTree(NamedTuple):
+    """children, n_children (n_nodes,): number of the first child and how many follow, 0 at a leaf.
+
+    members (n_nodes, n_bins) : which bins a node holds     paths (n_bins, depth) : the nodes above a bin, -1 fills up
+    """
+
+    children: np.ndarray
+    n_children: np.ndarray
+    members: np.ndarray
+    paths: np.ndarray
+
+
+class PairAverage(NamedTuple):
+    """probability (n_first, n_second, n_classes), left_out (..., n_classes, n_classes) and log_evidence, as in `ColumnAverage`."""
+
+    probability: np.ndarray
+    left_out: np.ndarray
+    log_evidence: float

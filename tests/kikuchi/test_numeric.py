@@ -1,0 +1,125 @@
+"""Averages over discretisations against enumerations of every partition, and rows left out against new sums."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+from pgm_bma.kikuchi import numeric_cuts as cuts
+from pgm_bma.kikuchi import numeric_pairs as pairs
+from tests.oracles import numeric as oracle
+
+STRENGTHS, CUT_PRIORS = (1.0, 10.0), (0.05, 0.3)
+EXACT = 1e-12  # sums of at most 4,000 positive terms
+
+
+def random_counts(shape, n_classes, seed):
+    counts = np.random.default_rng(seed).integers(0, 4, (*shape, n_classes)).astype(float)
+    shares = np.random.default_rng(seed).dirichlet(np.ones(n_classes))
+    return counts, shares
+
+
+@pytest.mark.parametrize("m, n_classes", [(1, 2), (2, 3), (6, 3), (10, 2)])
+def test_the_sum_over_interval_partitions(m, n_classes):
+    counts, shares = random_counts((m,), n_classes, m)
+    found = cuts.average_intervals(counts, shares, 1.0, STRENGTHS, CUT_PRIORS)
+    weighted, flags = oracle.weigh_intervals(counts.tolist(), shares, STRENGTHS, CUT_PRIORS)
+    for i in range(m):
+        expected, log_z = oracle.mixture(weighted, i, shares)
+        np.testing.assert_allclose(found.probability[i], expected, atol=EXACT)
+    assert abs(found.log_evidence - (log_z - log(4))) < 1e-11
+    weight = np.exp([w - log_z for w, _, _ in weighted])
+    posterior = [sum(w for w, f in zip(weight, flags) if f[i]) for i in range(m - 1)]
+    np.testing.assert_allclose(found.cut_posterior, posterior, atol=EXACT)
+
+
+@pytest.mark.parametrize("m, n_classes, unit", [(5, 2, 1.0), (7, 3, 1.0), (4, 2, 0.5)])
+def test_a_row_left_out_of_intervals_is_a_new_sum(m, n_classes, unit):
+    counts, shares = random_counts((m,), n_classes, 20 + m)
+    found = cuts.average_intervals(counts, shares, unit, STRENGTHS, CUT_PRIORS)
+    for i in range(m):
+        for k in np.flatnonzero(counts[i]):
+            less = counts.copy()
+            less[i, k] -= unit
+            expected = oracle.mixture(
+                oracle.weigh_intervals(less.tolist(), shares, STRENGTHS, CUT_PRIORS)[0], i, shares
+            )[0]
+            np.testing.assert_allclose(found.left_out[i, k], expected, atol=EXACT)
+
+
+@pytest.mark.parametrize("m, n_classes", [(2, 2), (5, 3)])
+def test_categories_stay_together_or_apart(m, n_classes):
+    counts, shares = random_counts((m,), n_classes, 40 + m)
+    found = cuts.average_categories(counts, shares, 1.0, STRENGTHS)
+
+    def weigh(counts):
+        weighted = []
+        for s in STRENGTHS:
+            total = counts.sum(axis=0).tolist()
+            weighted.append((oracle.dirichlet_multinomial(total, s, shares), s, [(lambda i: True, total)]))
+            apart = [(lambda i, j=j: i == j, row.tolist()) for j, row in enumerate(counts)]
+            weighted.append((sum(oracle.dirichlet_multinomial(n, s, shares) for _, n in apart), s, apart))
+        return weighted
+
+    for i in range(m):
+        np.testing.assert_allclose(found.probability[i], oracle.mixture(weigh(counts), i, shares)[0], atol=EXACT)
+        for k in np.flatnonzero(counts[i]):
+            less = counts.copy()
+            less[i, k] -= 1
+            np.testing.assert_allclose(found.left_out[i, k], oracle.mixture(weigh(less), i, shares)[0], atol=EXACT)
+
+
+@pytest.mark.parametrize(
+    "shape, n_classes, halves",
+    [
+        ((2, 2), 2, (True, True)),
+        ((4, 2), 3, (True, True)),
+        ((4, 3), 2, (True, True)),
+        ((3, 4), 2, (False, True)),
+        ((3, 3), 3, (False, False)),
+        ((1, 4), 2, (False, True)),
+    ],
+)
+def test_the_sum_over_partitions_of_a_rectangle(shape, n_classes, halves):
+    counts, shares = random_counts(shape, n_classes, 60 + sum(shape))
+    found = pairs.average_rectangles(counts, shares, 1.0, STRENGTHS, halves)
+    weighted = oracle.weigh_rectangles(counts.tolist(), shares, STRENGTHS, halves)
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            expected, log_z = oracle.mixture(weighted, (i, j), shares)
+            np.testing.assert_allclose(found.probability[i, j], expected, atol=EXACT)
+    assert abs(found.log_evidence - (log_z - log(2))) < 1e-11
+    i, j, k = np.argwhere(counts > 0)[0]
+    less = counts.copy()
+    less[i, j, k] -= 1
+    expected = oracle.mixture(oracle.weigh_rectangles(less.tolist(), shares, STRENGTHS, halves), (i, j), shares)[0]
+    np.testing.assert_allclose(found.left_out[i, j, k], expected, atol=EXACT)
+
+
+def test_bins_do_not_change_under_a_rising_transformation():
+    values = np.random.default_rng(0).normal(size=500)
+    values[7] = np.nan
+    edges, other = cuts.elementary_edges(values), cuts.elementary_edges(np.exp(values) + 3)
+    bins = cuts.bin_values(values, edges)
+    assert len(edges) == 31 and bins[7] == -1
+    np.testing.assert_array_equal(cuts.bin_values(np.exp(values) + 3, other), bins)
+    new = np.linspace(-4, 4, 77)  # values that fit did not see
+    np.testing.assert_array_equal(cuts.bin_values(new, edges), cuts.bin_values(np.exp(new) + 3, other))
+    sizes = np.bincount(bins[bins >= 0], minlength=32)
+    assert sizes.min() >= 14 and sizes.max() <= 17  # 499 / 32 is 15.6
+    np.testing.assert_array_equal(cuts.elementary_edges(np.array([2.0, 1.0, 1.0, 5.0])), [2.0, 5.0])
+
+
+def test_a_clear_boundary_is_found_and_noise_is_not_cut():
+    rng = np.random.default_rng(0)
+    x, y = rng.random(400), rng.integers(0, 2, 400)
+    edges = cuts.elementary_edges(x)
+    bins = cuts.bin_values(x, edges)
+    clear = (x > 0.5).astype(int)
+    table = np.zeros((2, 32, 2))
+    np.add.at(table, (0, bins, clear), 1)
+    np.add.at(table, (1, bins, y), 1)
+    found = cuts.average_intervals(table[0], [0.5, 0.5]).cut_posterior
+    at = np.argsort(found)[-2:]
+    assert found[at].max() > 0.9 and np.abs(edges[at] - 0.5).max() < 0.06
+    assert cuts.average_intervals(table[1], [0.5, 0.5]).cut_posterior.max() < 0.2
