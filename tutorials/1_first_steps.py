@@ -48,24 +48,21 @@ print(f"\n{agreement:.1%} of the members are where their party is")
 # %% [markdown]
 # ## Which votes matter?
 #
-# `arc_posterior_` has one number per vote: how probable it is, given the data, that the vote depends on the group at all.
+# Two numbers per vote. `cluster_dependence_` measures *how strongly* a vote depends on the group, in nats: the length of the
+# bar. `arc_posterior_` is how probable it is, given the data, that it depends on the group *at all*: the shade of the bar.
 
 # %%
-_ = plot_relevance(clusterer, threshold=0.5, title="Does the vote depend on the group?")
+_ = plot_relevance(clusterer, title="Which votes depend on the group")
 
 # %%
-print(clusterer.arc_posterior_.sort_values().head(4).round(3).to_string())
+both = pd.DataFrame({"dependence": clusterer.cluster_dependence_, "posterior": clusterer.arc_posterior_})
+print(both.sort_values("dependence").head(4).round(3).to_string())
 
 # %% [markdown]
-# Immigration is the one vote that does not follow the groups (below one half), and on the water project the data do not
-# decide (near one half). All the others are close to one.
-#
-# Read this as a **ranking**. As probabilities the numbers are too sure of themselves, because the method treats its own
-# grouping as if it had been observed. Among the many votes near one, `cluster_dependence_` ranks further: it measures
-# *how strongly* a vote depends on the group.
-
-# %%
-print(clusterer.cluster_dependence_.sort_values(ascending=False).round(3).head(5).to_string())
+# The dependence ranks the votes. The posterior decides about the last of them: immigration does not follow the groups (below
+# one half), and on the water project the data do not decide (near one half). All the others are close to one, so the
+# posterior cannot rank them; and as probabilities they are too sure of themselves, because the method treats its own grouping
+# as if it had been observed.
 
 # %% [markdown]
 # ## What the averaging does: four structures of two votes
@@ -99,7 +96,7 @@ vote = votes[pair[0]]
 share = pd.DataFrame(clusterer.predict_proba(votes))[vote.notna()]  # how much each member belongs to each group
 yes = (vote == "y")[vote.notna()]
 own = (share[yes].sum() + 1) / (share.sum() + 2)  # each group its own table; + 1 is the prior's pseudo-count
-common = (yes.sum() + 1) / (len(yes) + 2)  # one table for both
+common = (yes.sum() + 2) / (len(yes) + 4)  # one table for both, which holds the pseudo-counts of both groups
 by_hand = p_water * own + (1 - p_water) * common
 fitted = clusterer.model_.get_cpds(pair[0]).values[1]
 table = pd.DataFrame({"own table": own, "common table": common, "mixed by hand": by_hand, "fitted": fitted})
@@ -139,15 +136,18 @@ print(f"sum over all votes: {weight.sum():.2f}")
 # %% [markdown]
 # ## Did the search find the same answer twice?
 #
-# Clustering can get stuck. The scores of all 30 starts show whether the best answer was found again.
+# Clustering can get stuck. All 30 starts are run for a few updates (stage 1), and the best of them to the end (stage 2). The
+# scores show whether the best answer was found again.
 
 # %%
 _ = plot_starts(clusterer, label="score (bound on the log evidence)")
-best, worst = clusterer.starts_["score"].max(), clusterer.starts_["score"].min()
-print(f"best and worst start differ by {best - worst:.4f}; {clusterer.starts_['collapsed'].sum()} starts collapsed")
+finished = clusterer.starts_.query("stage == 2")
+best, worst = finished["score"].max(), finished["score"].min()
+print(f"best and worst of {len(finished)} finished starts differ by {best - worst:.4f}")
+print(f"{clusterer.starts_['collapsed'].sum()} of {len(clusterer.starts_)} starts collapsed")
 
 # %% [markdown]
-# All starts found the same answer, so the two groups do not depend on luck.
+# All finished starts found the same answer, so the two groups do not depend on luck.
 #
 # ## How many groups?
 #

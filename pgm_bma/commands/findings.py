@@ -290,9 +290,10 @@ def _relevance(estimator, root, dependence):
     found.tables.append(("Relevance of the columns", table.rename_axis("column").reset_index(), caption))
     if dependence.iloc[0] > 0:
         label = f"dependence on {root} (nats)"
-        found.figures.append(
-            ("Which columns matter", lambda: plotting.plot_relevance(dependence, label=label), caption)
-        )
+        if posterior is not None:
+            caption += " The darker a bar, the more probable that the column depends on it at all."
+        picture = lambda: plotting.plot_relevance(dependence, posterior=posterior, label=label)  # noqa: E731
+        found.figures.append(("Which columns matter", picture, caption))
     return found
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.plotting._networks import as_graph
+from pgm_bma.plotting._profiles import mutual_information
 from pgm_bma.plotting._style import (
     BLUE,
     FONT,
+    PALE,
     RULE,
     SERIES,
     SKY,
@@ -19,11 +21,15 @@ from pgm_bma.plotting._style import (
     bare,
     inches,
     new_axes,
+    number,
+    shade,
     short_labels,
     text_size,
     titled,
 )
 
+INVISIBLE = 1e-3  # a bar of this share of the longest cannot be seen
+FLAT = 1e-3  # values this near to each other are no ranking
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
 
@@ -97,15 +103,35 @@ def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = 
     return titled(ax, title)
 
 
-def plot_relevance(relevance, *, top=60, threshold=None, label=None, title=None, ax=None):
-    """Ranking of variables as bars, the most relevant on top.
+def plot_relevance(
+    relevance: Any,
+    *,
+    posterior: Any = None,
+    top: int = 60,
+    threshold: float | None = None,
+    label: str | None = None,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """Ranking of variables as bars, the most relevant on top: the length is how much, the shade how surely.
+
+    Of an estimator the length is the dependence on the class or cluster (`cluster_dependence_`, I_P of EMA eq. 16, where
+    there is one, else the mutual information in the fitted network) and the shade the posterior of the arc: posteriors alone
+    would not rank, since most are near one. Variables at zero are cut off, and values that are all equal are said to be no
+    ranking.
 
     Parameters
     ----------
-    relevance : Series (or dict) variable -> number, or a fitted estimator with `arc_posterior_`
-    top : show at most this many
-    threshold : draws a line there; bars below it are paler
-    label : name of the number; None takes the name of the Series
+    relevance : Series, dict or fitted estimator
+        Variable -> number, or an estimator with `arc_posterior_`, `class_arc_posterior_` or `cluster_dependence_`.
+    posterior : Series or dict, optional
+        Variable -> probability that it is relevant at all, shown as shade; None takes that of the estimator.
+    top : int, default=60
+        Show at most this many.
+    threshold : float, optional
+        Bars of a smaller posterior are hollow; without posteriors a line is drawn there, and bars below it are paler.
+    label : str, optional
+        Name of the number; None takes the name of the Series.
     title : str, optional
         Title above the picture.
     ax : matplotlib axes, optional
@@ -124,30 +150,89 @@ def plot_relevance(relevance, *, top=60, threshold=None, label=None, title=None,
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['y', 'x']
     """
-    for name in ("arc_posterior_", "class_arc_posterior_"):
-        if hasattr(relevance, name):
-            relevance, label = getattr(relevance, name), label or "posterior of the arc"
-    series = pd.Series(relevance).astype(float)
+    series, posterior, label = _relevance_parts(relevance, posterior, label)
     ranked = series.dropna().sort_values(ascending=False, kind="stable")
-    shown = ranked.iloc[:top]
+    if not len(ranked):
+        raise ValueError("there is nothing to rank: no variable has a number")
+    largest, is_flat = float(ranked.abs().max()), len(ranked) > 1 and np.ptp(ranked) <= FLAT * ranked.abs().max()
+    shown, remark = ranked.iloc[:top], ""
+    if not is_flat and ranked.iloc[-1] >= 0:
+        shown = shown[shown > INVISIBLE * largest]
     if ax is not None:  # only as many as can be read
         shown = shown.iloc[: max(1, int(inches(ax)[1] * 72 / 7.5))]
-    ax = new_axes(ax, 6.0, 0.9 + 0.2 * len(shown))
+    rest = ranked.iloc[len(shown) :]
+    if is_flat:
+        remark = f"\nall {len(ranked)} are {number(ranked.iloc[0])}: no ranking"
+    elif len(rest) and rest.iloc[0] > INVISIBLE * largest:
+        remark = f"\n{len(shown)} of {len(ranked)} variables"
+    elif len(rest):
+        names = "" if len(rest) > 3 else f": {', '.join(short_labels(rest.index, 28).values())}"
+        remark = f"\n{len(rest)} more below {number(INVISIBLE * largest)}{names}"
+    ax = new_axes(ax, 6.0, 0.9 + 0.2 * len(shown) + 0.2 * bool(remark))
     y = np.arange(len(shown))
-    colours = [BLUE if threshold is None or value >= threshold else "#B9D3E6" for value in shown]
-    ax.barh(y, shown.to_numpy(), color=colours, height=0.72)
+    sure = None if posterior is None else posterior.reindex(shown.index).to_numpy(dtype=float)
+    ax.barh(y, shown.to_numpy(), height=0.72, **_bar_colours(shown, sure, threshold, is_flat))
     labels = short_labels(shown.index, 28)
     ax.set_yticks(y, [labels[v] for v in shown.index], fontsize=_tick_size(ax, len(shown)), parse_math=False)
-    ax.invert_yaxis()
-    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_ylim(len(shown) - 0.4, -0.6)  # the best on top
     bare(ax, "x")
     ax.tick_params(axis="y", length=0, labelsize=_tick_size(ax, len(shown)))
-    ax.set_xlabel(label or (str(series.name) if series.name is not None else "relevance"), fontsize=FONT)
-    if threshold is not None:
+    ax.set_xlabel(f"{label}{remark}", fontsize=FONT, parse_math=False)
+    if sure is not None:
+        _shade_legend(ax, sure, threshold)
+    elif threshold is not None:
         ax.axvline(threshold, color=VERMILION, linewidth=1.2, linestyle=(0, (4, 2)))
-    if len(shown) < len(ranked):
-        ax.set_title(f"{len(shown)} of {len(ranked)} variables", fontsize=FONT - 1, color=SOFT, loc="right")
     return titled(ax, title)
+
+
+def _relevance_parts(relevance, posterior, label):
+    """(numbers by variable, posteriors by variable or None, name of the numbers)."""
+    if not isinstance(relevance, pd.Series) and not isinstance(relevance, dict):
+        estimator = relevance
+        found = [getattr(estimator, name, None) for name in ("arc_posterior_", "class_arc_posterior_")]
+        posterior = next((p for p in found if p is not None), None) if posterior is None else posterior
+        relevance = getattr(estimator, "cluster_dependence_", None)
+        root = getattr(estimator, "target_name_", getattr(estimator, "cluster_name", None))
+        if relevance is None and root is not None:
+            columns = [v for v in estimator.model_.nodes() if v != root]
+            relevance = pd.Series({v: mutual_information(estimator.model_, v, root) for v in columns}, dtype=float)
+        if relevance is None:
+            raise ValueError(f"cannot rank variables of {estimator!r:.60}; pass a Series or dict variable -> number")
+        label = label or f"dependence on {root} (nats)"
+    series = pd.Series(relevance).astype(float)
+    label = label or (str(series.name) if series.name is not None else "relevance")
+    if posterior is None or pd.Series(posterior).isna().all():
+        return series, None, label
+    posterior = pd.Series(posterior).astype(float)
+    if posterior.min() < 0 or posterior.max() > 1 + 1e-9:
+        raise ValueError("posterior= holds a number outside 0..1; pass probabilities")
+    return series, posterior, label
+
+
+def _bar_colours(shown, sure, threshold, is_flat):
+    if is_flat:
+        return {"color": RULE}
+    if sure is None:
+        return {"color": [BLUE if threshold is None or value >= threshold else PALE for value in shown]}
+    hollow = np.zeros(len(sure), dtype=bool) if threshold is None else ~(sure >= threshold)
+    faces = ["white" if empty else shade(p) for p, empty in zip(sure, hollow)]
+    return {
+        "color": faces,
+        "edgecolor": [BLUE if empty else face for face, empty in zip(faces, hollow)],
+        "linewidth": 0.8,
+    }
+
+
+def _shade_legend(ax, sure, threshold):
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=shade(p), label=f"{p:g}") for p in (1.0, 0.5, 0.0)]
+    if threshold is not None and (sure < threshold).any():
+        handles.append(Patch(facecolor="white", edgecolor=BLUE, label=f"below {threshold:g}"))
+    ax.legend(
+        handles=handles, title="posterior of the arc", fontsize=FONT - 2, title_fontsize=FONT - 2, loc="lower right",
+        framealpha=0.9, edgecolor="white",
+    )  # fmt: skip
 
 
 def plot_bound_collapse(

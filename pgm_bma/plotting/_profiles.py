@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from pgm_bma.foundation.graphs import ancestors
 from pgm_bma.plotting._style import FONT, INK, PAPER, RULE, SERIES, SOFT, drawing_axes, note, short_labels, text_size
@@ -146,6 +147,13 @@ def conditional_table(network, variable, given):
         return joint
     total = joint.sum(axis=1, keepdims=True)
     return np.where(total > 0, joint / np.where(total > 0, total, 1.0), 0.0)  # an empty cluster has no profile
+
+
+def mutual_information(network, variable, root):
+    """I(variable; root) in nats under the network; exact."""
+    weights, table = conditional_table(network, root, None), conditional_table(network, variable, root)
+    joint = weights[:, None] * table
+    return max(float(rel_entr(joint, np.outer(weights, joint.sum(axis=0))).sum()), 0.0)
 
 
 def _cluster_name(network, cluster):

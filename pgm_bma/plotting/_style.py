@@ -8,6 +8,7 @@ ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BLACK = (
 )  # fmt: skip
 SERIES = [BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, "#8C8C8C"]  # grey: yellow lines vanish on white
 INK, SOFT, PAPER, RULE = "#222222", "#6B7780", "#EEF3F7", "#D5DCE2"
+PALE = "#B9D3E6"
 FONT = 9.0
 
 
@@ -107,6 +108,13 @@ def bare(ax, grid=None):
     if grid:
         ax.grid(axis=grid, color=RULE, linewidth=0.6)
         ax.set_axisbelow(True)
+
+
+def shade(probability):
+    """Blue that pales as the probability falls; the palest still shows on white."""
+    low, high = (tuple(int(code[i : i + 2], 16) for i in (1, 3, 5)) for code in ("#D3E3EF", BLUE))
+    p = 0.0 if math.isnan(probability) else min(max(float(probability), 0.0), 1.0)
+    return "#" + "".join(f"{round(a + p * (b - a)):02X}" for a, b in zip(low, high))
 
 
 def titled(ax, title, pad=6):

@@ -14,7 +14,14 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from pgm_bma import KikuchiBayesClassifier, OrderPosterior, load_network, plotting, simulate
+from pgm_bma import (
+    AveragedNaiveBayesClassifier,
+    KikuchiBayesClassifier,
+    OrderPosterior,
+    load_network,
+    plotting,
+    simulate,
+)
 from pgm_bma.networks.objects import bayesian_network
 from pgm_bma.plotting import _layout, _style
 from pgm_bma.plotting._profiles import conditional_table
@@ -337,10 +344,58 @@ def test_relevance_ranks_from_the_top(n):
     colours = {patch.get_facecolor() for patch, v in zip(ax.patches, expected) if v >= 0.5}
     assert len(colours) == 1 and colours.isdisjoint(p.get_facecolor() for p, v in zip(ax.patches, expected) if v < 0.5)
     low, high = ax.get_ylim()
-    assert low > high and ax.get_xlabel() == "arc posterior"  # the best on top
-    assert ax.get_title("right") == ("60 of 500 variables" if n == 500 else "")
+    assert low > high  # the best on top
+    assert ax.get_xlabel() == "arc posterior" + ("\n60 of 500 variables" if n == 500 else "")
     renderer = drawn(ax)
     assert oracle.overlapping_pairs({t.get_text(): extent(t, renderer) for t in ax.get_yticklabels()}) == []
+
+
+def test_relevance_of_an_estimator_ranks_by_dependence_and_shades_by_posterior():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    X = pd.DataFrame(
+        {"strong": y ^ (rng.random(400) < 0.05), "weak": y ^ (rng.random(400) < 0.35), "noise": rng.integers(0, 2, 400)}
+    )
+    classifier = AveragedNaiveBayesClassifier().fit(X, y)
+    posterior = classifier.arc_posterior_
+    assert posterior["strong"] > 0.99 and posterior["weak"] > 0.99 > 0.5 > posterior["noise"]  # no ranking by posterior
+    ax = plotting.plot_relevance(classifier)
+    widths = dict(zip([t.get_text() for t in ax.get_yticklabels()], [patch.get_width() for patch in ax.patches]))
+    cpd = classifier.model_.get_cpds("strong").values  # (state, class)
+    joint = cpd * classifier.model_.get_cpds("class").values
+    by_hand = (joint * np.log(joint / np.outer(joint.sum(1), joint.sum(0)))).sum()
+    assert list(widths)[:2] == ["strong", "weak"] and abs(widths["strong"] - by_hand) < 1e-12
+    assert ax.get_xlabel().startswith("dependence on class (nats)") and "noise" in ax.get_xlabel() + str(list(widths))
+    assert ax.get_legend().get_title().get_text() == "posterior of the arc"
+    darkness = [
+        1 - patch.get_facecolor()[0]
+        for patch in plotting.plot_relevance({"a": 2.0, "b": 1.0}, posterior={"a": 0.2, "b": 1.0}).patches
+    ]
+    assert darkness[1] > darkness[0] + 0.3  # the shorter bar is the surer one
+    hollow = plotting.plot_relevance({"a": 2.0, "b": 1.0}, posterior={"a": 0.2, "b": 1.0}, threshold=0.5).patches
+    assert hollow[0].get_facecolor()[:3] == (1.0, 1.0, 1.0) != hollow[1].get_facecolor()[:3]
+
+
+def test_relevance_leaves_out_zeros_and_says_when_nothing_is_ranked():
+    values = {f"v{i}": 1.0 / (i + 1) for i in range(5)} | {f"z{i}": 0.0 for i in range(55)}
+    ax = plotting.plot_relevance(values)
+    assert len(ax.patches) == 5 and ax.get_xlabel() == "relevance\n55 more below 0.001"
+    few = plotting.plot_relevance({"a": 1.0, "b": 0.5, "gone": 0.0})
+    assert few.get_xlabel() == "relevance\n1 more below 0.001: gone"
+    flat = plotting.plot_relevance(dict.fromkeys("cab", 1.0))
+    assert flat.get_xlabel() == "relevance\nall 3 are 1: no ranking"
+    assert [t.get_text() for t in flat.get_yticklabels()] == ["c", "a", "b"]  # as given
+    assert len({patch.get_facecolor() for patch in flat.patches}) == 1
+    signed = plotting.plot_relevance({"a": 1.0, "b": 0.0, "c": -1.0})
+    assert len(signed.patches) == 3  # where some are negative, zero is a value like others
+
+
+@pytest.mark.parametrize("wrong", [{}, {"a": None}, 3, [1, 2], "x"])
+def test_relevance_of_nothing_is_refused(wrong):
+    with pytest.raises(ValueError, match="rank"):
+        plotting.plot_relevance(wrong)
+    with pytest.raises(ValueError, match="outside"):
+        plotting.plot_relevance({"a": 1.0}, posterior={"a": 7.0})
 
 
 def augmented_model(n, k=3, seed=4):
