@@ -144,7 +144,9 @@ def _path_caption(path, estimator, n_filled):
             "over structures and a prior, which pull harder the fewer rows a cluster has."
         )
     if "n_effective" in path:
-        text += f" Clusters kept may hold no rows: of the {estimator.n_clusters_} chosen, {n_filled} hold some."
+        k = estimator.n_clusters_
+        holds = f"all of the {k} chosen hold rows" if n_filled == k else f"of the {k} chosen {n_filled} hold rows"
+        text += f" Kept are clusters that differ from each other; {holds}."
     return text
 
 
@@ -286,7 +288,7 @@ def _relevance(estimator, root, dependence):
     if strong:
         what = "What differs most between the clusters" if root == CLUSTER else f"What tells most about {root}"
         found.words.insert(0, f"{what}: {listed(strong[:5])}.")
-    caption = f"Sorted by how much a column tells about {root}: 0 is nothing."
+    caption = f"Sorted by how much a column tells about {root}: 0 is no more than chance."
     found.tables.append(("Relevance of the columns", table.rename_axis("column").reset_index(), caption))
     if dependence.iloc[0] > 0:
         label = f"dependence on {root} (nats)"
@@ -300,20 +302,24 @@ def _relevance(estimator, root, dependence):
 def column_dependence(frame, proba):
     """Mutual information in nats of every column with the clusters, rows counted by their probabilities; missing cells left out.
 
+    What columns without any dependence reach by chance, (states - 1)(clusters - 1) / (2 rows) on average, is taken off: else a
+    column of many states would seem to matter.
+
     frame : DataFrame of categoricals      proba : (n_samples, n_clusters), of ones and zeros where the class is known
     """
     values = {}
     for name, column in frame.items():
-        codes = column.astype("category").cat.codes.to_numpy()
-        if not (codes >= 0).any():
+        codes = column.cat.codes.to_numpy()
+        known = codes >= 0
+        joint = np.stack([np.bincount(codes[known], p[known], len(column.cat.categories)) for p in proba.T])
+        rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+        if not known.any():
             values[name] = 0.0
             continue
-        column = column.astype("category")
-        joint = np.stack([np.bincount(codes[codes >= 0], p[codes >= 0], len(column.cat.categories)) for p in proba.T])
-        joint /= joint.sum()
-        apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
         seen = joint > 0
-        values[name] = float((joint[seen] * np.log(joint[seen] / apart[seen])).sum())
+        found = (joint[seen] * np.log(joint[seen] * known.sum() / np.outer(rows, columns)[seen])).sum() / known.sum()
+        chance = ((rows > 0).sum() - 1) * ((columns > 0).sum() - 1) / (2 * known.sum())
+        values[name] = max(float(found - chance), 0.0)
     return pd.Series(values)
 
 
@@ -433,6 +439,9 @@ def _regions(estimator):
     if isinstance(tests, pd.DataFrame) and len(tests):
         tests = tests.assign(region=[" + ".join(map(str, sorted(region, key=str))) for region in tests["region"]])
         tests = tests.sort_values(["taken", "p"], ascending=[False, True], kind="stable")
+        tests = tests.rename(columns={"mean_self_loss": "loss by chance"})
+        for name in tests.columns.intersection(["resampled", "taken"]):
+            tests[name] = ["yes" if flag else "no" for flag in tests[name]]
         found.tables.append(("Tests of the groups", tests, "Loss of a group against what chance would give."))
     return found
 

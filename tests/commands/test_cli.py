@@ -258,7 +258,7 @@ def test_groups_are_told_by_the_sign_of_their_interaction():
     y = np.where(rng.random(600) < 0.95, 2 * (a ^ b) + c, rng.integers(0, 4, 600))
     found = findings._regions(pgm_bma.KikuchiBayesClassifier(significance_level=0.01).fit(X, y))
     words, taken = " ".join(found.words), found.tables[0][1]["taken"].tolist()
-    assert taken == sorted(taken, reverse=True) and taken[0] and not taken[-1]
+    assert taken == sorted(taken, reverse=True) and taken[0] == "yes" and taken[-1] == "no"
     assert "more about 'class' together than apart: a with b." in words
     assert "tell partly the same: c with d." in words
 

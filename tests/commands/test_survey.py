@@ -10,6 +10,7 @@ import pytest
 
 import pgm_bma
 from pgm_bma.commands import roles, session
+from pgm_bma.commands.findings import column_dependence
 from pgm_bma.commands.main import build_parser
 from pgm_bma.foundation.column_kinds import column_kind, looks_like_weights, missing_codes
 from tests.commands.command_line import run
@@ -231,3 +232,18 @@ def test_relevance_is_sorted_by_dependence_and_terms_are_explained(tmp_path, cap
     assert values == sorted(values, reverse=True) and values[0] > 0.3
     assert "href='#glossary'" in page and "id='glossary'" in page and "<dt>nat, natural log</dt>" in page
     assert "Rand index" not in page  # only what occurs is explained
+
+
+def test_dependence_is_the_information_less_what_chance_gives():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    frame = pd.DataFrame({"copy": y, "noise": rng.integers(0, 2, 300), "many": rng.integers(0, 60, 300)}).astype(
+        "category"
+    )
+    frame["empty"] = pd.Categorical([None] * 300, categories=["a", "b"])
+    found = column_dependence(frame, np.eye(2)[y])
+    share = y.mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert found["copy"] == pytest.approx(entropy - 1 / 600)
+    # 60 states of noise would reach 0.1 nats
+    assert found["many"] < 0.05 and found["noise"] < 0.02 and found["empty"] == 0
