@@ -22,6 +22,7 @@ from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.validation import (
     Choice,
     Either,
@@ -493,20 +494,15 @@ class StructuralEMClusterer(ClustererBase):
 
 
 def _starts_table(runs, best, inits):
-    return pd.DataFrame(
-        {
-            "start": np.arange(len(runs)),
-            "stage": 2,
-            "score": [run.completed_score for run in runs],
-            "log_likelihood": [run.log_likelihood for run in runs],
-            "cheeseman_stutz": [run.cheeseman_stutz for run in runs],
-            "converged": [bool(run.converged) for run in runs],
-            "n_iter": [len(run.scores) - 1 for run in runs],
-            "weight": (np.arange(len(runs)) == best).astype(float),
-            "init": inits,
-            "em_updates": [run.n_em_updates for run in runs],
-        }
+    frame = starts_table(
+        [run.completed_score for run in runs],
+        [run.converged for run in runs],
+        [len(run.scores) - 1 for run in runs],
+        np.arange(len(runs)) == best,
+        log_likelihood=[run.log_likelihood for run in runs],
+        cheeseman_stutz=[run.cheeseman_stutz for run in runs],
     )
+    return frame.assign(init=inits, em_updates=[run.n_em_updates for run in runs])
 
 
 def information(joint):

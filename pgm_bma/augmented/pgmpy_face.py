@@ -18,6 +18,7 @@ from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import read_cpds
@@ -233,16 +234,12 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         self.rounds_ = pd.DataFrame(
             [tuple(r) for r in found.rounds], columns=["unassigned", "em_updates", "value"]
         ).astype({"em_updates": np.int64})
-        self.starts_ = pd.DataFrame(
-            {
-                "start": np.arange(len(fits)),
-                "stage": 2,
-                "score": [fit.value for fit in fits],
-                "log_likelihood": [fit.log_likelihood for fit in fits],
-                "converged": [bool(fit.converged) for fit in fits],
-                "n_iter": [fit.n_updates for fit in fits],
-                "weight": (np.arange(len(fits)) == best).astype(float),
-            }
+        self.starts_ = starts_table(
+            [fit.value for fit in fits],
+            [fit.converged for fit in fits],
+            [fit.n_updates for fit in fits],
+            np.arange(len(fits)) == best,
+            log_likelihood=[fit.log_likelihood for fit in fits],
         )
 
 

@@ -75,7 +75,7 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
         ),
         "KikuchiBayesClassifier": Change(added={"verbose": 0}, removed=("tests_",)),
         "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
-        "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None}),
+        "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None, "n_final": None}),
         **dict.fromkeys(("LatentClassClusterer", "EMAClusterer", "EMAEstimator"), Change(added=_ALL_STARTS)),
         "latent-class-starts": Change(added={"finished": None}),
     }

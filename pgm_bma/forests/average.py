@@ -18,6 +18,7 @@ from scipy.special import rel_entr
 
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
 from pgm_bma.forests._row_kernels import row_log_sums
+from pgm_bma.forests.certain import lifts
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
@@ -28,6 +29,7 @@ STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
 PARAMETER_PRIORS = ("consistent", "paper")
 WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs, where doubles did not decide a sum
 ROWS_AT_ONCE = 1000  # rows with missing cells whose completions are summed together
+AGREED = 1e-9  # log sums under two caps (`certain`): the forests that a cap favours do not show
 DOUBT = 1e-12  # of a log forest sum in doubles; past it, wide exponents
 
 
@@ -166,9 +168,11 @@ def row_weights(average, codes):
 
 def complete_log_joint(average, codes):
     """log p(class, row | data) of complete rows: (n_samples, n_classes)."""
-    sums = np.empty((len(codes), len(average.class_probability)))
-    cells, tables, scales = row_tables(average, codes)
-    row_log_sums(cells, tables, scales, DOUBT, sums)
+    low, high = lifts(*average_weights(average))
+    sums = _sums_in_doubles(average, codes, high)
+    if high.total > 0:
+        agreed = np.maximum(AGREED, 1e-14 * np.abs(sums))  # or differ by rounding
+        sums = np.where(np.abs(_sums_in_doubles(average, codes, low) - sums) <= agreed, sums, np.nan)
     undecided = np.flatnonzero(np.isnan(sums).any(axis=1))
     n_classes, n = sums.shape[1], codes.shape[1]
     step = max(WEIGHTS_AT_ONCE // (n_classes * n * n), 1)
@@ -181,7 +185,15 @@ def complete_log_joint(average, codes):
     return sums - average.log_sum + np.log(average.class_probability)
 
 
-def row_tables(average, codes):
+def _sums_in_doubles(average, codes, lift):
+    """Log forest sums (rows, n_classes) of complete rows, nan where doubles do not decide them."""
+    sums = np.empty((len(codes), len(average.class_probability)))
+    if len(codes):
+        row_log_sums(*row_tables(average, codes, lift), DOUBT, sums)
+    return sums - lift.total
+
+
+def row_tables(average, codes, lift):
     """Family weights times posterior means as `row_log_sums` wants them, for the states that occur in these rows.
 
     returns cells (rows, n), tables (n_classes, U, U + 1), scales (n_classes, U)
@@ -199,6 +211,7 @@ def row_tables(average, codes):
         arcs = average.log_means[c][np.ix_(used, used)].T + average.log_arcs[..., 1][family]
         table[:, :-1] = np.where(same, -np.inf, np.logaddexp(arcs, free))
         table[:, -1] = np.logaddexp(average.log_singles[c, used] + average.log_roots[column, 1], free_root)
+        table += lift.amounts[column][:, [*column, codes.shape[1]]]
         scales[c] = table.max(axis=1, initial=-np.inf)
         np.exp(table - scales[c][:, None], out=table)
     return np.searchsorted(used, position), tables, scales

@@ -10,14 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.forests.average import ForestPrior, best_tree, sample_trees, tree_tables
 from pgm_bma.forests.clustering import INITS, Settings, fit_forest_clusters
-from pgm_bma.forests.results import ForestResults
+from pgm_bma.forests.results import PAPER, ForestResults
 from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Choice, Integer, Jobs, Number, Verbose
+from pgm_bma.foundation.starts import starts_table
+from pgm_bma.foundation.validation import Choice, Integer, Jobs, Number, Optional, Verbose
 from pgm_bma.foundation.warn import warn
 
 MAX_SAMPLED = 100  # structures behind one call of `sample`
@@ -36,6 +37,9 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         Number of clusters, or several to choose from by the bound, such as range(1, 7).
     n_init : int, default=10
         Starts.
+    n_final : int or None, default=3
+        All starts are run for 10 updates and the best `n_final` of them to the end; None runs all. Start i is the same whatever
+        `n_init` and `n_final` are.
     init : {"both", "em", "structural", "random"}, default="both"
         Starts from EM, from structural EM (from the best structure without clusters), from the two in turns, or at random.
     combine_starts : {"evidence", "best"}, default="evidence"
@@ -58,7 +62,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     n_forests : int, default=200
         Forests sampled for rows past that.
     preset : {"paper"}, optional
-        alpha = 1 in every cell.
+        alpha = 1 in every cell, all starts run to the end.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the starts; start i does not depend on `n_init` or `n_jobs`.
     n_jobs : int, optional
@@ -103,7 +107,8 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     causal_graph_ : pgmpy DAG
         Its structure.
     starts_ : DataFrame
-        One line per start: start, stage, score (the bound), converged, n_iter, weight, pruned_loss.
+        One line per start: start, stage (1: stopped after the short first stage, 2: run to the end), score (the bound),
+        pruned_loss, converged, n_iter, weight (0 at stage 1).
     feature_names_in_ : array of shape (n_features_in_,)
         Column names, where they are texts.
     n_features_in_ : int
@@ -124,9 +129,11 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     True
     """
 
+    _paper = {**PAPER, "n_final": None}
     _max_columns = 500  # every update of every start takes such a sum, of about a second
     _rules = {
         "n_init": Integer(1),
+        "n_final": Optional(Integer(1)),
         "init": Choice(*INITS),
         "combine_starts": Choice("evidence", "best"),
         "max_iter": Integer(1),
@@ -140,6 +147,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         n_clusters: int | Iterable[int] = 2,
         *,
         n_init: int = 10,
+        n_final: int | None = 3,
         init: str = "both",
         combine_starts: str = "evidence",
         structure_prior: str = "arc_cost",
@@ -160,6 +168,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     ):
         self.n_clusters = n_clusters
         self.n_init = n_init
+        self.n_final = n_final
         self.init = init
         self.combine_starts = combine_starts
         self.structure_prior = structure_prior
@@ -188,7 +197,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         rng = random_generator(self.random_state)
         with progress(self.verbose, "starts", total=len(candidates) * self.n_init) as tick:
             found = [
-                self._fit_number(folded, k, child, settings, tick)
+                self._fit_number(folded, k, child, settings, values["n_final"], tick)
                 for k, child in zip(candidates, rng.spawn(len(candidates)))
             ]
         chosen = found[int(np.argmax([result.bound for result in found]))]
@@ -208,26 +217,25 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         self.score_path_ = run.bounds
         self.n_iter_ = len(run.bounds) - 1
         self.converged_ = bool(run.converged)
-        self.starts_ = pd.DataFrame(
-            {
-                "start": np.arange(len(chosen.runs)),
-                "stage": 2,
-                "score": [r.bounds[-1] for r in chosen.runs],
-                "converged": [bool(r.converged) for r in chosen.runs],
-                "n_iter": [len(r.bounds) - 1 for r in chosen.runs],
-                "weight": chosen.weights,
-                "pruned_loss": [r.pruned_loss for r in chosen.runs],
-            }
+        self.starts_ = starts_table(
+            [r.bounds[-1] for r in chosen.runs],
+            [r.converged for r in chosen.runs],
+            [len(r.bounds) - 1 for r in chosen.runs],
+            chosen.weights,
+            chosen.finished,
+            pruned_loss=[r.pruned_loss for r in chosen.runs],
         )
         self._read_result(rng)
-        self.log_likelihood_ = float(folded.weights @ logsumexp(self._log_joint(folded.codes), axis=1))
+        joint = self._log_joint(folded.codes)
+        self._cached_joint = folded.codes, joint  # the labels are read off it next
+        self.log_likelihood_ = float(folded.weights @ logsumexp(joint, axis=1))
         if not self.converged_:
             warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, folded, n_clusters, rng, settings, tick):
+    def _fit_number(self, folded, n_clusters, rng, settings, n_final, tick):
         def run_all(function, starts):
             def run(start):
                 found = function(start)
@@ -238,7 +246,11 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
             return map_jobs(run, [(start,) for start in starts], self.n_jobs, threads=True)
 
         data = folded.codes, folded.schema.cardinalities, folded.weights, n_clusters
-        return fit_forest_clusters(*data, rng, settings, self.n_init, self.init, self.combine_starts, run_all)
+        return fit_forest_clusters(*data, rng, settings, self.n_init, n_final, self.init, self.combine_starts, run_all)
+
+    def _log_joint(self, codes):
+        rows, joint = self.__dict__.pop("_cached_joint", (None, None))
+        return joint if rows is codes and rows is not None else super()._log_joint(codes)
 
     def _class_node(self):
         return self.cluster_name, tuple(range(self.n_clusters_)), True

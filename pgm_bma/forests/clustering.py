@@ -28,10 +28,11 @@ from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood
 from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.pairs import indicators, pair_scores
-from pgm_bma.foundation.starts import align_labels, start_weights
+from pgm_bma.foundation.starts import align_labels, finish_best, start_weights
 from pgm_bma.latent_class.loop import fit_latent_class, log_joint
 
 PRUNED = 1e-9
+SHORT_UPDATES = 10  # of every start, before the best are chosen
 MIN_WEIGHT = 0.5  # a cluster with fewer expected rows is dropped from the answer
 
 
@@ -58,7 +59,8 @@ class Rows(NamedTuple):
 
 class Run(NamedTuple):
     """responsibilities (n, n_clusters) in the order the rows were given; bounds: at the start and after each update;
-    pairs and totals: the counts behind the last structures; pruned_loss: the most that left-out arcs moved any log q."""
+    pairs and totals: the counts behind the last structures; pruned_loss: the most that left-out arcs moved any log q; hidden: of
+    the missing cells."""
 
     responsibilities: np.ndarray
     bounds: np.ndarray
@@ -66,6 +68,7 @@ class Run(NamedTuple):
     pairs: np.ndarray
     totals: np.ndarray
     pruned_loss: float
+    hidden: np.ndarray
 
 
 def make_rows(codes, cardinalities, weights):
@@ -78,26 +81,42 @@ def make_rows(codes, cardinalities, weights):
     return Rows(codes, weights[order], np.asarray(cardinalities), groups, flags, m, order)
 
 
-def run_start(rows, responsibilities, settings):
-    """The loop from one start: responsibilities (n, n_clusters) in the order that `make_rows` was given."""
+def run_start(rows, responsibilities, settings, max_updates=None):
+    """The loop from one start: responsibilities (n, n_clusters) in the order that `make_rows` was given.
+
+    max_updates : stop earlier than `settings.max_iter`; `go_on` continues such a run
+    """
     q = np.array(responsibilities[rows.order], dtype=float)
     hidden = _start_hidden(rows, q.shape[1])
-    entropy = _entropy(rows, q, hidden)
-    bounds, converged, loss = [], False, 0.0
+    return _run(rows, q, hidden, _entropy(rows, q, hidden), [], 0.0, settings, max_updates)
+
+
+def go_on(run, rows, settings):
+    """A run that was stopped early, run to its end."""
+    if run.converged:
+        return run
+    q, hidden = run.responsibilities[rows.order], run.hidden
+    # the last bound is computed again, with the counts behind it
+    return _run(rows, q, hidden, _entropy(rows, q, hidden), list(run.bounds[:-1]), run.pruned_loss, settings)
+
+
+def _run(rows, q, hidden, entropy, bounds, loss, settings, max_updates=None):
+    max_updates = settings.max_iter if max_updates is None else min(max_updates, settings.max_iter)
+    converged = False
     while True:
         pairs, totals = _soft_counts(rows, q, hidden)
         forest, bound = _structures(pairs, totals, rows.cardinalities, settings.prior)
         bounds.append(bound + float(rows.weights @ entropy))
         if len(bounds) > 1 and bounds[-1] - bounds[-2] <= settings.tol * abs(bounds[-2]):
             converged = True
-        if converged or len(bounds) > settings.max_iter:
+        if converged or len(bounds) > max_updates:
             break
         single, both, pruned = _expected_logs(pairs, totals, rows.cardinalities, forest, settings.prior)
         loss = max(loss, pruned)
         q, hidden, entropy = _expect(rows, hidden, single, both, totals, settings.prior)
     result = np.empty_like(q)
     result[rows.order] = q
-    return Run(result, np.array(bounds), converged, pairs, totals, loss)
+    return Run(result, np.array(bounds), converged, pairs, totals, loss, hidden)
 
 
 def _structures(pairs, totals, cardinalities, prior):
@@ -245,12 +264,13 @@ INITS = ("both", "em", "structural", "random")
 
 class ForestClusters(NamedTuple):
     """average: the model of the combined starts; bound: of the best start; runs: every start; weights (n_starts,);
-    responsibilities (n, n_clusters) behind the model, clusters by falling size."""
+    finished (n_starts,): which were run to the end; responsibilities (n, n_clusters) behind the model, clusters by falling size."""
 
     average: ForestAverage
     bound: float
     runs: list
     weights: np.ndarray
+    finished: np.ndarray
     best: int
     responsibilities: np.ndarray
 
@@ -263,11 +283,12 @@ def fit_forest_clusters(
     rng,
     settings,
     n_init=10,
+    n_final=None,
     init="both",
     combine_starts="evidence",
     run_all=map,
 ):
-    """Several starts, each run to its bound, combined after alignment of their labels.
+    """Several starts, the best `n_final` of them (None: all) run to their bound, combined after alignment of their labels.
 
     init : where starts come from: "em" (latent-class EM), "structural" (structural EM from a tree), "both" in turns, or "random"
     combine_starts : "evidence" (responsibilities averaged with weights exp(bound)) or "best"
@@ -275,10 +296,21 @@ def fit_forest_clusters(
     """
     rows = make_rows(codes, cardinalities, weights)
     starts = starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init)
-    runs = list(run_all(partial(_run_one, rows=rows, settings=settings), starts))
+    short = None if n_final is None or n_final >= n_init else SHORT_UPDATES
+    runs = list(run_all(partial(_run_one, rows=rows, settings=settings, max_updates=short), starts))
+
+    def finish(chosen):
+        for i, run in zip(chosen, run_all(partial(go_on, rows=rows, settings=settings), [runs[i] for i in chosen])):
+            runs[i] = run
+        return np.ones(len(chosen), dtype=bool)
+
+    finished = np.ones(len(runs), dtype=bool)
+    if short is not None:
+        finished = finish_best(np.array([run.bounds[-1] for run in runs]), finished, n_final, finish)
+        finished |= [run.converged for run in runs]  # nothing was left to do for those that the first stage ended
     bounds = np.array([run.bounds[-1] for run in runs])
-    best = int(np.argmax(bounds))
-    shares = start_weights(combine_starts, bounds, bounds, np.ones(len(runs), dtype=bool), best)
+    best = int(np.argmax(np.where(finished, bounds, -np.inf)))
+    shares = start_weights(combine_starts, bounds, bounds, finished, best)
     combined, pairs = np.zeros_like(runs[best].responsibilities), np.zeros_like(runs[best].pairs)
     for run, share in zip(runs, shares):
         if share > 0:
@@ -289,11 +321,11 @@ def fit_forest_clusters(
     order = [k for k in np.argsort(-totals, kind="stable") if totals[k] >= MIN_WEIGHT] or [int(np.argmax(totals))]
     combined = combined[:, order] / combined[:, order].sum(1, keepdims=True)
     average = average_from_counts(pairs[order], totals[order], rows.cardinalities, settings.prior)
-    return ForestClusters(average, float(bounds[best]), runs, shares, best, combined)
+    return ForestClusters(average, float(bounds[best]), runs, shares, finished, best, combined)
 
 
-def _run_one(responsibilities, rows, settings):
-    return run_start(rows, responsibilities, settings)
+def _run_one(responsibilities, rows, settings, max_updates):
+    return run_start(rows, responsibilities, settings, max_updates)
 
 
 def starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init):

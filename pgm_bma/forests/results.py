@@ -38,6 +38,7 @@ class ForestResults(DiscreteEstimator):
     n_forests: int
     random_state: Any
     model_is_exact_ = False
+    _paper = PAPER
     _max_columns: int
     _rules = {
         "structure_prior": Choice(*STRUCTURE_PRIORS),
@@ -48,7 +49,7 @@ class ForestResults(DiscreteEstimator):
 
     def _checked_values(self, schema, n_classes):
         """Parameter values under the preset, all checked; tables that would be too large are refused."""
-        values = resolve_preset(self, {"paper": PAPER})
+        values = resolve_preset(self, {"paper": self._paper})
         check_parameters(self, values)
         check_prior(values["alpha"], values["equivalent_sample_size"])
         cards, n_states = schema.cardinalities, int(schema.cardinalities.sum())

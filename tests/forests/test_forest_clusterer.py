@@ -169,3 +169,20 @@ def test_too_many_columns_are_refused_before_the_work():
         ForestAveragedClusterer(2).fit(X)
     with pytest.raises(ValueError, match="the limit is 1500"):
         pgm_bma.ForestAveragedClassifier().fit(X, [0, 1] * 5)
+
+
+def test_starts_in_two_stages():
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame(rng.integers(0, 3, (150, 6)), columns=list("abcdef"))
+    X.loc[rng.random(150) < 0.2, "a"] = None
+    fit = {"init": "random", "random_state": 0, "tol": 1e-10}
+    every = ForestAveragedClusterer(3, n_init=6, n_final=None, **fit).fit(X).starts_
+    some = ForestAveragedClusterer(3, n_init=6, n_final=2, **fit).fit(X).starts_
+    assert (every["stage"] == 2).all() and every.columns.tolist()[-3:] == ["converged", "n_iter", "weight"]
+    stopped = some["stage"] == 1
+    assert stopped.sum() == 4 and (some.loc[stopped, "weight"] == 0).all() and (some.loc[stopped, "n_iter"] == 10).all()
+    # going on is as if the run had not been stopped
+    np.testing.assert_allclose(some.loc[~stopped, "score"], every.loc[~stopped, "score"], rtol=1e-12)
+    np.testing.assert_array_equal(some.loc[~stopped, "n_iter"], every.loc[~stopped, "n_iter"])
+    paper = ForestAveragedClusterer(3, n_init=6, preset="paper", **fit).fit(X)
+    assert (paper.starts_["stage"] == 2).all()
