@@ -90,13 +90,13 @@ class Console:
         """The line that says why the first call takes longer."""
         print(line.removeprefix("pgm_bma: "), file=self.err, flush=True)
 
-    def progress(self, steps, total, label, brief=False):
-        """Yield from `steps`, showing how far it is; `brief`: one line for all of them where there is no terminal."""
+    def progress(self, steps, total, label, brief=False, quiet=False):
+        """Yield from `steps`, showing how far it is; `brief`: one line for all where there is no terminal, `quiet`: none."""
         with progress(self.is_terminal, "steps", total=total, label=label, file=self.err) as advance:
             for number, step in enumerate(steps, start=1):
                 if advance is not None:
                     advance(1)
-                elif not brief or number == total:
+                elif not quiet and (not brief or number == total):
                     self.step(f"{label}: {number} of {total} done")
                 yield step
 

@@ -90,7 +90,7 @@ _STRUCTURE = {
 
 
 # used where the package does not say which estimator is its default
-_DEFAULTS = {"classify": "forest", "cluster": "ema", "structure": "order"}
+_DEFAULTS = {"classify": "kikuchi", "cluster": "ema", "structure": "order"}
 _CHOICES = {"classify": "default_classifier", "cluster": "default_clusterer"}
 
 

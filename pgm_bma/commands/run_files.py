@@ -53,6 +53,9 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         for name in self._earlier() & OURS:
             (self.path / name).unlink(missing_ok=True)
+        # until the end is written: whatever stops this run, the next one knows that the files here are not the user's
+        names = dict.fromkeys(sorted(OURS))
+        write_json(self.path / RECORD, {"pgm_bma": pgm_bma.__version__, "unfinished": True, "files": names})
 
     def _earlier(self):
         """Names of the files that an earlier run left here."""
@@ -181,6 +184,8 @@ def read_record(path):
         raise ValueError(f"{path} does not exist") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no run.json: {error}") from None
+    if isinstance(document, dict) and document.get("unfinished") is True:
+        raise ValueError(f"{path}: that run was not finished; run its command again")
     missing = set(_RECORD_SHAPE) - {"test", "versions"} - set(document if isinstance(document, dict) else ())
     if missing:
         raise ValueError(f"{path} is no run.json of pgm-bma: it lacks {', '.join(sorted(missing))}")

@@ -147,7 +147,7 @@ class Run:
             report.table(heading, frame, caption)
         if image:
             report.figure("The model", image, about_model)
-        for heading, draw, caption in found.figures:
+        for heading, draw, caption in console.progress(found.figures, len(found.figures), "drawing", quiet=True):
             ax, problem = drawn(draw)
             if ax is None:
                 console.note(f"picture left out, {heading!r}: {problem}")

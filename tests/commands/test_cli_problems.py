@@ -242,6 +242,22 @@ def test_files_of_others_are_not_replaced(tmp_path, capsys):
     assert not (tmp_path / "predictions.csv").exists() and (tmp_path / "diary.txt").read_text() == "mine"
 
 
+def test_a_run_that_was_stopped_while_it_wrote_can_be_run_again(tmp_path, capsys, monkeypatch, no_pictures):
+    words = ["classify", "zoo", "--method", "nb", "--cv", 2, "--out", tmp_path]
+
+    def full(self, report):
+        raise OSError(28, "No space left on device: report.html could not be written in x")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pgm_bma.commands.run_files.Folder.report", full)
+        _, err = run(capsys, *words, code=1)
+    assert err.splitlines()[-1] == "pgm-bma: [Errno 28] No space left on device: report.html could not be written in x"
+    assert (tmp_path / "predictions.csv").exists()
+    _, err = run(capsys, "repeat", tmp_path, code=1)
+    assert "that run was not finished" in err
+    run(capsys, *words)  # its own files need no --overwrite
+
+
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not take such names")
 def test_file_names_that_are_not_utf8(tmp_path, capsys, monkeypatch):
