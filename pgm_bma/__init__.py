@@ -14,6 +14,8 @@ _PUBLIC = {
     "WidthDiscretizer": "discretize",
     "SampleQuantileBinarizer": "discretize",
     "average_families": "foundation.averaging",
+    "default_classifier": "defaults",
+    "default_clusterer": "defaults",
     "NaiveBayesClassifier": "naive_bayes.classifier",
     "AveragedNaiveBayesClassifier": "naive_bayes.classifier",
     "TANClassifier": "naive_bayes.tan_classifier",

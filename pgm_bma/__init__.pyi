@@ -10,6 +10,8 @@ from pgm_bma.datasets import list_datasets as list_datasets
 from pgm_bma.datasets import list_networks as list_networks
 from pgm_bma.datasets import load_dataset as load_dataset
 from pgm_bma.datasets import load_network as load_network
+from pgm_bma.defaults import default_classifier as default_classifier
+from pgm_bma.defaults import default_clusterer as default_clusterer
 from pgm_bma.discretize import FrequencyDiscretizer as FrequencyDiscretizer
 from pgm_bma.discretize import MDLDiscretizer as MDLDiscretizer
 from pgm_bma.discretize import SampleQuantileBinarizer as SampleQuantileBinarizer

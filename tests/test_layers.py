@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "pgm_bma"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SYSTEMS = ("naive_bayes", "latent_class", "augmented", "forests", "orders", "kikuchi", "networks")
-OUTSIDE = ("discretize", "datasets", "metrics", "evaluation", "plotting", "report", "commands")
+OUTSIDE = ("defaults", "discretize", "datasets", "metrics", "evaluation", "plotting", "report", "commands")
 
 # modules of `networks` that any system may use: the one place where pgmpy and networkx objects are built and read
 OBJECTS = {"networks.objects", "networks.graphs", "networks.cpds", "networks.augmented", "networks.structures"}
