@@ -2,8 +2,8 @@
 
 The tables are the embedded ones and those of PGM_BMA_DATA whose columns have at most 30 states (others hold numbers); at most 400
 rows each, with --full all. Classes: mean -log P(class). Clusters: mean log p(row) of held-out rows, and the adjusted Rand index
-between the clusters of all rows and the classes, with as many clusters as classes (tables up to 18 columns and 8 classes; with --full
-all). Order averaging is left out above 12 columns.
+between the clusters of all rows and the classes, with as many clusters as classes (tables up to 18 columns and 8 classes; with
+--full all). Order averaging is left out above 12 columns.
 `pgm_bma.default_classifier` and `default_clusterer` follow these tables.
 """
 
