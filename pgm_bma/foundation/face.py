@@ -17,6 +17,7 @@ from pgm_bma.foundation import table
 from pgm_bma.foundation.compiling import announcing
 from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.scan import NotFolded, as_scan, is_scan
+from pgm_bma.foundation.scan_margins import margin_table
 from pgm_bma.foundation.scan_rows import scanned_rows
 from pgm_bma.foundation.validation import Choice, Instance, Optional, check_parameters
 from pgm_bma.foundation.warn import warn
@@ -35,6 +36,8 @@ class DiscreteEstimator(BaseEstimator):
     )  # parameters that are needed before `_fit` checks all of them
     # True: `model_` is the fitted distribution itself, so its exact queries equal predict_proba
     model_is_exact_ = True
+    # True: rows matter by their counts of every column under every class only
+    _margins_suffice = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -146,7 +149,18 @@ class DiscreteEstimator(BaseEstimator):
         except NotFolded as refusal:
             if hasattr(type(self), "_fit_rows"):  # works in passes
                 raise
+            if self._margins_suffice:
+                return self._margin_table(sample_weight, y)
             raise NotFolded(f"{type(self).__name__} needs the distinct rows in memory, but {refusal}") from None
+        return frame, weights
+
+    def _margin_table(self, sample_weight, y):
+        """(rows, weights) with the counts of the scan, for estimators that see nothing but counts of column and class."""
+        scan = self._cached_scan
+        if y not in scan.names:
+            raise ValueError(f"y={y!r} is no column of X; its columns are {', '.join(map(repr, scan.names[:6]))}")
+        declared = {name: states for name, states in (self.state_names or {}).items() if name in scan.names}
+        frame, weights, self._cached_n_rows = margin_table(scan, y, declared, sample_weight)
         return frame, weights
 
     def _folded(self, X, sample_weight, y=None):

@@ -74,6 +74,7 @@ class NaiveBayesClassifier(ClassifierBase):
     array([[0.25, 0.75]])
     """
 
+    _margins_suffice = True
     _rules: dict[str, Any] = {"alpha": PSEUDO_COUNT, "equivalent_sample_size": Optional(PSEUDO_COUNT)}
 
     def __init__(

@@ -10,11 +10,13 @@ import pytest
 
 import pgm_bma
 from pgm_bma.foundation import rows as blocks
+from pgm_bma.foundation import scan_margins
 from pgm_bma.foundation.rows import Block, cut_blocks, tree_sum
 from pgm_bma.foundation.scan import as_scan
 from pgm_bma.foundation.scan_rows import scanned_rows
-from tests.foundation.scanned import CLASSIFIERS, CLUSTERERS, STRUCTURES, cut, make_table, write_parts
+from tests.foundation.scanned import CLASSIFIERS, CLUSTERERS, STRUCTURES, cut, differences, make_table, write_parts
 
+COUNTED = ["naive Bayes", "averaged naive Bayes"]
 MODES = ["EM", "EMA variational", "EMA linear"]
 
 
@@ -113,7 +115,31 @@ def test_screening_is_told_in_starts(pattern):
     assert got.log_likelihood_ == pytest.approx(full.log_likelihood_, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted({**CLUSTERERS, **CLASSIFIERS, **STRUCTURES}.keys() - set(MODES)))
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_naive_bayes_needs_counts_only(name, weight, parts, tmp_path):
+    weighted = [part.assign(w=np.arange(len(part)) % 3) for part in parts]
+    frame = pd.concat(weighted, ignore_index=True)
+    scan = pgm_bma.scan_parquet(write_parts(weighted, tmp_path), memory=1000)
+    X, scan = (frame, scan) if weight else (frame.drop(columns="w"), scan.drop("w"))
+    want = CLASSIFIERS[name]().fit(X.drop(columns="w", errors="ignore"), "class", sample_weight=weight and X["w"])
+    got = CLASSIFIERS[name]().fit(scan, "class", sample_weight=weight)
+    assert differences(vars(want), vars(got)) == []  # whole numbers: the same bits
+    with pytest.raises(ValueError, match="y='nothing' is no column of X"):
+        CLASSIFIERS[name]().fit(scan, "nothing")
+
+
+def test_the_smallest_table_has_the_counts():
+    rng = np.random.default_rng(0)
+    shares = [rng.multinomial(1000, rng.dirichlet(np.ones(n))).astype(float) for n in (2, 3, 6)]
+    codes, weights = scan_margins.lay_out(shares)
+    assert len(weights) <= 2 + 3 + 6 and (weights > 0).all()
+    for i, counts in enumerate(shares):
+        slot = np.where(codes[:, i] < 0, len(counts) - 1, codes[:, i])
+        assert np.bincount(slot, weights, minlength=len(counts)).tolist() == counts.tolist()
+
+
+@pytest.mark.parametrize("name", sorted({**CLUSTERERS, **CLASSIFIERS, **STRUCTURES}.keys() - {*MODES, *COUNTED}))
 def test_what_stays_in_memory_says_so(name, pattern):
     make = {**CLUSTERERS, **CLASSIFIERS, **STRUCTURES}[name]
     scan = pgm_bma.scan_parquet(pattern, memory=1000)
