@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the tutorials are part of a
 by_name = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
-def test_there_are_six():
-    assert [path.name[0] for path in SCRIPTS] == list("123456")
+def test_there_are_seven():
+    assert [path.name[0] for path in SCRIPTS] == list("1234567")
 
 
 @by_name
@@ -196,6 +196,16 @@ def which_method_when(names):
     assert error.rank(axis=1).mean().idxmin() == "logistic regression"
 
 
+def larger_than_memory(names):
+    arcs = names["clusterer"].arc_posterior_.to_numpy()
+    assert (arcs[:8] > 0.95).all() and (arcs[8:] < 0.05).all()  # "the four questions come out as what they are"
+    assert names["same_bits"] and names["raw"].log_likelihood_ == names["clusterer"].log_likelihood_
+    assert len(names["folded"].frame) < names["n_rows"] / 3
+    assert names["accuracy"] > 0.75 and len(names["labels"]) == names["n_rows"]
+    assert set(names["in_passes"].starts_["stage"]) == {1, 2}
+    assert names["difference"] < 1e-9
+
+
 CONCLUSIONS = {
     "1": first_steps,
     "2": structural_em,
@@ -203,4 +213,5 @@ CONCLUSIONS = {
     "4": kikuchi_bayes,
     "5": working_with_pgmpy,
     "6": which_method_when,
+    "7": larger_than_memory,
 }
