@@ -22,6 +22,8 @@ _PUBLIC = {
     "LatentClassClusterer": "latent_class.clusterer",
     "EMAClusterer": "latent_class.clusterer",
     "EMAEstimator": "latent_class.pgmpy_face",
+    "bivariate_residuals": "latent_class.results",
+    "likelihood_ratio_test": "latent_class.results",
     "StructuralEMClusterer": "augmented.clusterer",
     "ForestAveragedClassifier": "forests.classifier",
     "ForestAveragedClusterer": "forests.clusterer",

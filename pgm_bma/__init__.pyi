@@ -33,6 +33,8 @@ from pgm_bma.kikuchi.network import region_graph as region_graph
 from pgm_bma.latent_class.clusterer import EMAClusterer as EMAClusterer
 from pgm_bma.latent_class.clusterer import LatentClassClusterer as LatentClassClusterer
 from pgm_bma.latent_class.pgmpy_face import EMAEstimator as EMAEstimator
+from pgm_bma.latent_class.results import bivariate_residuals as bivariate_residuals
+from pgm_bma.latent_class.results import likelihood_ratio_test as likelihood_ratio_test
 from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as AveragedNaiveBayesClassifier
 from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier
 from pgm_bma.naive_bayes.pgmpy_face import AveragedNaiveBayesEstimator as AveragedNaiveBayesEstimator

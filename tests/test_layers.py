@@ -26,6 +26,7 @@ EXCEPTIONS = {
     ("augmented", "networks"): "structural EM over any network completes rows by junction tree",
     ("networks.pgmpy_face", "latent_class.loop"): "a naive Bayes network is fitted by the faster loop",
     ("networks.pgmpy_face", "latent_class.base"): "the same",
+    ("networks.pgmpy_face", "latent_class.results"): "the same",
     ("foundation.face", "files.storage"): "save and load as methods, inside functions",
     ("foundation.face", "networks.graphs"): "to_networkx, inside a function",
 }

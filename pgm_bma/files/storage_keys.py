@@ -44,6 +44,7 @@ RECORDS = {
     "general-model": ("augmented.general", "GeneralModel"),
     "latent-class-fit": ("latent_class.loop", "LatentClassFit"),
     "latent-class-starts": ("latent_class.loop", "Starts"),
+    "latent-class-uncertainty": ("latent_class.profiles", "Uncertainty"),
     "forest-average": ("forests.average", "ForestAverage"),
     "family-table": ("orders.family_table", "FamilyTable"),
     "order-training": ("orders.fixed_order", "Training"),
@@ -76,7 +77,10 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
         "KikuchiBayesClassifier": Change(added={"verbose": 0}, removed=("tests_",)),
         "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
         "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None, "n_final": None}),
-        **dict.fromkeys(("LatentClassClusterer", "EMAClusterer", "EMAEstimator"), Change(added=_ALL_STARTS)),
+        "EMAEstimator": Change(added=_ALL_STARTS),
+        **dict.fromkeys(
+            ("LatentClassClusterer", "EMAClusterer"), Change(added={**_ALL_STARTS, "weight_type": "repetition"})
+        ),
         "latent-class-starts": Change(added={"finished": None}),
     }
 }

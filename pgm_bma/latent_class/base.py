@@ -1,19 +1,18 @@
 """What the latent-class clusterers share: parameters checked, the room called, and everything read off the fitted tables."""
 
-from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
+from pgm_bma.foundation.clusterer import check_n_clusters
 from pgm_bma.foundation.priors import arc_prior_array
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.scan import NotFolded
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import column_names
 from pgm_bma.foundation.validation import (
     Choice,
@@ -33,7 +32,9 @@ from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.cluster_number import fresh, scan_clusters, scan_numbers, search_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
 from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes
-from pgm_bma.latent_class.problem import PriorSettings, cluster_dependence, log_joint, split_tables
+from pgm_bma.latent_class.problem import PriorSettings
+from pgm_bma.latent_class.results import LatentClassResults
+from pgm_bma.latent_class.statistics import fit_statistics, size_statistics
 from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, known_states, read_cluster_network
 
 # parameters that the scikit-learn and the pgmpy face name alike
@@ -47,6 +48,7 @@ RULES = {
     "max_iter": Integer(0),
     "accelerate": Flag(),
     "n_jobs": Jobs(),
+    "weight_type": Choice("repetition", "sampling"),
 }
 # `preset="paper"`: EMA as published, and the EM that it was compared with
 PAPER_EM = {
@@ -124,42 +126,20 @@ def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
         accelerate=bool(values["accelerate"]),
         n_jobs=values["n_jobs"],
         progress=progress,
+        moves=values["preset"] is None,
     )
 
 
-def starts_frame(fit, averaging):
-    """`starts_` of a fit."""
-    starts = fit.starts
-    return starts_table(
-        starts.evidence_bound if averaging == "variational" else starts.log_likelihood,
-        starts.converged,
-        starts.n_iter,
-        fit.weights,
-        starts.finished,
-        log_likelihood=starts.log_likelihood,
-        evidence_bound=starts.evidence_bound,
-        collapsed=starts.collapsed,
-    )
+def path_frame(path):
+    """`n_clusters_path_`: one line per number tried."""
+    frame = pd.DataFrame([step._asdict() for step in path])
+    best = frame.groupby("n_clusters")["score"].max()
+    frame.insert(2, "probability", frame["n_clusters"].map(pd.Series(softmax(best.to_numpy()), index=best.index)))
+    statistics = pd.DataFrame([step.statistics._asdict() for step in path]).drop(columns="log_likelihood")
+    return pd.concat([frame.drop(columns="statistics"), statistics], axis=1)
 
 
-def _cheapest_subsets(costs, k):
-    """The k subsets of positions with the smallest sums of costs, as (sum, positions), in rising order."""
-    order = np.argsort(costs, kind="stable")
-    costs = costs[order]
-    found, heap = [(0.0, [])], []
-    if len(costs):
-        heappush(heap, (costs[0], (0,)))
-    while heap and len(found) < k and np.isfinite(heap[0][0]):
-        total, chosen = heappop(heap)
-        found.append((total, order[list(chosen)]))
-        last = chosen[-1]
-        if last + 1 < len(costs):
-            heappush(heap, (total + costs[last + 1], (*chosen, last + 1)))
-            heappush(heap, (total - costs[last] + costs[last + 1], (*chosen[:-1], last + 1)))
-    return found[:k]
-
-
-class LatentClassBase(ClustererBase):
+class LatentClassBase(LatentClassResults):
     """What the two clusterers share; they differ in priors and in the step that turns counts into tables."""
 
     _rules = {
@@ -171,17 +151,17 @@ class LatentClassBase(ClustererBase):
     _paper = PAPER_EM
     _allow_zero = False
 
-    def _fit(self, folded: Folded) -> None:
+    def _fit(self, folded: Any) -> None:
         values = self._values()
         check_parameters(self, values)
         self._check_numbers(values)
-        names = folded.schema.names
-        init = self._init_tables(folded.schema) if is_network(self.init) else values["init"]
+        folded, squares = self._weighted(folded)
+        for name in ("n_clusters_path_", "_uncertainty"):
+            self.__dict__.pop(name, None)
         with progress(self.verbose, "starts") as bar:
-            settings = fit_settings(values, names, init, values["tol"], bar, allow_zero=self._allow_zero)
-            self.__dict__.pop("n_clusters_path_", None)
-            self._result = self._find(folded, settings)
-        self._warn(folded.n_rows if isinstance(folded, Rows) else len(folded.codes))
+            self._result = self._find(folded, self._settings(folded.schema, bar))
+        is_scan = isinstance(folded, Rows)
+        self._warn(folded.n_rows if is_scan else len(folded.codes))
         fit = self._result
         self.n_clusters_ = len(fit.theta_c)
         self.log_likelihood_ = fit.log_likelihood
@@ -190,6 +170,40 @@ class LatentClassBase(ClustererBase):
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
         self.score_path_ = fit.score_path
+        cardinalities = folded.schema.cardinalities
+        self.__dict__.pop("_cached_rows", None)
+        if is_scan:
+            found = size_statistics(fit.log_likelihood, fit.theta_c, cardinalities, folded.total_weight)
+        else:
+            self._cached_rows = folded.codes, folded.weights, squares  # for `profiles_`
+            tables = fit.theta_c, fit.theta, fit.state_start
+            found = fit_statistics(folded.codes, folded.weights, cardinalities, *tables)
+        self.fit_statistics_ = pd.Series(found._asdict(), name="fit_statistics", dtype=float)
+
+    def _settings(self, schema, bar=None):
+        values = self._values()
+        init = self._init_tables(schema) if is_network(self.init) else values["init"]
+        return fit_settings(values, schema.names, init, values["tol"], bar, allow_zero=self._allow_zero)
+
+    def _read_features(self, X, sample_weight, forbidden_name):
+        read = super()._read_features(X, sample_weight, forbidden_name)
+        self._cached_weights = read.weights
+        return read
+
+    def _weighted(self, folded):
+        """The rows under `weight_type`: sampling weights add up to the number of rows; and their sums of squares."""
+        weights = self.__dict__.pop("_cached_weights", None)
+        if self.weight_type == "repetition":
+            return folded, None
+        if "_cached_scan" in self.__dict__ or isinstance(folded, Rows):
+            raise ValueError(
+                "weight_type='sampling' needs the weight of every row, which a scan folds; read the table first"
+            )
+        n_rows = len(folded.inverse)
+        scale = n_rows / folded.weights.sum()
+        weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=float)
+        squares = np.bincount(folded.inverse, (weights[weights > 0] * scale) ** 2, minlength=len(folded.codes))
+        return folded._replace(weights=folded.weights * scale), squares
 
     def _values(self):
         """The parameters under the preset."""
@@ -207,7 +221,7 @@ class LatentClassBase(ClustererBase):
             found = search_clusters(*data, settings, weights=folded.weights, rng=rng)
         else:
             found = scan_clusters(*data, self.n_clusters, settings, weights=folded.weights, rng=rng)
-        self.n_clusters_path_ = pd.DataFrame([step._asdict() for step in found.path])
+        self.n_clusters_path_ = path_frame(found.path)
         return found.fit
 
     def _fit_rows(self, rows, sample_rows):
@@ -229,157 +243,11 @@ class LatentClassBase(ClustererBase):
 
         if isinstance(self.n_clusters, (int, np.integer)):
             return fit_number(int(self.n_clusters))
-        found = scan_numbers(fit_number, self.n_clusters, settings.averaging)
-        self.n_clusters_path_ = pd.DataFrame([step._asdict() for step in found.path])
-        return found.fit
-
-    # -------------------------------------------------------------------------------------------- results
-
-    @property
-    def arc_posterior_(self) -> pd.Series:
-        """P(cluster -> column) at the expected counts: a ranking of relevance, too sure of itself as a probability."""
-        return pd.Series(self._result.arc_posterior, index=list(self.schema_.names), name="arc_posterior")
-
-    @property
-    def cluster_dependence_(self) -> pd.Series:
-        """I_P of every column in nats (EMA eq. 16): how far the clusters pull the column apart; 0 = independent."""
-        fit = self._result
-        values = cluster_dependence(fit.theta_c, fit.theta, fit.state_start)
-        return pd.Series(values, index=list(self.schema_.names), name="cluster_dependence")
-
-    @property
-    def starts_(self) -> pd.DataFrame:
-        """One line per start (see the class), with the I_P of every column as its last columns."""
-        fit, starts = self._result, self._result.starts
-        dependence = [cluster_dependence(c, t, fit.state_start) for c, t in zip(starts.theta_c, starts.theta)]
-        columns = [f"I_P[{name}]" for name in self.schema_.names]
-        frame = starts_frame(fit, self._values().get("averaging"))
-        return pd.concat([frame, pd.DataFrame(np.array(dependence), columns=columns)], axis=1)
-
-    def start_model(self, start: int) -> Any:
-        """The network that one start ended in, its clusters in its own order.
-
-        Parameters
-        ----------
-        start : int
-            Number of the start, as in `starts_`.
-
-        Returns
-        -------
-        DiscreteBayesianNetwork
-            The tables of that start.
-        """
-        starts = self._result.starts
-        check_number("start", start, 0, len(starts.theta) - 1, integer=True)
-        tables = split_tables(starts.theta[start], self._result.state_start)
-        return self._network(starts.theta_c[start], tables)
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Relevance of every column, for scikit-learn's SelectFromModel."""
-        return self._known_arc_posterior()
-
-    def get_support(self, threshold: float = 0.5, indices: bool = False) -> np.ndarray:
-        """The columns whose arc posterior is at least `threshold`.
-
-        Parameters
-        ----------
-        threshold : float, default=0.5
-            Smallest arc posterior of a column that counts as relevant.
-        indices : bool, default=False
-            Positions instead of a mask.
-
-        Returns
-        -------
-        ndarray
-            Mask (n_features_in_,), or positions.
-        """
-        check_number("threshold", threshold, 0.0, 1.0)
-        mask = self._known_arc_posterior() >= threshold
-        return np.flatnonzero(mask) if indices else mask
-
-    def top_structures(self, k: int = 10) -> pd.DataFrame:
-        """The most probable selective structures at the expected counts.
-
-        Columns are independent of each other here, so a structure's probability is a product.
-
-        Parameters
-        ----------
-        k : int, default=10
-            How many.
-
-        Returns
-        -------
-        DataFrame
-            Columns `probability`, `dependent` (tuple of the columns that depend on the cluster) and `n_dependent`.
-        """
-        check_number("k", k, 1, integer=True)
-        posterior = self._known_arc_posterior()
-        with np.errstate(divide="ignore"):
-            log_odds = np.abs(np.log(posterior) - np.log1p(-posterior))
-        likely = posterior >= 0.5
-        log_best = np.log(np.maximum(posterior, 1 - posterior)).sum()
-        names = np.array(self.schema_.names, dtype=object)
-        rows = []
-        for log_loss, flipped in _cheapest_subsets(log_odds, k):
-            mask = likely.copy()
-            mask[flipped] = ~mask[flipped]
-            rows.append((np.exp(log_best - log_loss), tuple(names[mask]), int(mask.sum())))
-        return pd.DataFrame(rows, columns=["probability", "dependent", "n_dependent"])
-
-    def _known_arc_posterior(self):
-        posterior = self._result.arc_posterior
-        if np.isnan(posterior).any():
-            raise ValueError("alpha=0 leaves the arcs without a posterior; pass alpha > 0 to rank the columns")
-        return posterior
-
-    # ---------------------------------------------------------------------------------------------- hooks
-
-    def _log_joint(self, codes):
-        fit = self._result
-        return log_joint(np.asfortranarray(codes), fit.theta_c, fit.theta, fit.state_start)
-
-    def _evidence(self, codes):
-        fit = self._result
-        rows = [fit.theta_c]
-        for value, first in zip(codes[0], fit.state_start):
-            rows.append(fit.theta[first + value] if value >= 0 else np.ones(self.n_clusters_))
-        with np.errstate(divide="ignore"):
-            return np.log(np.array(rows))
-
-    def _profiles(self):
-        return self._result.theta_c, self._result.tables
-
-    def _n_parameters(self):
-        return self.n_clusters_ - 1 + self.n_clusters_ * int((self.schema_.cardinalities - 1).sum())
-
-    def _sample_codes(self, n_samples, rng):
-        fit = self._result
-        clusters = rng.choice(self.n_clusters_, size=n_samples, p=fit.theta_c / fit.theta_c.sum()).astype(np.int64)
-        codes = np.empty((n_samples, len(self.schema_.names)), dtype=np.int64, order="F")
-        for i, table in enumerate(fit.tables):
-            steps = np.cumsum(table, axis=1)[clusters, :-1]
-            codes[:, i] = (rng.random(n_samples)[:, None] >= steps).sum(axis=1)
-        return codes, clusters
-
-    def _build_model(self):
-        return self._network(self._result.theta_c, self._result.tables)
-
-    def _network(self, theta_c, tables):
-        from pgm_bma.networks.augmented import augmented_network
-
-        return augmented_network(
-            self.cluster_name,
-            range(len(theta_c)),
-            theta_c,
-            self.schema_.names,
-            self.schema_.states,
-            tables,
-            latent=True,
+        found = scan_numbers(
+            fit_number, self.n_clusters, settings.averaging, rows.schema.cardinalities, rows.total_weight
         )
-
-    def _arc_posteriors(self):
-        return {(self.cluster_name, column): float(p) for column, p in self.arc_posterior_.items()}
+        self.n_clusters_path_ = path_frame(found.path)
+        return found.fit
 
     # ------------------------------------------------------------------------------------- checks and reading
 

@@ -2,7 +2,8 @@
 
 The score is the Cheeseman-Stutz approximation of log p(D) for EM and EMA (its EMA version averages every column's factor
 over the two structures), and the evidence bound for the variational twin. Both are in nats, higher is better. The scan
-fits every number from many starts. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
+fits every number from many starts, and, unless told otherwise, goes on from splits of the solution with one cluster less and
+merges of the one with one more. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
 two, each merge pours two clusters together, and the whole model is iterated on from there; when no move gains, one more
 step is tried from the best split before it stops; at the end all starts are run at the number found.
 """
@@ -11,11 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.latent_class.loop import LatentClassFit, Settings, fit_latent_class
-from pgm_bma.latent_class.problem import log_joint, split_tables
+from pgm_bma.latent_class.loop import (
+    LatentClassFit,
+    Settings,
+    conclude,
+    fit_latent_class,
+    join,
+    run_all_starts,
+    run_starts,
+)
+from pgm_bma.latent_class.problem import flatten, log_joint, make_problem, split_tables
+from pgm_bma.latent_class.statistics import FitStatistics, fit_statistics, size_statistics
 
 SPLIT_STARTS = 4  # starts of the two-cluster fit inside a cluster
 MERGE_PAIRS = 6  # most alike pairs that are tried as merges
+MOVES_FINISHED = 2  # starts from splits (or merges) that a scan runs to the end at each number
 PATIENCE = 1  # splits that may fail to gain before the search gives up
 GAIN = 1e-6  # nats; smaller differences are rounding
 
@@ -27,20 +38,37 @@ def scan_clusters(codes, cardinalities, candidates, settings=None, *, rng, weigh
     k is the fit that k alone would give. Returns a `NumberFit`.
     """
     settings = (Settings() if settings is None else settings)._replace(**changes)
+    search = _Search(
+        np.asfortranarray(codes),
+        np.asarray(cardinalities, dtype=np.int64),
+        np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float),
+        fresh(rng),
+        settings,
+    )
+    numbers = sorted({int(k) for k in candidates})
+    fits = {}
+    for k in numbers:
+        fits[k] = search.fit_number(k, search.splits(fits.get(k - 1), k))
+    if settings.moves:
+        for k in reversed(numbers):
+            fits[k] = search.fit_number(k, search.merges(fits.get(k + 1), k), fits[k])
+    found = [(k, fit, search.statistics(fit)) for k, fit in fits.items()]
+    return _best_number(found, settings.averaging)
 
-    def fit_number(n_clusters):
-        return fit_latent_class(codes, cardinalities, n_clusters, settings, weights=weights, rng=fresh(rng))
 
-    return scan_numbers(fit_number, candidates, settings.averaging)
+def scan_numbers(fit_number, candidates, averaging, cardinalities, total):
+    """As `scan_clusters` for rows that are not in memory: the best of ``fit_number(k)``; `total` is the weight of all rows."""
+    fits = [(k, fit_number(k)) for k in sorted({int(k) for k in candidates})]
+    found = [(k, fit, size_statistics(fit.log_likelihood, fit.theta_c, cardinalities, total)) for k, fit in fits]
+    return _best_number(found, averaging)
 
 
-def scan_numbers(fit_number, candidates, averaging):
-    """The best of ``fit_number(k)`` over the candidates; see `scan_clusters`."""
+def _best_number(found, averaging):
+    """`NumberFit` of (number asked for, fit, statistics) by rising number."""
     path, best = [], None
-    for n_clusters in sorted({int(k) for k in candidates}):
-        fit = fit_number(n_clusters)
+    for k, fit, statistics in found:
         score = number_score(fit, averaging)
-        path.append(Step(n_clusters, score, fit.log_likelihood, len(fit.theta_c), "fit"))
+        path.append(Step(k, score, fit.log_likelihood, len(fit.theta_c), "fit", statistics))
         if best is None or score > best[0] + GAIN:
             best = score, fit
     return NumberFit(best[1], tuple(path))
@@ -75,7 +103,7 @@ def search_clusters(codes, cardinalities, settings=None, *, rng, max_clusters=No
         else:
             failures += 1
     chosen = best.fit if best.n_clusters == 1 else search.polish(best.fit)
-    path.append(Step(best.n_clusters, search.score(chosen), chosen.log_likelihood, len(chosen.theta_c), "all starts"))
+    path.append(search.step(Scored(search.score(chosen), chosen), "all starts")._replace(n_clusters=best.n_clusters))
     return NumberFit(chosen, tuple(path))
 
 
@@ -124,6 +152,30 @@ class _Search(NamedTuple):
         data = self.codes, self.cardinalities, n_clusters, self.settings
         return fit_latent_class(*data, weights=self.weights, rng=fresh(self.rng), **changes)
 
+    def fit_number(self, n_clusters, tables, fit=None):
+        """All starts (or those of `fit`), and further ones from given tables, the best two of which are finished."""
+        data = self.codes, self.cardinalities, self.weights, n_clusters
+        problem = make_problem(*data, self.settings.priors, self.settings.averaging)
+        starts = run_all_starts(problem, self.settings, fresh(self.rng)) if fit is None else fit.starts
+        if not tables:
+            return conclude(problem, starts, self.settings) if fit is None else fit
+        begin = [np.stack(parts) for parts in zip(*(flatten(*given) for given in tables))]
+        further = run_starts(problem, self.settings._replace(n_final=MOVES_FINISHED, progress=None), begin)
+        return conclude(problem, join([starts, further]), self.settings)
+
+    def splits(self, fit, n_clusters):
+        """Tables for `n_clusters` from the fit with one cluster less."""
+        if fit is None or not self.settings.moves or len(fit.theta_c) != n_clusters - 1:
+            return []
+        found = [self.split(fit, k) for k in range(len(fit.theta_c))]
+        return [tables for tables in found if tables is not None]
+
+    def merges(self, fit, n_clusters):
+        """Tables for `n_clusters` from the fit with one cluster more."""
+        if fit is None or len(fit.theta_c) != n_clusters + 1:
+            return []
+        return [self.merge(fit, *pair) for pair in _alike(fit)]
+
     def split(self, fit, k):
         """Tables with cluster k replaced by the two clusters of its own rows; None where that finds only one."""
         log_p = log_joint(self.codes, fit.theta_c, fit.theta, fit.state_start)
@@ -159,8 +211,12 @@ class _Search(NamedTuple):
         return number_score(fit, self.settings.averaging)
 
     def step(self, scored, name):
-        n_clusters = scored.n_clusters
-        return Step(n_clusters, scored.score, scored.fit.log_likelihood, n_clusters, name)
+        n_clusters, fit = scored.n_clusters, scored.fit
+        return Step(n_clusters, scored.score, fit.log_likelihood, n_clusters, name, self.statistics(fit))
+
+    def statistics(self, fit):
+        tables = fit.theta_c, fit.theta, fit.state_start
+        return fit_statistics(self.codes, self.weights, self.cardinalities, *tables)
 
 
 class Scored(NamedTuple):
@@ -180,6 +236,7 @@ class Step(NamedTuple):
     log_likelihood: float
     n_effective: int
     move: str
+    statistics: FitStatistics
 
 
 class NumberFit(NamedTuple):

@@ -9,15 +9,15 @@ from pgm_bma.latent_class.base import PAPER_EMA, LatentClassBase
 # parts of both docstrings
 PARAMETERS_DOC = """n_init : int or "until-replicated", default=30
         Starts, run in compiled batches; or restart until the best score has been found twice (at most 200 starts).
-    n_final : int or None, default=5
-        All starts are run for 20 updates and the best `n_final` of them to the end, further ones if all of those collapse;
+    n_final : int or None, default=8
+        All starts are run for 8 updates and the best `n_final` of them to the end, further ones if all of those collapse;
         None runs all to the end. Start i is the same whatever `n_init` and `n_final` are."""
 SHARED_DOC = """max_iter : int, default=1000
         Updates of a start at most.
     tol : float, default=1e-6
         The largest change of a parameter that counts as converged.
     accelerate : bool, default=True
-        After 20 updates extrapolate from every three of them, where what climbs would not fall (SQUAREM); False is the plain
+        After 8 updates extrapolate from every three of them, where what climbs would not fall (SQUAREM); False is the plain
         loop. Only where something climbs: EM and the variational twin.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the starts.
@@ -30,7 +30,10 @@ SHARED_DOC = """max_iter : int, default=1000
     cluster_name : str, default="cluster"
         Name of the cluster variable in `model_`.
     handle_unknown : {"missing", "error"}, default="missing"
-        What to do with a value at predict that was not seen in fit."""
+        What to do with a value at predict that was not seen in fit.
+    weight_type : {"repetition", "sampling"}, default="repetition"
+        What `sample_weight` means: how often a row was seen; or how many others it stands for, only the proportions of which
+        count (they are scaled to the number of rows, standard errors are those of the sandwich)."""
 ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
         The fitted network, the cluster its latent root.
     labels_ : ndarray (n_samples,) of int64
@@ -56,8 +59,13 @@ ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
         Whether the best start converged.
     {starts_}
         Also `log_likelihood`, `evidence_bound`, `collapsed`, and the I_P of every column; `start_model(i)` is its network.
+    fit_statistics_ : Series
+        Log-likelihood, number of parameters, AIC, BIC, sample-size adjusted BIC, CAIC, ICL, entropy R-squared, G-squared and
+        X-squared with degrees of freedom (p-values where the cells allow), smallest cluster, clusters that any row belongs to.
     n_clusters_path_ : DataFrame
-        The numbers of clusters tried, when there was a choice.
+        The numbers of clusters tried, when there was a choice: score, probability from the evidence, and fit statistics.
+    profiles_ : DataFrame
+        Cluster sizes and P(state | cluster) with standard errors and 95 % intervals.
     feature_names_in_ : ndarray (n_features_in_,)
         Columns seen in fit, where they have names.
     n_features_in_ : int
@@ -119,7 +127,7 @@ class LatentClassClusterer(LatentClassBase):
         equivalent_sample_size: float | None = None,
         parameter_prior: str = "consistent",
         n_init: int | str = 30,
-        n_final: int | None = 5,
+        n_final: int | None = 8,
         combine_starts: str = "best",
         init: Any = "random",
         collapse: str = "stop",
@@ -133,6 +141,7 @@ class LatentClassClusterer(LatentClassBase):
         state_names: dict | None = None,
         cluster_name: str = "cluster",
         handle_unknown: str = "missing",
+        weight_type: str = "repetition",
     ):
         self.n_clusters = n_clusters
         self.alpha = alpha
@@ -153,6 +162,7 @@ class LatentClassClusterer(LatentClassBase):
         self.state_names = state_names
         self.cluster_name = cluster_name
         self.handle_unknown = handle_unknown
+        self.weight_type = weight_type
 
 
 @fill(starting=PARAMETERS_DOC, shared=SHARED_DOC, attributes=ATTRIBUTES_DOC, starts_=STARTS_DOC)
@@ -230,7 +240,7 @@ class EMAClusterer(LatentClassBase):
         parameter_prior: str = "consistent",
         arc_prior: float | dict = 0.5,
         n_init: int | str = 30,
-        n_final: int | None = 5,
+        n_final: int | None = 8,
         combine_starts: str = "auto",
         init: Any = "auto",
         collapse: str = "stop",
@@ -244,6 +254,7 @@ class EMAClusterer(LatentClassBase):
         state_names: dict | None = None,
         cluster_name: str = "cluster",
         handle_unknown: str = "missing",
+        weight_type: str = "repetition",
     ):
         self.n_clusters = n_clusters
         self.averaging = averaging
@@ -266,3 +277,4 @@ class EMAClusterer(LatentClassBase):
         self.state_names = state_names
         self.cluster_name = cluster_name
         self.handle_unknown = handle_unknown
+        self.weight_type = weight_type

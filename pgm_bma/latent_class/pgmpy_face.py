@@ -13,8 +13,9 @@ from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import STARTS_DOC
 from pgm_bma.foundation.validation import Flag, Number, check_choice, check_parameters, resolve_preset
 from pgm_bma.foundation.warn import warn
-from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings, starts_frame
+from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings
 from pgm_bma.latent_class.loop import fit_latent_class
+from pgm_bma.latent_class.results import starts_frame
 from pgm_bma.networks.cluster_network import check_naive_bayes
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.objects import bayesian_network
@@ -64,10 +65,10 @@ class EMAEstimator(DiscreteParameterEstimator):
         A progress bar for fits that take longer than two seconds.
     parameter_prior : {"consistent", "paper"}, default="consistent"
         Pseudo-counts of a column that does not depend on the clusters: see `EMAClusterer`.
-    n_final : int or None, default=5
-        All starts are run for 20 updates and the best `n_final` of them to the end; None runs all.
+    n_final : int or None, default=8
+        All starts are run for 8 updates and the best `n_final` of them to the end; None runs all.
     accelerate : bool, default=True
-        Extrapolate after 20 updates (SQUAREM, variational only); False is the plain loop.
+        Extrapolate after 8 updates (SQUAREM, variational only); False is the plain loop.
     preset : {"paper"}, optional
         EMA as published: see `EMAClusterer`.
 
@@ -128,7 +129,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         n_jobs: int | None = None,
         show_progress: bool = True,
         parameter_prior: str = "consistent",
-        n_final: int | None = 5,
+        n_final: int | None = 8,
         accelerate: bool = True,
         preset: str | None = None,
     ):

@@ -17,8 +17,9 @@ from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
 from pgm_bma.foundation.warn import warn
-from pgm_bma.latent_class.base import prior_settings, starts_frame
+from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
+from pgm_bma.latent_class.results import starts_frame
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import fit_network, relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence

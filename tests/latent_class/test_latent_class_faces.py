@@ -60,7 +60,7 @@ def test_clusters_and_relevance_are_found(build):
 @BOTH
 def test_what_is_learned_fits_together(build):
     X, _ = table()
-    model = build(n_clusters=2, n_init=6, random_state=0).fit(X)
+    model = build(n_clusters=2, n_init=6, n_final=5, random_state=0).fit(X)
     assert model.score_samples(X).sum() == pytest.approx(model.log_likelihood_, rel=1e-12)
     assert len(model.score_path_) == model.n_iter_ + 1 and model.converged_
     starts = model.starts_
@@ -157,7 +157,7 @@ def test_the_paper_preset_spells_out_the_paper():
         long = build(3, n_init=7, random_state=0, **spelled, **more).fit(X)
         pd.testing.assert_frame_equal(short.starts_, long.starts_)
         np.testing.assert_array_equal(short.predict_proba(X), long.predict_proba(X))
-        assert (short.starts_["stage"] == 2).all() and short.get_params()["n_final"] == 5
+        assert (short.starts_["stage"] == 2).all() and short.get_params()["n_final"] == 8
     network = DiscreteBayesianNetwork([("cluster", column) for column in X], latents={"cluster"})
     face = EMAEstimator(latent_card={"cluster": 3}, preset="paper", n_init=7, seed=0).fit(network, X)
     assert face.log_likelihood_ == short.log_likelihood_

@@ -1,0 +1,105 @@
+"""How well a latent-class model fits: criteria that weigh fit against size, how clear the clusters are, goodness of fit.
+
+In: tables, distinct rows and their weights. Out: a `FitStatistics`. With averaged tables (EMA) the figures are those of the
+tables that are returned. Rows with missing cells count in the log-likelihood, not in the comparison of observed and expected
+frequencies (as in poLCA).
+"""
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaincc
+
+from pgm_bma.latent_class.problem import log_joint
+
+ROWS_PER_CELL = 5  # rows that a cell of the full table needs before the law of G2 and X2 is near its limit
+
+
+class FitStatistics(NamedTuple):
+    """Figures of one fitted model; criteria are lower for better models."""
+
+    log_likelihood: float
+    n_parameters: int
+    aic: float
+    bic: float
+    adjusted_bic: float  # ln((N + 2) / 24) instead of ln N
+    caic: float
+    icl: float  # BIC + twice the entropy of the responsibilities
+    entropy_r2: float  # 1: every row is sure of its cluster, 0: none is
+    g2: float  # 2 sum of observed x ln(observed / expected), over the complete rows
+    x2: float  # Pearson's
+    df: int  # min(N, cells - 1) - n_parameters
+    g2_p: float  # asymptotic; NaN where there are too few rows for the cells, or no degrees of freedom
+    x2_p: float
+    smallest_cluster: float  # its share
+    n_occupied: float  # clusters that are the most probable one of some row
+
+
+def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
+    """`FitStatistics` of given tables on distinct rows `codes` with their weights."""
+    log_p = log_joint(np.asfortranarray(codes), theta_c, theta, state_start)
+    log_row = np.logaddexp.reduce(log_p, axis=1)
+    total = float(weights.sum())
+    known = size_statistics(float(weights @ log_row), theta_c, cardinalities, total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_r = log_p - log_row[:, None]
+        terms = np.where(log_r > -np.inf, np.exp(log_r) * log_r, 0.0)
+    entropy = float(-(weights @ terms.sum(axis=1)))
+    g2, x2, g2_p, x2_p = _goodness(codes, weights, cardinalities, log_row, known.df)
+    return known._replace(
+        icl=known.bic + 2 * entropy,
+        entropy_r2=1.0 if len(theta_c) == 1 else 1 - entropy / (total * np.log(len(theta_c))),
+        g2=g2,
+        x2=x2,
+        g2_p=g2_p,
+        x2_p=x2_p,
+        n_occupied=len(np.unique(log_p[weights > 0].argmax(axis=1))),
+    )
+
+
+def size_statistics(log_likelihood, theta_c, cardinalities, total):
+    """What the log-likelihood of `total` rows and the size of the model tell; what needs the rows themselves is NaN."""
+    n_parameters = count_parameters(len(theta_c), cardinalities)
+    n_cells = prod(int(r) for r in cardinalities)
+    with np.errstate(divide="ignore"):
+        bic = -2 * log_likelihood + n_parameters * np.log(total)
+    return FitStatistics(
+        log_likelihood=log_likelihood,
+        n_parameters=n_parameters,
+        aic=-2 * log_likelihood + 2 * n_parameters,
+        bic=bic,
+        adjusted_bic=-2 * log_likelihood + n_parameters * np.log((total + 2) / 24),
+        caic=bic + n_parameters,
+        icl=np.nan,
+        entropy_r2=np.nan,
+        g2=np.nan,
+        x2=np.nan,
+        df=min(round(total), n_cells - 1) - n_parameters,
+        g2_p=np.nan,
+        x2_p=np.nan,
+        smallest_cluster=float(theta_c.min()),
+        n_occupied=np.nan,
+    )
+
+
+def count_parameters(n_clusters, cardinalities):
+    """Free probabilities of a latent-class model."""
+    return n_clusters - 1 + n_clusters * int((np.asarray(cardinalities) - 1).sum())
+
+
+def _goodness(codes, weights, cardinalities, log_row, df):
+    """G2, X2 and their asymptotic p-values, over the complete rows."""
+    complete = (codes >= 0).all(axis=1) & (weights > 0)
+    observed, total = weights[complete], float(weights[complete].sum())
+    expected = total * np.exp(log_row[complete])
+    if not total:
+        return np.nan, np.nan, np.nan, np.nan
+    with np.errstate(divide="ignore"):
+        g2 = float(2 * (observed * np.log(observed / expected)).sum())
+        # cells without rows add what is expected of them
+        x2 = float(((observed - expected) ** 2 / expected).sum() + max(total - expected.sum(), 0.0))
+    p_values = [np.nan, np.nan]
+    if df > 0 and total >= ROWS_PER_CELL * prod(int(r) for r in cardinalities):
+        p_values = [float(gammaincc(df / 2, max(value, 0.0) / 2)) for value in (g2, x2)]
+    return g2, x2, *p_values
