@@ -42,6 +42,10 @@ def default_classifier(**parameters: Any) -> "KikuchiBayesClassifier":
 def default_clusterer(**parameters: Any) -> "EMAClusterer":
     """The clusterer to begin with, not fitted: `EMAClusterer`.
 
+    On the development tables it gives held-out rows more probability than plain EM, in about its time. Methods with arcs between
+    the columns give them a little more still, at five to fifteen times the time, and their clusters agree less with the classes:
+    arcs then explain what clusters otherwise would.
+
     Parameters
     ----------
     **parameters : any
