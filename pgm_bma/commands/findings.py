@@ -17,9 +17,8 @@ from pgm_bma.commands.validation import scores
 CLUSTER = "the cluster"
 SURE = 0.9
 TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
-MARKED = 1.05  # times as often as overall: less does not mark a cluster
 FAINT = 0.05  # of the strongest dependence: weaker ones are not named
-TINY_CLUSTER, TINY_CLASS = 5, 10
+TINY_CLASS = 10
 MANY_REGIONS = 60  # with more, the interactions are drawn in place of the regions
 
 
@@ -44,160 +43,6 @@ class Findings:
         return self
 
 
-# --------------------------------------------------------------------------------------------------- clusters
-
-
-def cluster_findings(estimator, frame, proba, truth=None):
-    """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes."""
-    labels, k = estimator.labels_, estimator.n_clusters_
-    sizes = np.bincount(labels, minlength=k)
-    found = Findings(numbers={"n_clusters": int(k), "cluster_sizes": sizes.tolist()})
-    n_filled = int((sizes > 0).sum())
-    found.words.append(_how_many(estimator, k, n_filled))
-    path = getattr(estimator, "n_clusters_path_", None)
-    if path is not None:
-        found.headline.append(
-            ("Numbers of clusters tried", _path_table(path), _path_caption(path, estimator, n_filled))
-        )
-    marks = estimator.describe(n_states=4)
-    if n_filled > 1:
-        certainty = float(proba.max(axis=1).mean())
-        found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
-        estimated = proba.mean(axis=0)
-        found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k) if sizes[c]]
-        if np.abs(estimated - sizes / sizes.sum()).max() >= 0.005:
-            shares = ", ".join(_percent(share) for share in estimated)
-            found.words.append(
-                f"Shares above count every row in its most probable cluster; counted by their probabilities they are {shares}."
-            )
-        dependence = getattr(estimator, "cluster_dependence_", None)
-        found.add(_relevance(estimator, CLUSTER, column_dependence(frame, proba) if dependence is None else dependence))
-        found.figures.append(
-            (
-                "What the clusters look like",
-                lambda: plotting.plot_cluster_profiles(estimator),
-                "Bars: how often each value occurs inside a cluster. Black ticks: how often overall. Columns that differ most "
-                "between the clusters come first.",
-            )
-        )
-        found.tables.append(
-            (
-                "What marks each cluster",
-                marks[marks["lift"] > MARKED]
-                .drop(columns="size")
-                .rename(columns={"probability": "share in the cluster", "lift": "times as often as overall"}),
-                "Values that a cluster has more often than the rest.",
-            )
-        )
-    found.add(arc_findings(estimator))
-    if truth is not None and k > 1:
-        found.add(_against_classes(labels, truth))
-    found.add(_starts(estimator))
-    if path is not None and k == path["n_clusters"].max() > path["n_clusters"].min():
-        found.warnings.append(f"the largest number of clusters tried, {k}, is the best one; try more with --clusters")
-    small = [c for c in range(k) if 0 < sizes[c] < TINY_CLUSTER]
-    if small and k > 1:
-        rows = count(int(sizes[small].sum()), "row")
-        found.warnings.append(
-            f"{'cluster' if len(small) == 1 else 'clusters'} {listed(small)}: only {rows}; too few to rely on"
-        )
-    return found
-
-
-def _how_many(estimator, k, n_filled):
-    path = getattr(estimator, "n_clusters_path_", None)
-    text = "The rows form one group: no clusters were found" if k == 1 else f"The rows fall into {k} clusters"
-    if n_filled < k:
-        empty = f"of {k} clusters only {n_filled} {'has' if n_filled == 1 else 'have'} rows"
-        text = (
-            f"The rows form one group: {empty}" if n_filled == 1 else f"The rows fall into {n_filled} clusters: {empty}"
-        )
-    if path is None or len(path) < 2:
-        return f"{text}."
-    best = path.groupby("n_clusters")["score"].max().sort_values(ascending=False)
-    tried = f"{best.index.min()} to {best.index.max()} were tried"
-    if len(best) < 2:
-        return f"{text} ({tried})."
-    gap = best.iloc[0] - best.iloc[1]
-    return f"{text} ({tried}; the next best number, {best.index[1]}, scores {gap:.1f} lower in natural logs)."
-
-
-def _path_table(path):
-    table = path.drop(columns=[name for name in ("move",) if name in path and path[name].nunique() < 2])
-    return table.rename(
-        columns={
-            "n_clusters": "clusters",
-            "log_likelihood": "log likelihood",
-            "n_effective": "clusters kept",
-            "completed_score": "completed score",
-        }
-    )
-
-
-def _path_caption(path, estimator, n_filled):
-    text = "Higher scores are better; natural logs."
-    best = path.groupby("n_clusters")["score"].idxmax()
-    likelihoods = path.loc[best, "log_likelihood"] if "log_likelihood" in path else pd.Series(dtype=float)
-    if (likelihoods.diff() < -0.05).any():
-        text += (
-            " The log likelihood can fall with more clusters: the parameters are not those of highest likelihood but averages "
-            "over structures and a prior, which pull harder the fewer rows a cluster has."
-        )
-    if "n_effective" in path:
-        k = estimator.n_clusters_
-        holds = f"all of the {k} chosen hold rows" if n_filled == k else f"of the {k} chosen {n_filled} hold rows"
-        text += f" Kept are clusters that differ from each other; {holds}."
-    return text
-
-
-def _one_cluster(c, sizes, marks):
-    said = [
-        f"{row.column} = {row.state} ({_percent(row.probability)}, overall {_percent(row.probability / row.lift)})"
-        for row in marks.itertuples()
-        if row.lift > MARKED
-    ]
-    share = _percent(sizes[c] / max(sizes.sum(), 1))
-    return f"Cluster {c} ({share}, {count(int(sizes[c]), 'row')}) stands out by {'; '.join(said) or 'nothing much'}."
-
-
-def _against_classes(labels, truth):
-    from sklearn.metrics import adjusted_rand_score
-
-    known = truth.notna().to_numpy()
-    index = float(adjusted_rand_score(truth[known].cat.codes, labels[known]))
-    table = pd.crosstab(pd.Series(labels[known], name="cluster"), truth[known].astype(object).to_numpy())
-    table.columns = [str(c) for c in table.columns]
-    text = (
-        f"Compared with {truth.name!r}, which took no part: adjusted Rand index {index:.2f} (1 is the same partition, 0 "
-        "is chance)."
-    )
-    table = table.rename_axis("cluster").reset_index(allow_duplicates=True)
-    headline = (f"Clusters and {truth.name}", table, "Rows of each class in each cluster.")
-    return Findings([text], [headline], numbers={"adjusted_rand_index": index})
-
-
-def _starts(estimator):
-    starts = getattr(estimator, "starts_", None)
-    if not isinstance(starts, pd.DataFrame) or len(starts) < 2 or "score" not in starts:
-        return Findings()
-    found = Findings()
-    found.figures.append(
-        (
-            "Were the best clusters found again?",
-            lambda: plotting.plot_starts(estimator),
-            "Scores of all random starts. When several reach the best one, the search can be trusted.",
-        )
-    )
-    finished = starts[starts["stage"] == 2] if "stage" in starts else starts
-    ranked = finished["score"].dropna().sort_values(ascending=False).to_numpy()
-    if len(ranked) > 1 and ranked[0] - ranked[1] > 1.0:
-        found.warnings.append(
-            f"the best of {len(starts)} starts was found once only (the next scores {ranked[0] - ranked[1]:.1f} lower); "
-            f"more starts, --set n_init={4 * len(starts)}, may find better clusters"
-        )
-    return found
-
-
 # ---------------------------------------------------------------------------------------------------- classes
 
 
@@ -205,7 +50,7 @@ def classifier_findings(estimator, frame, target, judged=None):
     """What a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
     found = judged or Findings()
     known = np.eye(len(target.cat.categories))[target.cat.codes]
-    found.add(_relevance(estimator, repr(target.name), column_dependence(frame, known)))
+    found.add(relevance(estimator, repr(target.name), column_dependence(frame, known)))
     return found.add(arc_findings(estimator)).add(_regions(estimator)).add(chain_findings(estimator))
 
 
@@ -216,9 +61,9 @@ def prediction_findings(truth, proba, baseline, how):
     frequent = truth.value_counts().index[0]
     found = Findings(
         words=[
-            f"{how}: {_percent(ours.accuracy)} of the rows are classified correctly (standard error "
+            f"{how}: {percent(ours.accuracy)} of the rows are classified correctly (standard error "
             f"{100 * ours.accuracy_error:.1f} points); who always says {listed([frequent])} reaches "
-            f"{_percent((codes == classes.index(frequent)).mean())}.",
+            f"{percent((codes == classes.index(frequent)).mean())}.",
             f"The mean log loss is {ours.log_loss:.3f} (standard error {ours.log_loss_error:.3f}); class frequencies alone have "
             f"{simple.log_loss:.3f}. Lower is better; it punishes sure and wrong predictions.",
         ],
@@ -265,7 +110,7 @@ def class_warnings(truth):
 # ------------------------------------------------------------------------------------- columns, arcs, regions
 
 
-def _relevance(estimator, root, dependence):
+def relevance(estimator, root, dependence):
     """Which columns depend on the class or cluster: how much they tell about it, and the posteriors of its arcs."""
     posterior = next(
         (getattr(estimator, n) for n in ("arc_posterior_", "class_arc_posterior_") if hasattr(estimator, n)), None
@@ -294,7 +139,7 @@ def _relevance(estimator, root, dependence):
         label = f"dependence on {root} (nats)"
         if posterior is not None:
             caption += " The darker a bar, the more probable that the column depends on it at all."
-        picture = lambda: plotting.plot_relevance(dependence, posterior=posterior, label=label)  # noqa: E731
+        picture = lambda: plotting.plotrelevance(dependence, posterior=posterior, label=label)  # noqa: E731
         found.figures.append(("Which columns matter", picture, caption))
     return found
 
@@ -361,7 +206,7 @@ def chain_findings(estimator):
     if getattr(estimator, "method_", None) != "mcmc":
         return Findings()
     worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)
-    swaps = f"{_percent(estimator.acceptance_rate_)} of the swaps were accepted"
+    swaps = f"{percent(estimator.acceptance_rate_)} of the swaps were accepted"
     kept = len(estimator.order_log_scores_) // estimator.n_chains
     return Findings(
         [f"{count(estimator.n_chains, 'chain')} of {kept} kept orders; {swaps}."],
@@ -446,7 +291,7 @@ def _regions(estimator):
     return found
 
 
-def _percent(share):
+def percent(share):
     return (
         f"{100 * share:.0f}\u00a0%" if share in (0.0, 1.0) else f"{100 * share:.1f}\u00a0%"
     )  # not torn apart at a line end

@@ -22,7 +22,7 @@ from pgm_bma.report import picture
 RECORD = "run.json"
 REPEATABLE = ("cluster", "classify", "structure", "compare")
 OURS = {
-    "model.bif", "model.uai", "model.uai.json", "labels.csv", "predictions.csv", "arcs.csv", "comparison.csv",
+    "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "predictions.csv", "arcs.csv", "comparison.csv",
     "graph.graphml", "graph.png", "graph.svg", "bins.pgm", "estimator.pgm", "report.html", RECORD,
 }  # fmt: skip
 

@@ -11,13 +11,21 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import plotting
+from pgm_bma.commands import cluster_findings as clusters
 from pgm_bma.commands import findings as telling
 from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, ends_at_once
 from pgm_bma.commands.preparation import conform, pipeline
 from pgm_bma.commands.session import Run, as_seen, last_step, source_record
 from pgm_bma.commands.tabular_files import closest, read_table
-from pgm_bma.commands.validation import class_frequencies, class_probabilities, cross_predict, scores, standard_error
+from pgm_bma.commands.validation import (
+    class_frequencies,
+    class_probabilities,
+    cross_predict,
+    scaled,
+    scores,
+    standard_error,
+)
 
 COUNTING = ("ema", "em")  # methods that go on until more clusters do not help
 SURELY = 2  # standard errors of a difference, less may be chance
@@ -38,7 +46,12 @@ def cluster(arguments, console):
     frame = run.data.frame
     model = run.fit(frame, weights=run.data.weights, n_clusters=arguments.clusters)
     estimator, proba = last_step(model), model.predict_proba(frame)
-    found = telling.cluster_findings(estimator, as_seen(model, frame), proba, run.data.target)
+    seen, weights = as_seen(model, frame), run.data.weights
+    found = clusters.cluster_findings(estimator, seen, proba, run.data.target)
+    profiles, run.tables["profiles.csv"] = clusters.profile_findings(estimator)
+    if estimator.n_clusters_ > 1:
+        weights = None if weights is None else scaled(weights)
+        found.add(profiles).add(clusters.residual_findings(estimator, seen, weights, arguments.method))
     labels = pd.DataFrame({estimator.cluster_name: estimator.labels_, "probability": proba.max(axis=1)})
     labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))
     labels = _with_row_names(labels, run.data.index)

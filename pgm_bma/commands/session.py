@@ -47,7 +47,7 @@ class Run:
         out = arguments.out or f"{self.name.split('.')[0]}-{arguments.command}"
         self.folder = Folder(out, arguments.overwrite)
         self.folder.check()
-        self.others = {}
+        self.others, self.tables = {}, {}
         _quiet_pictures()
 
     def read(self, target):
@@ -129,7 +129,9 @@ class Run:
                 f"({count(frame.shape[1], 'column')}, too wide to show here: see report.html)" if wide else lines
             )
         folder.prepare()
-        folder.csv(table_name, table)
+        for name, each in {table_name: table, **self.tables}.items():
+            if each is not None:
+                folder.csv(name, each)
         report = Report(
             title, f"pgm-bma {self.arguments.command}, {self.method.title}" if estimator is not None else ""
         )

@@ -90,8 +90,13 @@ def fitted(model, X, y=None, weights=None):
     given = {}
     if weights is not None:
         name = "model__sample_weight" if hasattr(model, "steps") else "sample_weight"
-        given[name] = weights * (len(weights) / weights.sum())
+        given[name] = scaled(weights)
     return model.fit(X, y, **given) if y is not None else model.fit(X, **given)
+
+
+def scaled(weights):
+    """Weights that add up to the number of rows."""
+    return weights * (len(weights) / weights.sum())
 
 
 def class_probabilities(model, X, classes):

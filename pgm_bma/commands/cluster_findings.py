@@ -1,0 +1,216 @@
+"""What clusters say of themselves: how many, how large, what marks them, which columns matter, what the model leaves unexplained.
+
+An estimator is asked for what it has (fit statistics of every number tried, profiles with errors, starts, ...); see `findings`.
+"""
+
+import numpy as np
+import pandas as pd
+
+import pgm_bma
+from pgm_bma import plotting
+from pgm_bma.commands.console import count, listed
+from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
+
+MARKED = 1.05  # times as often as overall: less does not mark a cluster
+TINY_CLUSTER = 5
+MOST_PARAMETERS = 400  # with more, standard errors of profiles take long
+MOST_PAIRS = 40  # in the table of pairs that stay dependent
+UNLIKELY = 0.001  # of a pair's residual under the model, by its limiting law
+
+# columns of `n_clusters_path_` in words; the first ones are printed, all are in the report
+PATH = {
+    "n_clusters": "clusters",
+    "score": "score",
+    "probability": "probability",
+    "log_likelihood": "log likelihood",
+    "completed_score": "completed score",
+    "n_parameters": "parameters",
+    "bic": "BIC",
+    "entropy_r2": "entropy R2",
+    "n_occupied": "clusters with rows",
+}
+MORE = {
+    "aic": "AIC", "adjusted_bic": "adjusted BIC", "caic": "CAIC", "icl": "ICL", "g2": "G2", "x2": "X2", "df": "degrees of freedom",
+    "g2_p": "p of G2", "x2_p": "p of X2", "smallest_cluster": "smallest cluster", "move": "move",
+}  # fmt: skip
+
+
+def cluster_findings(estimator, frame, proba, truth=None):
+    """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes."""
+    labels, k = estimator.labels_, estimator.n_clusters_
+    sizes = np.bincount(labels, minlength=k)
+    found = Findings(numbers={"n_clusters": int(k), "cluster_sizes": sizes.tolist()})
+    n_filled = int((sizes > 0).sum())
+    found.words.append(_how_many(estimator, k, n_filled))
+    path = getattr(estimator, "n_clusters_path_", None)
+    if path is not None:
+        found.add(_numbers_tried(path))
+    marks = estimator.describe(n_states=4)
+    if n_filled > 1:
+        certainty = float(proba.max(axis=1).mean())
+        found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
+        estimated = proba.mean(axis=0)
+        found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k) if sizes[c]]
+        if np.abs(estimated - sizes / sizes.sum()).max() >= 0.005:
+            shares = ", ".join(percent(share) for share in estimated)
+            found.words.append(
+                f"Shares above count every row in its most probable cluster; counted by their probabilities they are {shares}."
+            )
+        dependence = getattr(estimator, "cluster_dependence_", None)
+        found.add(relevance(estimator, CLUSTER, column_dependence(frame, proba) if dependence is None else dependence))
+        found.figures.append(
+            (
+                "What the clusters look like",
+                lambda: plotting.plot_cluster_profiles(estimator),
+                "Bars: how often each value occurs inside a cluster. Black ticks: how often overall. Columns that differ most "
+                "between the clusters come first.",
+            )
+        )
+        found.tables.append(
+            (
+                "What marks each cluster",
+                marks[marks["lift"] > MARKED]
+                .drop(columns="size")
+                .rename(columns={"probability": "share in the cluster", "lift": "times as often as overall"}),
+                "Values that a cluster has more often than the rest.",
+            )
+        )
+    found.add(arc_findings(estimator))
+    if truth is not None and k > 1:
+        found.add(_against_classes(labels, truth))
+    found.add(_starts(estimator))
+    if path is not None and k == path["n_clusters"].max() > path["n_clusters"].min():
+        found.warnings.append(f"the largest number of clusters tried, {k}, is the best one; try more with --clusters")
+    small = [c for c in range(k) if 0 < sizes[c] < TINY_CLUSTER]
+    if small and k > 1:
+        rows = count(int(sizes[small].sum()), "row")
+        found.warnings.append(
+            f"{'cluster' if len(small) == 1 else 'clusters'} {listed(small)}: only {rows}; too few to rely on"
+        )
+    return found
+
+
+def _how_many(estimator, k, n_filled):
+    path = getattr(estimator, "n_clusters_path_", None)
+    text = "The rows form one group: no clusters were found" if k == 1 else f"The rows fall into {k} clusters"
+    if n_filled < k:
+        empty = f"of {k} clusters only {n_filled} {'has' if n_filled == 1 else 'have'} rows"
+        text = (
+            f"The rows form one group: {empty}" if n_filled == 1 else f"The rows fall into {n_filled} clusters: {empty}"
+        )
+    if path is None or len(path) < 2:
+        return f"{text}."
+    best = path.groupby("n_clusters")["score"].max().sort_values(ascending=False)
+    tried = f"{best.index.min()} to {best.index.max()} were tried"
+    if len(best) < 2:
+        return f"{text} ({tried})."
+    gap = best.iloc[0] - best.iloc[1]
+    return f"{text} ({tried}; the next best number, {best.index[1]}, scores {gap:.1f} lower in natural logs)."
+
+
+def _numbers_tried(path):
+    """The table of the numbers tried: the main columns as a headline, every criterion in the report."""
+    text = "Higher scores are better; natural logs."
+    best = path.loc[path.groupby("n_clusters")["score"].idxmax()]
+    if "log_likelihood" in path and (best["log_likelihood"].diff() < -0.05).any():
+        text += (
+            " The log likelihood can fall with more clusters: the parameters are not those of highest likelihood but averages "
+            "over structures and a prior, which pull harder the fewer rows a cluster has."
+        )
+    shown = [name for name in PATH if name in path]
+    found = Findings(headline=[("Numbers of clusters tried", path[shown].rename(columns=PATH), text)])
+    more = [name for name in ("n_clusters", *MORE) if name in path and path[name].notna().any()]
+    more = [name for name in more if name != "move" or path[name].nunique() > 1]
+    if len(more) > 1:
+        caption = "Criteria: lower is better. G2 and X2 compare observed with expected rows; no p: too few rows for it."
+        found.tables.append(("Fit of every number of clusters", path[more].rename(columns={**PATH, **MORE}), caption))
+    return found
+
+
+def profile_findings(estimator):
+    """(findings, table for profiles.csv or None): shares of every value in every cluster, with standard errors."""
+    size = getattr(estimator, "fit_statistics_", None)
+    if not hasattr(type(estimator), "profiles_") or size is None or size["n_parameters"] > MOST_PARAMETERS:
+        return Findings(), None
+    try:
+        profiles = estimator.profiles_
+    except (ValueError, np.linalg.LinAlgError) as reason:
+        return Findings(warnings=[f"no standard errors of the profiles: {reason}"]), None
+    profiles = profiles.assign(
+        column=profiles["column"].fillna("(size of the cluster)"), state=profiles["state"].fillna("")
+    )
+    caption = "Share of each value inside each cluster, its standard error and 95 % interval."
+    shown = profiles.rename(columns={"standard_error": "standard error"})
+    return Findings(tables=[("Profiles of the clusters", shown, caption)]), profiles
+
+
+def residual_findings(estimator, frame, weights, method):
+    """Pairs of columns that depend on each other more than the clusters explain, and the method that models them."""
+    if "bivariate_residuals" not in pgm_bma.__all__ or frame.shape[1] < 2:
+        return Findings()
+    from scipy.stats import chi2
+
+    pairs = pgm_bma.bivariate_residuals(estimator, frame, sample_weight=weights, random_state=0)
+    left = pairs[chi2.sf(pairs["x2"], np.maximum(pairs["df"], 1)) < UNLIKELY / len(pairs)]
+    found = Findings(numbers={"dependent_pairs": len(left)})
+    if len(left):
+        said = "; ".join(f"{row.first} with {row.second}" for row in left.head(5).itertuples())
+        cure = "" if method in ("structural", "forest") else "; --method structural or forest models such dependences"
+        found.words.append(
+            f"The clusters leave {count(len(left), 'pair')} of columns dependent: {said}"
+            f"{' and others' if len(left) > 5 else ''}{cure}."
+        )
+    else:
+        found.words.append("Inside the clusters no pair of columns is clearly dependent.")
+    shown = pairs.dropna(axis=1, how="all").head(MOST_PAIRS).rename(columns={"x2": "X2", "df": "degrees of freedom"})
+    caption = "Observed against expected tables of pairs: X2 by its degrees of freedom; near 1 is what chance gives."
+    found.tables.append(("Pairs that the clusters leave dependent", shown, caption))
+    return found
+
+
+def _one_cluster(c, sizes, marks):
+    said = [
+        f"{row.column} = {row.state} ({percent(row.probability)}, overall {percent(row.probability / row.lift)})"
+        for row in marks.itertuples()
+        if row.lift > MARKED
+    ]
+    share = percent(sizes[c] / max(sizes.sum(), 1))
+    return f"Cluster {c} ({share}, {count(int(sizes[c]), 'row')}) stands out by {'; '.join(said) or 'nothing much'}."
+
+
+def _against_classes(labels, truth):
+    from sklearn.metrics import adjusted_rand_score
+
+    known = truth.notna().to_numpy()
+    index = float(adjusted_rand_score(truth[known].cat.codes, labels[known]))
+    table = pd.crosstab(pd.Series(labels[known], name="cluster"), truth[known].astype(object).to_numpy())
+    table.columns = [str(c) for c in table.columns]
+    text = (
+        f"Compared with {truth.name!r}, which took no part: adjusted Rand index {index:.2f} (1 is the same partition, 0 "
+        "is chance)."
+    )
+    table = table.rename_axis("cluster").reset_index(allow_duplicates=True)
+    headline = (f"Clusters and {truth.name}", table, "Rows of each class in each cluster.")
+    return Findings([text], [headline], numbers={"adjusted_rand_index": index})
+
+
+def _starts(estimator):
+    starts = getattr(estimator, "starts_", None)
+    if not isinstance(starts, pd.DataFrame) or len(starts) < 2 or "score" not in starts:
+        return Findings()
+    found = Findings()
+    found.figures.append(
+        (
+            "Were the best clusters found again?",
+            lambda: plotting.plot_starts(estimator),
+            "Scores of all random starts. When several reach the best one, the search can be trusted.",
+        )
+    )
+    finished = starts[starts["stage"] == 2] if "stage" in starts else starts
+    ranked = finished["score"].dropna().sort_values(ascending=False).to_numpy()
+    if len(ranked) > 1 and ranked[0] - ranked[1] > 1.0:
+        found.warnings.append(
+            f"the best of {len(starts)} starts was found once only (the next scores {ranked[0] - ranked[1]:.1f} lower); "
+            f"more starts, --set n_init={4 * len(starts)}, may find better clusters"
+        )
+    return found
