@@ -139,7 +139,7 @@ def relevance(estimator, root, dependence):
         label = f"dependence on {root} (nats)"
         if posterior is not None:
             caption += " The darker a bar, the more probable that the column depends on it at all."
-        picture = lambda: plotting.plotrelevance(dependence, posterior=posterior, label=label)  # noqa: E731
+        picture = lambda: plotting.plot_relevance(dependence, posterior=posterior, label=label)  # noqa: E731
         found.figures.append(("Which columns matter", picture, caption))
     return found
 

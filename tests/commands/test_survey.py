@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands import roles, session
+from pgm_bma.commands import cluster_findings, roles, session
 from pgm_bma.commands.findings import column_dependence
 from pgm_bma.commands.main import build_parser
 from pgm_bma.foundation.column_kinds import column_kind, looks_like_weights, missing_codes
@@ -247,3 +247,40 @@ def test_dependence_is_the_information_less_what_chance_gives():
     assert found["copy"] == pytest.approx(entropy - 1 / 600)
     # 60 states of noise would reach 0.1 nats
     assert found["many"] < 0.05 and found["noise"] < 0.02 and found["empty"] == 0
+
+
+def test_numbers_tried_count_clusters_with_rows_and_explain_a_falling_likelihood():
+    path = pd.DataFrame(
+        {
+            "n_clusters": [2, 3, 4],
+            "score": [-20.0, -10.0, -12.0],
+            "log_likelihood": [-15.0, -8.0, -9.0],
+            "n_effective": [2, 3, 4],
+            "n_occupied": [2, 3, 3],
+            "aic": [1.0, 2.0, 3.0],
+            "g2_p": [np.nan] * 3,
+        }
+    )
+    found = cluster_findings._numbers_tried(path)
+    (_, table, caption), (_, more, _) = found.headline[0], found.tables[0]
+    assert table.columns.tolist() == ["clusters", "score", "log likelihood", "clusters with rows"]
+    assert table["clusters with rows"].tolist() == [2, 3, 3] and "can fall with more clusters" in caption
+    assert more.columns.tolist() == ["clusters", "AIC"]  # what could not be computed is not shown
+    rising = cluster_findings._numbers_tried(path.assign(log_likelihood=[-15.0, -8.0, -7.0]))
+    assert "can fall" not in rising.headline[0][2]
+
+
+@pytest.mark.skipif("bivariate_residuals" not in pgm_bma.__all__, reason="not there yet")
+@pytest.mark.usefixtures("no_pictures")
+def test_pairs_that_stay_dependent_name_the_method_that_models_them(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 600)
+    columns = {name: np.where(rng.random(600) < 0.9, z, 1 - z) for name in "abcd"}
+    columns["copy of a"] = np.where(rng.random(600) < 0.9, columns["a"], 1 - columns["a"])
+    words = ["cluster", table(columns), "--clusters", 2, "--set", "n_init=3", "--out", tmp_path / "out"]
+    out, _ = run(capsys, *words)
+    said = " ".join(out.split())
+    assert "a with copy of a" in said and "--method structural or forest" in said
+    profiles = pd.read_csv(tmp_path / "out" / "profiles.csv")
+    sizes = profiles[profiles["column"] == "(size of the cluster)"]
+    assert sizes["probability"].sum() == pytest.approx(1, abs=1e-5) and (profiles["low"] <= profiles["high"]).all()
