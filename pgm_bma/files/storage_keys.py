@@ -53,6 +53,9 @@ RECORDS = {
     "kikuchi-tests": ("kikuchi.selection", "FocusTests"),
     "kikuchi-layout": ("kikuchi.terms", "Layout"),
     "kikuchi-terms": ("kikuchi.terms", "Terms"),
+    "kikuchi-average-fit": ("kikuchi.numeric_fit", "AverageFit"),
+    "kikuchi-average-terms": ("kikuchi.numeric_fit", "AverageTerms"),
+    "kikuchi-cuts": ("kikuchi.numeric_reading", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "node-bounds": ("augmented.bounds", "NodeBounds"),
 }
@@ -74,7 +77,17 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
             ("AveragedNaiveBayesClassifier", "AveragedNaiveBayesEstimator"),
             Change(added={"parameter_prior": "paper", "preset": None}),
         ),
-        "KikuchiBayesClassifier": Change(added={"verbose": 0}, removed=("tests_",)),
+        "KikuchiBayesClassifier": Change(
+            added={
+                "verbose": 0,
+                "numeric": None,
+                "terms": ("single", "pair", "linear"),
+                "numeric_columns": None,
+                "categorical_columns": None,
+                "_cuts": None,
+            },
+            removed=("tests_",),
+        ),
         "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
         "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None, "n_final": None}),
         "EMAEstimator": Change(added=_ALL_STARTS),

@@ -13,14 +13,35 @@ from pgm_bma.foundation.compiling import compiled
 
 
 @compiled
-def log_evidence(counts, strength, shares):
-    """ln of the Dirichlet-multinomial probability of the classes, in the order of the rows: counts (n_classes,)."""
-    total, value = 0.0, lgamma(strength)
+def log_evidence(counts, strength, shares, gammas):
+    """ln of the Dirichlet-multinomial probability of the classes, in the order of the rows: counts (n_classes,).
+
+    gammas : (n_classes + 1, n) lnGamma(a + i) - lnGamma(a) for whole counts i < n; the last line is that of the total
+    """
+    total, value = 0.0, 0.0
+    known = gammas.shape[1] > 0
     for c in range(len(counts)):
         total += counts[c]
         if counts[c] > 0.0:
-            value += lgamma(strength * shares[c] + counts[c]) - lgamma(strength * shares[c])
-    return value - lgamma(strength + total)
+            if known:
+                value += gammas[c, int(counts[c])]
+            else:
+                value += lgamma(strength * shares[c] + counts[c]) - lgamma(strength * shares[c])
+    if known:
+        return value - gammas[-1, int(total)]
+    return value + lgamma(strength) - lgamma(strength + total)
+
+
+@compiled
+def fill_gammas(strengths, shares, gammas):
+    """Tables for `log_evidence`: (n_strengths, n_classes + 1, n)."""
+    for g in range(gammas.shape[0]):
+        for c in range(gammas.shape[1]):
+            a = strengths[g] * shares[c] if c < len(shares) else strengths[g]
+            total = 0.0
+            for i in range(gammas.shape[2]):
+                gammas[g, c, i] = total
+                total += log(a + i)
 
 
 @compiled
@@ -32,7 +53,7 @@ def _log_add(a, b):
 
 
 @compiled
-def sum_intervals(cumulated, shares, strengths, cut_priors, log_z, cell_weights, cuts):
+def sum_intervals(cumulated, shares, strengths, gammas, cut_priors, log_z, cell_weights, cuts):
     """Exact sum over all 2^(m - 1) interval partitions of m bins, for every strength and cut prior (forward and backward).
 
     cumulated : (m + 1, n_classes) cumulated counts
@@ -46,7 +67,7 @@ def sum_intervals(cumulated, shares, strengths, cut_priors, log_z, cell_weights,
     for g in range(len(strengths)):
         for a in range(m):
             for b in range(a + 1, m + 1):
-                evidence[a, b] = log_evidence(cumulated[b] - cumulated[a], strengths[g], shares)
+                evidence[a, b] = log_evidence(cumulated[b] - cumulated[a], strengths[g], shares, gammas[g])
         for h in range(len(cut_priors)):
             cut, stay = log(cut_priors[h]), log(1.0 - cut_priors[h])
             forward[0], backward[m] = 0.0, 0.0
@@ -137,7 +158,7 @@ def _sum_children(phi, i, j, first, n_children, side):
 
 
 @compiled
-def sum_rectangles(counts, children, n_children, shares, strengths, log_z, stop):
+def sum_rectangles(counts, children, n_children, shares, strengths, gammas, log_z, stop):
     """Sum over recursive partitions of a rectangle: Phi(R) = M(R) / 2 + sum over the d sides to split of prod Phi / (2 d).
 
     counts : (n_first, n_second, n_classes) of the products of tree nodes (roots are 0, children come after their parent)
@@ -149,7 +170,7 @@ def sum_rectangles(counts, children, n_children, shares, strengths, log_z, stop)
     for g in range(len(strengths)):
         for i in range(n_first - 1, -1, -1):
             for j in range(n_second - 1, -1, -1):
-                own[i, j] = log_evidence(counts[i, j], strengths[g], shares)
+                own[i, j] = log_evidence(counts[i, j], strengths[g], shares, gammas[g])
                 phi[i, j] = own[i, j]
                 ways = (n_children[0][i] > 0) + (n_children[1][j] > 0)
                 if ways > 0:
@@ -181,9 +202,10 @@ def sum_rectangles(counts, children, n_children, shares, strengths, log_z, stop)
 
 
 @compiled
-def rectangle_predictions(counts, paths, shares, strengths, grid, stop, unit, averaged, left_out):
+def rectangle_predictions(counts, observed, paths, shares, strengths, grid, stop, unit, averaged, left_out):
     """`predict_cells` of every pair of bins; paths: two arrays (n_bins, depth) of the nodes above a bin, -1 fills up.
 
+    observed : (n_first_bins, n_second_bins), cells that are wanted; the others are left as they are
     averaged : (n_first_bins, n_second_bins, n_classes)     left_out : (..., n_classes, n_classes)
     """
     n_classes = counts.shape[2]
@@ -191,6 +213,8 @@ def rectangle_predictions(counts, paths, shares, strengths, grid, stop, unit, av
     held, weights, mass = np.empty((n_cells, n_classes)), np.empty(n_cells), np.empty(n_cells)
     for x in range(len(paths[0])):
         for y in range(len(paths[1])):
+            if not observed[x, y]:
+                continue
             e = 0
             for i in paths[0][x]:
                 for j in paths[1][y]:

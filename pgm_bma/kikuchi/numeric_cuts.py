@@ -15,6 +15,7 @@ from pgm_bma.kikuchi import _numeric_kernels as kernels
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 CUT_PRIORS = (0.02, 0.1, 0.3)
 MAX_BINS = 32
+_MOST_WHOLE = 200_000
 
 
 def elementary_edges(values, max_bins=MAX_BINS, weights=None):
@@ -45,7 +46,7 @@ def class_shares(target, weights, n_classes):
     return counts / counts.sum()
 
 
-def average_intervals(counts, shares, unit=1.0, strengths=STRENGTHS, cut_priors=CUT_PRIORS):
+def average_intervals(counts, shares, unit=1.0, strengths=STRENGTHS, cut_priors=CUT_PRIORS, gammas=None):
     """Average over all interval partitions of the bins of a column.
 
     Parameters
@@ -54,6 +55,7 @@ def average_intervals(counts, shares, unit=1.0, strengths=STRENGTHS, cut_priors=
     shares : (n_classes,), p
     unit : weight of a row that is left out
     strengths, cut_priors : grids of s and rho, summed out with equal prior weights
+    gammas : `gamma_tables` of the same shares and strengths, made here when None
 
     Returns
     -------
@@ -66,7 +68,8 @@ def average_intervals(counts, shares, unit=1.0, strengths=STRENGTHS, cut_priors=
     shape = len(strengths), len(cut_priors)
     log_z, cuts = np.empty(shape), np.empty((*shape, m))
     cells = np.zeros((*shape, m, m + 1))
-    kernels.sum_intervals(cumulated, shares, strengths, cut_priors, log_z, cells, cuts)
+    gammas = gamma_tables(counts.sum(), counts, shares, strengths) if gammas is None else gammas
+    kernels.sum_intervals(cumulated, shares, strengths, gammas, cut_priors, log_z, cells, cuts)
     grid = _normalised(log_z)
     averaged, left_out = np.empty((m, n_classes)), np.empty((m, n_classes, n_classes))
     kernels.interval_predictions(cumulated, shares, strengths, grid, cells, unit, averaged, left_out)
@@ -79,8 +82,9 @@ def average_categories(counts, shares, unit=1.0, strengths=STRENGTHS):
     counts, shares = np.ascontiguousarray(counts, dtype=float), np.asarray(shares, dtype=float)
     m, n_classes = counts.shape
     total = counts.sum(axis=0)
-    apart = np.array([sum(kernels.log_evidence(row, s, shares) for row in counts) for s in strengths])
-    together = np.array([kernels.log_evidence(total, s, shares) for s in strengths])
+    none = np.empty((n_classes + 1, 0))
+    apart = np.array([sum(kernels.log_evidence(row, s, shares, none) for row in counts) for s in strengths])
+    together = np.array([kernels.log_evidence(total, s, shares, none) for s in strengths])
     grid = _normalised(np.stack([together, apart]))
     mass = np.concatenate([strengths, strengths]).astype(float)
     averaged, left_out = np.empty((m, n_classes)), np.empty((m, n_classes, n_classes))
@@ -90,6 +94,14 @@ def average_categories(counts, shares, unit=1.0, strengths=STRENGTHS):
     return ColumnAverage(
         averaged, left_out, np.full(max(m - 1, 0), grid[1].sum()), _log_mean(np.stack([together, apart]))
     )
+
+
+def gamma_tables(total, weights, shares, strengths=STRENGTHS):
+    """lnGamma of whole counts up to `total`, for the kernels; empty when the weights are not whole, or too many."""
+    whole = total <= _MOST_WHOLE and np.array_equal(weights, np.floor(weights))
+    gammas = np.empty((len(strengths), len(shares) + 1, int(total) + 1 if whole else 0))
+    kernels.fill_gammas(np.asarray(strengths, dtype=float), np.asarray(shares, dtype=float), gammas)
+    return gammas
 
 
 def _normalised(log_weights):

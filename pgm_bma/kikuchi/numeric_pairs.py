@@ -6,17 +6,19 @@ into its children: Phi(R) = M(R) / 2 + (1 / 2d) sum over the d sides that can be
 Dirichlet-multinomial evidence of its classes. Sums go bottom-up, posteriors of the cells top-down.
 """
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from pgm_bma.kikuchi import _numeric_kernels as kernels
-from pgm_bma.kikuchi.numeric_cuts import STRENGTHS, _log_mean, _normalised
+from pgm_bma.kikuchi.numeric_cuts import STRENGTHS, _log_mean, _normalised, gamma_tables
 
 MAX_PAIR_BINS = 16
 
 
+@lru_cache(maxsize=200)
 def bin_tree(n_bins, halves=True):
     """Tree over bins 0..n_bins - 1: halves of halves, or (a categorical column) a root with all bins below: `BinTree`."""
     spans, children, sizes = [(0, n_bins)], [], []
@@ -37,7 +39,7 @@ def bin_tree(n_bins, halves=True):
     return BinTree(np.array(children, dtype=np.int64), np.array(sizes, dtype=np.int64), members, paths)
 
 
-def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(True, True)):
+def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(True, True), gammas=None, observed=None):
     """Average over recursive partitions of the rectangle of two columns.
 
     Parameters
@@ -47,6 +49,8 @@ def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(Tr
     unit : weight of a row that is left out
     strengths : grid of s, summed out
     halves : for each column, whether it is split by halves (numeric) or into all its states at once
+    gammas : as in `average_intervals`
+    observed : (n_first_bins, n_second_bins) cells to predict for, default all
 
     Returns
     -------
@@ -56,15 +60,17 @@ def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(Tr
     strengths = np.asarray(strengths, dtype=float)
     n_first, n_second, n_classes = counts.shape
     first, second = bin_tree(n_first, halves[0]), bin_tree(n_second, halves[1])
-    held = np.einsum("ia,jb,abc->ijc", first.members, second.members, counts)
+    held = np.einsum("jb,ibc->ijc", second.members, np.tensordot(first.members, counts, axes=1))
     log_z, stop = np.empty(len(strengths)), np.empty((len(strengths), *held.shape[:2]))
     children, sizes = (first.children, second.children), (first.n_children, second.n_children)
-    kernels.sum_rectangles(held, children, sizes, shares, strengths, log_z, stop)
+    gammas = gamma_tables(counts.sum(), counts, shares, strengths) if gammas is None else gammas
+    observed = np.ones((n_first, n_second), dtype=bool) if observed is None else observed
+    kernels.sum_rectangles(held, children, sizes, shares, strengths, gammas, log_z, stop)
     averaged = np.empty((n_first, n_second, n_classes))
     left_out = np.empty((n_first, n_second, n_classes, n_classes))
     paths = first.paths, second.paths
     grid = _normalised(log_z)
-    kernels.rectangle_predictions(held, paths, shares, strengths, grid, stop, unit, averaged, left_out)
+    kernels.rectangle_predictions(held, observed, paths, shares, strengths, grid, stop, unit, averaged, left_out)
     return PairAverage(averaged, left_out, _log_mean(log_z))
 
 

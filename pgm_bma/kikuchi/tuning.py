@@ -48,12 +48,12 @@ def tune_weights(data, sets, prior, strength, n_folds=None, progress=None):
     tried = {}
     for axis in (["strength"] if choose_strength else []) + orders:
         grid = STRENGTHS if axis == "strength" else RIDGES[axis]
-        _walk(point, axis, grid, folds, tried)
+        walk(point, axis, grid, folds, tried)
     path = [{**dict(key), "log_loss": loss} for key, loss in tried.items()]
     return Tuned(point["strength"], {order: point[order] for order in orders}, path)
 
 
-def _walk(point, axis, grid, folds, tried):
+def walk(point, axis, grid, folds, tried):
     """Move `point` along one axis, down or else up, while the loss falls."""
     position = grid.index(point[axis])
     best = _loss(point, folds, tried)
@@ -73,7 +73,7 @@ def _loss(point, folds, tried):
     key = tuple(point.items())
     if key not in tried:
         ridge = {order: value for order, value in point.items() if order != "strength"}
-        tried[key] = folds.loss(point["strength"], ridge)
+        tried[key] = folds.loss(point.get("strength"), ridge)
     return tried[key]
 
 

@@ -26,7 +26,7 @@ NEAR_COPY = 0.9  # of the larger entropy in common
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _NEWTON_TERMS, _NEWTON_STEPS = 300, 50
 # contrasts kept in memory: 120 million numbers are 1 GB
-_MAX_CONTRASTS = 120_000_000
+MAX_CONTRASTS = 120_000_000
 
 
 def tree_weights(sets, copies=()):
@@ -154,7 +154,7 @@ def leave_one_out_contrasts(data, terms):
     """(n_samples, n_classes - 1, n_sets): terms of the other classes minus those of the row's own class, the row left out."""
     layout = terms.layout
     shape = len(data.codes), layout.n_classes - 1, len(layout.sets)
-    if np.prod(shape, dtype=float) > _MAX_CONTRASTS:
+    if np.prod(shape, dtype=float) > MAX_CONTRASTS:
         raise ValueError(
             f"weights='learned' needs {shape[0]} rows x {shape[1]} contrasts x {shape[2]} regions in memory; take fewer regions "
             "(a lower significance_level or level), fewer rows, or weights='tree'"

@@ -1,0 +1,121 @@
+"""Tables with numeric columns: which columns are numeric, and the same table with them cut into intervals."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pgm_bma.foundation import table
+from pgm_bma.foundation.cut_points import bin_labels, mdl_cut_points
+from pgm_bma.kikuchi.numeric_cuts import bin_values, elementary_edges
+
+MOST_STATES = 20  # distinct whole numbers that are still states
+
+
+def as_frame(X, names=None):
+    """Any table as a pandas DataFrame; unnamed columns are x0, x1, ... (or `names`)."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if table.is_one_row(X):
+        return pd.DataFrame([dict(X)])
+    if table.is_named(X) and not isinstance(X, (list, tuple)):
+        return pd.DataFrame({name: table.take_column(X, name)[0] for name in table.column_names(X)})
+    frame = pd.DataFrame(X).infer_objects()
+    if not table.is_named(X):
+        wanted = table.default_names(frame.shape[1])
+        frame.columns = wanted if names is None or len(names) != frame.shape[1] else list(names)
+    return frame
+
+
+def numeric_names(frame, numeric_columns=None, categorical_columns=None):
+    """Columns that are numeric: named so, or numbers that are not whole, or more than 20 different numbers.
+
+    Columns named as categorical are not; nor are flags, texts and categoricals.
+    """
+    given = {"numeric_columns": numeric_columns or (), "categorical_columns": categorical_columns or ()}
+    for parameter, columns in given.items():
+        if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+            raise ValueError(f"{parameter} must be a list of columns, got {columns!r}; write [{columns!r}]")
+        unknown = [name for name in columns if name not in frame.columns]
+        if unknown:
+            raise ValueError(f"{parameter} names {unknown[0]!r}, which is no column of X")
+    both = set(given["numeric_columns"]) & set(given["categorical_columns"])
+    if both:
+        raise ValueError(f"column {sorted(both, key=str)[0]!r} is named as numeric and as categorical; drop one")
+    found = []
+    for name in frame.columns:
+        if name in given["categorical_columns"]:
+            continue
+        if name in given["numeric_columns"] or _looks_numeric(frame[name]):
+            found.append(name)
+    return found
+
+
+def _looks_numeric(column):
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return False
+    values = numbers(column)
+    values = np.unique(values[~np.isnan(values)])
+    return len(values) > MOST_STATES or not np.array_equal(values, np.floor(values))
+
+
+def numbers(column):
+    """Floats, NaN where a value is missing or no number; infinite values are an error that names the column."""
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"column {column.name!r} holds an infinite value; replace it, or set it to NaN to call it missing"
+        )
+    return values
+
+
+def find_cuts(frame, names, how, target, weights):
+    """`Cuts` of the numeric columns: MDL cut points, or the edges of the elementary bins."""
+    edges = []
+    for name in names:
+        values = numbers(frame[name])
+        if np.isnan(values).all():
+            raise ValueError(f"numeric column {name!r} has no values; drop it")
+        if how == "mdl":
+            edges.append(mdl_cut_points(values, target, weights))
+        else:
+            edges.append(elementary_edges(values, weights=weights))
+    return Cuts(tuple(names), edges)
+
+
+def cut_frame(frame, cuts):
+    """The frame with intervals, as ordered categories, in place of numbers."""
+    edges_of = dict(zip(cuts.names, cuts.edges))
+
+    def column(name):
+        if name not in edges_of:
+            return frame[name]
+        bins = bin_values(numbers(frame[name]), edges_of[name])
+        return pd.Categorical.from_codes(bins, categories=bin_labels(edges_of[name]), ordered=True)
+
+    return pd.DataFrame({name: column(name) for name in frame.columns}, index=frame.index)
+
+
+def raw_values(frame, cuts):
+    """(n_samples, n_numeric) floats, NaN where missing."""
+    columns = [numbers(frame[name]) for name in cuts.names]
+    return np.column_stack(columns) if columns else np.zeros((len(frame), 0))
+
+
+class Cuts(NamedTuple):
+    """Numeric columns and, for each, the rising edges of its bins."""
+
+    names: tuple
+    edges: list
+
+
+@dataclass(frozen=True)
+class NumericRows:
+    """Rows to be scored: codes of all columns and raw values of the numeric ones."""
+
+    codes: np.ndarray
+    values: np.ndarray
+
+    def __len__(self):
+        return len(self.codes)

@@ -1,0 +1,175 @@
+"""KikuchiBayesClassifier(numeric=...): what is numeric, laws of the averaged fit, results and errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgm_bma
+from pgm_bma import KikuchiBayesClassifier, MDLDiscretizer
+from pgm_bma.kikuchi import numeric_fit
+from pgm_bma.kikuchi.numeric_reading import numeric_names
+from pgm_bma.kikuchi.numeric_results import numeric_data
+
+
+def mixed(n=200, seed=0, gaps=0.05):
+    """Two numeric columns that tell the class together, one that does alone, and two with states."""
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.normal(size=(3, n))
+    y = np.where((a * b > 0) ^ (rng.random(n) < 0.1), "same", "other")
+    X = pd.DataFrame(
+        {"a": a, "b": b, "c": c + (y == "same"), "kind": rng.choice(["p", "q", "r"], n), "few": rng.integers(0, 4, n)}
+    )
+    return X.mask(rng.random(X.shape) < gaps), y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = mixed()
+    return X, y, KikuchiBayesClassifier(numeric="average").fit(X, y)
+
+
+def test_what_is_numeric():
+    frame = pd.DataFrame(
+        {
+            "half": [0.5, 1.0, None] * 10,
+            "whole": [0.0, 1.0, None] * 10,
+            "many": np.arange(30),
+            "flag": [True, False, True] * 10,
+            "text": ["1.5", "2", "3"] * 10,
+            3: pd.Categorical([1.5, 2.5, 1.5] * 10),
+        }
+    )
+    assert numeric_names(frame) == ["half", "many"]
+    assert numeric_names(frame, ["whole", "text"], ["many"]) == ["half", "whole", "text"]
+    for arguments, message in (
+        ((["nope"],), "numeric_columns names 'nope', which is no column"),
+        ((None, "many"), r"categorical_columns must be a list of columns, got 'many'; write \['many'\]"),
+        ((["many"], ["many"]), "column 'many' is named as numeric and as categorical"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            numeric_names(frame, *arguments)
+
+
+def test_the_pair_is_found_and_explained(fitted):
+    X, y, model = fitted
+    assert model.numeric_columns_ == ["a", "b", "c"]
+    assert frozenset(["a", "b", "class"]) in model.initial_regions_
+    fresh, truth = mixed(300, seed=1, gaps=0.0)
+    assert model.score(fresh, truth) > 0.8  # by singles alone: 0.7
+    singles = KikuchiBayesClassifier(numeric="average", terms=["single"]).fit(X, y)
+    assert singles.score(fresh, truth) < 0.75
+    table = model.explain(fresh.iloc[0])
+    np.testing.assert_allclose(table.sum(), model.log_scores(fresh[:1])[0], atol=1e-10)
+    assert "c (linear)" in table.index and "a, b" in table.index
+    assert len(model.term_weights_) == len(model._average.weights)
+    assert model.feature_importances_[:2].min() > 3 * model.feature_importances_[3:].max()
+    curves = singles.term_curves()
+    c = curves[curves.column == "c"]
+    assert c["same"].iloc[-1] > c["same"].iloc[0] and c["from"].iloc[1] == c["to"].iloc[0]
+    assert set(model.cut_posterior_) == {"a", "b", "c"} and model.tests_.empty
+
+
+def test_the_answer_comes_from_the_data(fitted):
+    X, y, model = fitted
+    expected = model.predict_proba(X)
+    order = np.random.default_rng(5).permutation(len(X))
+    again = KikuchiBayesClassifier(numeric="average", random_state=9)
+    # 1e-6: only the order of additions differs
+    np.testing.assert_allclose(again.fit(X.iloc[order], y[order]).predict_proba(X), expected, atol=1e-6)
+    np.testing.assert_allclose(again.fit(X[X.columns[::-1]], y).predict_proba(X), expected, atol=1e-6)
+    renamed = X.replace({"kind": {"p": "z", "r": "b"}})
+    np.testing.assert_allclose(again.fit(renamed, y).predict_proba(renamed), expected, atol=1e-6)
+    weighted = again.fit(X, y, sample_weight=np.where(np.arange(len(X)) < 150, 1, 0)).predict_proba(X)
+    np.testing.assert_array_equal(again.fit(X[:150], y[:150]).predict_proba(X), weighted)
+
+
+@pytest.mark.parametrize("terms", [("single",), ("single", "pair")])
+def test_rising_transformations_change_nothing(terms):
+    X, y = mixed()
+    model = KikuchiBayesClassifier(numeric="average", terms=terms)
+    fresh, _ = mixed(50, seed=3)
+    expected = model.fit(X, y).predict_proba(fresh)
+    found = model.fit(X.assign(a=np.exp(X.a), c=X.c**3), y).predict_proba(fresh.assign(a=np.exp(fresh.a), c=fresh.c**3))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_left_out_terms_are_those_of_a_refit(fitted):
+    """Every row's contrasts equal the terms of tables made without it; class shares, bins and scale stay those of all rows."""
+    X, y, _ = fitted
+    model = KikuchiBayesClassifier(numeric="average", terms=["single"])
+    training = model._read_training(X, y, None)
+    data = numeric_data(training, model._raw_values, [name in model._cuts.names for name in training.schema.names])
+    terms = numeric_fit.make_terms(data, ("single",))
+    assert np.abs(terms.contrasts).max() > 0.1
+    original = numeric_fit.cuts.class_shares
+    numeric_fit.cuts.class_shares = lambda *_: terms.shares
+    try:
+        for row in (0, 7, 50):
+            rest = np.arange(len(y)) != row
+            less = numeric_fit.make_terms(data.take(rest, data.weights[rest]), ("single",))
+            scores = numeric_fit.features(less, data.codes[[row]], data.values[[row]])[0]
+            own = int(data.target[row])
+            np.testing.assert_allclose(terms.contrasts[row, 0], scores[1 - own] - scores[own], atol=1e-10)
+    finally:
+        numeric_fit.cuts.class_shares = original
+
+
+def test_the_network_over_bins_is_the_model():
+    X, y = mixed(gaps=0.0)
+    model = KikuchiBayesClassifier(numeric="average", terms=("single", "pair")).fit(X[["a", "kind"]], y)
+    network = model.model_
+    from pgmpy.inference import VariableElimination
+
+    codes = model._encode(X[:3]).codes
+    states = dict(zip(model.schema_.names, model.schema_.states))
+    for row in range(3):
+        evidence = {name: states[name][codes[row, j]] for j, name in enumerate(states)}
+        found = VariableElimination(network).query(["class"], evidence=evidence, show_progress=False)
+        found.normalize()
+        np.testing.assert_allclose(found.values, model.predict_proba(X[:3])[row], atol=1e-9)
+    with pytest.raises(ValueError, match=r"fit with terms=\('single', 'pair'\)"):
+        _ = KikuchiBayesClassifier(numeric="average").fit(X[["a", "kind"]], y).model_
+
+
+def test_mdl_is_the_discretised_table():
+    X, y = mixed(gaps=0.0)
+    X = X[["a", "c", "kind"]]
+    cut = MDLDiscretizer().fit(X[["a", "c"]], y).transform(X[["a", "c"]])
+    by_hand = KikuchiBayesClassifier().fit(pd.DataFrame(cut, columns=["a", "c"]).assign(kind=X.kind), y)
+    inside = KikuchiBayesClassifier(numeric="mdl").fit(X, y)
+    hand = by_hand.predict_proba(pd.DataFrame(cut, columns=["a", "c"]).assign(kind=X.kind))
+    np.testing.assert_allclose(inside.predict_proba(X), hand, atol=1e-12)
+
+
+def test_arrays_files_and_rows(fitted, tmp_path):
+    X, y, model = fitted
+    pgm_bma.save(model, tmp_path / "model.pgm")
+    loaded = pgm_bma.load(tmp_path / "model.pgm")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    numbers = X[["a", "b", "c"]].to_numpy()
+    plain = KikuchiBayesClassifier(numeric="average").fit(numbers, y)
+    assert not hasattr(plain, "feature_names_in_") and plain.numeric_columns_ == ["x0", "x1", "x2"]
+    named = KikuchiBayesClassifier(numeric="average").fit(X[["a", "b", "c"]], y)
+    np.testing.assert_allclose(plain.predict_proba(numbers), named.predict_proba(X), atol=1e-12)
+    whole = KikuchiBayesClassifier(numeric="average").fit(X.assign(outcome=y), "outcome")
+    assert whole.target_name_ == "outcome"
+    np.testing.assert_allclose(whole.predict_proba(X.iloc[3]), model.predict_proba(X.iloc[[3]]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"numeric": "cuts"}, "numeric='cuts'"),
+        ({"numeric": "average", "terms": ["pair"]}, "lacks 'single'"),
+        ({"numeric": "average", "terms": ["single", "cubic"]}, "terms holds 'cubic', which is not one of"),
+        ({"numeric": "average", "terms": "single"}, "must be a sequence"),
+        ({"numeric": "average", "preset": "K2"}, "preset='K2' takes states"),
+        ({"numeric": "mdl", "numeric_columns": ["nope"]}, "names 'nope'"),
+    ],
+)
+def test_errors_name_the_parameter(parameters, message):
+    X, y = mixed(60)
+    with pytest.raises(ValueError, match=message):
+        KikuchiBayesClassifier(**parameters).fit(X, y)
+    with pytest.raises(ValueError, match="column 'a' holds an infinite value"):
+        KikuchiBayesClassifier(numeric="average").fit(X.assign(a=np.inf), y)
