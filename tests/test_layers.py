@@ -22,7 +22,6 @@ EXCEPTIONS = {
     ("naive_bayes.tan", "augmented.model"): "TAN is an augmented naive Bayes whose class is observed",
     ("naive_bayes.tan_classifier", "augmented.model"): "the same",
     ("forests", "augmented"): "a forest average is over the structures that structural EM chooses from",
-    ("forests.clustering", "latent_class.loop"): "starts from EM solutions",
     ("augmented", "networks"): "structural EM over any network completes rows by junction tree",
     ("networks.pgmpy_face", "latent_class.loop"): "a naive Bayes network is fitted by the faster loop",
     ("networks.pgmpy_face", "latent_class.base"): "the same",

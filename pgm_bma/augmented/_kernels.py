@@ -80,7 +80,7 @@ def complete_pass(columns, class_probs, table, joint, shift):
         shift[s] = _complete_row(columns, s, class_probs, table, joint[s])
 
 
-@compiled(nogil=True, error_model="numpy", inline="always")
+@compiled(nogil=True, error_model="numpy")
 def _complete_row(columns, s, class_probs, table, p):
     """Fill p with p(cluster, row) exp(-shift) and return the shift; a product that vanishes is done again in logs."""
     k = len(class_probs)

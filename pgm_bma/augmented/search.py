@@ -43,7 +43,7 @@ def family_scores(cases, responsibilities, prior=None, layout=None, parameters=N
 def make_pair_source(cases):
     """What pair counts need of the rows, made once: joined columns of the complete ones, indicators of the others."""
     m = cases.n_complete
-    groups = make_pair_groups(cases.codes[:m], cases.cardinalities)
+    groups = make_pair_groups(cases.codes[:m], cases.cardinalities, products=True)
     return PairSource(groups, indicators(cases.codes[m:], cases.cardinalities) if m < len(cases.codes) else None)
 
 

@@ -17,7 +17,8 @@ def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widt
     entropy = np.empty(codes.shape[0])
     for row in range(codes.shape[0]):
         line = q[row]
-        line[:] = log_cluster
+        for k in range(n_clusters):
+            line[k] = log_cluster[k]
         for i in range(codes.shape[1]):
             state = offsets[i] + codes[row, i]
             for k in range(n_clusters):

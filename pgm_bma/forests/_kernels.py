@@ -15,7 +15,7 @@ _UP, _DOWN = 2.0**512, 2.0**-512
 _HIGH, _LOW = 2.0**256, 2.0**-256
 
 
-@compiled(inline="always")
+@compiled
 def _normal(mantissa, exponent):
     if mantissa >= _HIGH:
         return mantissa * _DOWN, exponent + 1
@@ -24,7 +24,7 @@ def _normal(mantissa, exponent):
     return mantissa, exponent
 
 
-@compiled(inline="always")
+@compiled
 def _add(a, ea, b, eb):
     if b == 0.0:
         return a, ea
@@ -39,7 +39,7 @@ def _add(a, ea, b, eb):
     return (a, ea) if ea > eb else (b, eb)
 
 
-@compiled(inline="always")
+@compiled
 def _ratio(a, ea, b, eb):
     """a / b as a plain float, for a <= b (up to rounding)."""
     if a == 0.0 or eb - ea > 1:
@@ -56,7 +56,7 @@ def _load(log_weights, mantissa, exponent):
             if value == -np.inf:
                 mantissa[i, j], exponent[i, j] = 0.0, 0
             else:
-                e = int(np.round(value / _STEP_LOG))
+                e = int(np.floor(value / _STEP_LOG + 0.5))
                 mantissa[i, j], exponent[i, j] = _normal(np.exp(value - e * _STEP_LOG), e)
 
 
@@ -75,7 +75,8 @@ def _eliminate(mantissa, exponent, k, shares):
         m, e = mantissa[i, k], exponent[i, k]
         if m == 0.0:
             if keep:
-                shares[i, :] = 0.0
+                for j in range(shares.shape[1]):
+                    shares[i, j] = 0.0
             continue
         m, e = _normal(m / s, e - es)
         for column in range(k + 1):
@@ -142,7 +143,18 @@ def log_sum_and_posteriors(log_weights, block):
                 _eliminate(mantissa, exponent, n - 1 - step, shares[step - first])
         for step in range(stop - 1, first - 1, -1):
             _reverse(mantissa, exponent, n - 1 - step, shares[step - first], posterior)
-    return total, np.minimum(np.maximum(posterior, 0.0), 1.0)  # rounding of differences of terms of order one
+    for i in range(n):
+        for j in range(n + 1):
+            posterior[i, j] = min(max(posterior[i, j], 0.0), 1.0)  # rounding of differences of terms of order one
+    return total, posterior
+
+
+@compiled
+def _copy(mantissa, exponent, to_mantissa, to_exponent):
+    """Loops, not slices: these would compile numpy's error messages."""
+    for i in range(mantissa.shape[0]):
+        for j in range(mantissa.shape[1]):
+            to_mantissa[i, j], to_exponent[i, j] = mantissa[i, j], exponent[i, j]
 
 
 @compiled

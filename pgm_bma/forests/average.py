@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
-from pgm_bma.forests._row_kernels import row_log_sums
+from pgm_bma.forests._row_kernels import BLOCK, blocked_row_log_sums, row_log_sums
 from pgm_bma.forests.certain import lifts
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
 from pgm_bma.foundation.counts import state_offsets
@@ -189,7 +189,8 @@ def _sums_in_doubles(average, codes, lift):
     """Log forest sums (rows, n_classes) of complete rows, nan where doubles do not decide them."""
     sums = np.empty((len(codes), len(average.class_probability)))
     if len(codes):
-        row_log_sums(*row_tables(average, codes, lift), DOUBT, sums)
+        kernel = row_log_sums if codes.shape[1] <= 2 * BLOCK else blocked_row_log_sums
+        kernel(*row_tables(average, codes, lift), DOUBT, sums)
     return sums - lift.total
 
 

@@ -19,7 +19,7 @@ from scipy.special import digamma, log_softmax
 
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structural_em import Settings as StructuralSettings
-from pgm_bma.augmented.structural_em import run_structural_em
+from pgm_bma.augmented.structural_em import fit_em, run_structural_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
 from pgm_bma.forests._cluster_kernels import expect_rows, normalise
 from pgm_bma.forests.average import ForestAverage, ForestPrior, average_from_counts, family_priors, log_arc_prior
@@ -29,7 +29,6 @@ from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood
 from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.pairs import indicators, pair_scores
 from pgm_bma.foundation.starts import align_labels, finish_best, start_weights
-from pgm_bma.latent_class.loop import fit_latent_class, log_joint
 
 PRUNED = 1e-9
 SHORT_UPDATES = 10  # of every start, before the best are chosen
@@ -344,20 +343,19 @@ def starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_
 
 
 def _em_starts(codes, cardinalities, weights, n_clusters, rng, n_init):
-    fit = fit_latent_class(
-        codes,
-        cardinalities,
-        n_clusters,
-        weights=weights,
-        rng=rng,
-        n_init=n_init,
-        max_iter=100,
-        tol=1e-4,
-        collapse="ignore",
-    )
-    codes = np.asfortranarray(codes)
-    joints = (log_joint(codes, *found, fit.state_start) for found in zip(fit.starts.theta_c, fit.starts.theta))
-    return [np.exp(log_softmax(joint, axis=1)) for joint in joints]
+    """EM without arcs between columns."""
+    cases = anb.make_cases(codes, cardinalities, weights)
+    model = AugmentedModel.build(cases, np.full(len(cardinalities), -1), anb.Prior())
+    return [
+        _in_given_order(fit_em(model, model.random_parameters(n_clusters, child), max_iter=100), cases)
+        for child in rng.spawn(n_init)
+    ]
+
+
+def _in_given_order(fit, cases):
+    found = np.empty_like(fit.responsibilities)
+    found[cases.order] = fit.responsibilities
+    return found
 
 
 def _structural_starts(codes, cardinalities, weights, n_clusters, rng, n_init):
@@ -365,10 +363,7 @@ def _structural_starts(codes, cardinalities, weights, n_clusters, rng, n_init):
     cases = anb.make_cases(codes, cardinalities, weights)
     settings = StructuralSettings()
     model = AugmentedModel.build(cases, tree_structure(cases), settings.prior)
-    starts = []
-    for child in rng.spawn(n_init):
-        run = run_structural_em(model, anb.random_parameters(model.layout, n_clusters, child), settings)
-        found = np.empty_like(run.responsibilities)
-        found[cases.order] = run.responsibilities
-        starts.append(found)
-    return starts
+    return [
+        _in_given_order(run_structural_em(model, model.random_parameters(n_clusters, child), settings), cases)
+        for child in rng.spawn(n_init)
+    ]

@@ -109,15 +109,33 @@ def pair_scores(pairs, cardinalities, prior):
     alpha_lines, alpha_states = line_mass[column], prior.alone[column]
     # what the prior alone contributes is the same in all cells of a block
     constant = cardinalities[:, None] * (gammaln(line_mass) - cardinalities * gammaln(prior.below))
+    symmetric = bool((prior.below == prior.below.T).all())
     with_parent, without_parent, alone = len(pairs) * constant, np.zeros((n, n)), np.zeros(n)
     for table in pairs:  # rows: states of the parent, columns: states of the child
-        lines = np.add.reduceat(gammaln(table + alpha_cells), starts, axis=1)
-        lines -= gammaln(alpha_lines + np.add.reduceat(table, starts, axis=1))
-        with_parent += np.add.reduceat(lines, starts, axis=0)
+        lines = gammaln(alpha_lines + np.add.reduceat(table, starts, axis=1))
+        with_parent += _cell_sums(table, alpha_cells, starts, symmetric) - np.add.reduceat(lines, starts, axis=0)
         margin = np.add.reduceat(table, starts, axis=0)  # (n, S): the child's states on the rows that have the parent
         without_parent += side_by_side_scores(margin, alpha_states, starts)
         alone += side_by_side_scores(np.diagonal(table)[None], alpha_states, starts)[0]
     return PairScores(with_parent.T, without_parent.T, alone)
+
+
+def _cell_sums(table, alpha, starts, symmetric, parts=8):
+    """Sums of log Gamma(table + alpha) over the blocks of all pairs of columns (n, n); where they are symmetric, nearly half of
+    them are read off the other half."""
+    if not symmetric or len(starts) < 2 * parts:
+        return _block_sums(gammaln(table + alpha), starts)
+    n, stops = len(starts), np.append(starts[1:], len(table))
+    sums = np.empty((n, n))
+    for columns in np.array_split(np.arange(n), parts):
+        first, last = columns[0], columns[-1] + 1
+        rows, below = slice(starts[first], stops[last - 1]), slice(starts[first], None)
+        block = np.add.reduceat(
+            gammaln(table[rows, below] + alpha[rows, below]), starts[first:] - starts[first], axis=1
+        )
+        sums[first:last, first:] = np.add.reduceat(block, starts[first:last] - starts[first], axis=0)
+        sums[first:, first:last] = sums[first:last, first:].T
+    return sums
 
 
 def _block_sums(table, starts):
