@@ -34,7 +34,7 @@ METHODS = {
     "Kikuchi tree": lambda: pgm_bma.KikuchiBayesClassifier(weights="tree", handle_unknown="missing"),
     "Kikuchi learned": lambda: pgm_bma.KikuchiBayesClassifier(weights="learned", handle_unknown="missing"),
     "order average": lambda: pgm_bma.OrderAveragedClassifier(
-        method="mcmc", max_indegree=2, n_orders=10, burn_in=2000, thin=300, random_state=0, handle_unknown="missing"
+        method="mcmc", max_indegree=2, n_orders=10, random_state=0, handle_unknown="missing"
     ),
 }
 SLOW = ("order average",)  # left out of the quick version

@@ -206,8 +206,11 @@ def best_of_partition(scored, partition):
 
 
 def best_candidates(codes, cards, k):
-    scored = family_table(codes, cards, max_indegree=1, n_candidates=k, equivalent_sample_size=SAMPLE_SIZE)
-    return scored.candidates
+    """(n, k) the parents with the best scores alone, ascending."""
+    scored = family_table(codes, cards, max_indegree=1, equivalent_sample_size=SAMPLE_SIZE)
+    alone = [scored.log_marginal[a + 1 : b] for a, b in zip(scored.offsets, scored.offsets[1:])]
+    chosen = [np.sort(np.argsort(-scores, kind="stable")[:k]) for scores in alone]
+    return np.array([row[some] for row, some in zip(scored.candidates, chosen)])
 
 
 def arc_error(codes, cards, options):

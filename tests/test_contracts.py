@@ -31,7 +31,7 @@ CLASSIFIERS = {
     "ForestAveragedClassifier": {},
     "KikuchiBayesClassifier": {"random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
-    "OrderAveragedClassifier": {"n_orders": 5, "burn_in": 200, "thin": 20, "random_state": 0},
+    "OrderAveragedClassifier": {"n_orders": 5, "random_state": 0},
 }
 CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4, "random_state": 0},

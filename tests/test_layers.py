@@ -28,12 +28,13 @@ EXCEPTIONS = {
     ("networks.pgmpy_face", "latent_class.results"): "the same",
     ("foundation.face", "files.storage"): "save and load as methods, inside functions",
     ("foundation.face", "networks.graphs"): "to_networkx, inside a function",
+    ("orders.results", "plotting"): "plot, inside a function",
 }
 ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 # what a folder must not import at all, and what only inside functions
 NEVER = {"foundation": {"pgmpy", "networkx", "matplotlib"}, **{system: {"matplotlib"} for system in SYSTEMS}}
-FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "fitting", "tan_classifier", "pgmpy_face",
-         "intervals", "inference", "reading", "numeric_reading")  # fmt: skip
+FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "diagnostics", "fitting", "tan_classifier",
+         "pgmpy_face", "intervals", "inference", "reading", "numeric_reading")  # fmt: skip
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "matplotlib"}
 
 

@@ -207,6 +207,11 @@ def chain_findings(estimator):
         return Findings()
     worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)
     swaps = f"{percent(estimator.acceptance_rate_)} of the swaps were accepted"
+    if estimator.n_sweeps_:
+        end = worst.attrs
+        said = "have agreed" if estimator.converged_ else "HAVE NOT AGREED"
+        swaps = f"after {count(estimator.n_sweeps_, 'sweep')} they {said}: no arc differs by more than {end['difference']:.2f}"
+        swaps += "" if estimator.converged_ else f", {count(end['n_apart'], 'arc')} by more than 0.2"
     kept = len(estimator.order_log_scores_) // estimator.n_chains
     return Findings(
         [f"{count(estimator.n_chains, 'chain')} of {kept} kept orders; {swaps}."],

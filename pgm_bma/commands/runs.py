@@ -89,7 +89,7 @@ def structure(arguments, console):
         )
     run = Run(arguments, console, methods.structure_learners())
     run.read(None)
-    model = run.fit(run.data.frame, weights=run.data.weights, n_chains=4)  # several, to see whether they agree
+    model = run.fit(run.data.frame, weights=run.data.weights)
     estimator = last_step(model)
     found = telling.arc_findings(estimator).add(telling.chain_findings(estimator))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", telling.arc_table(estimator.edge_posterior_))

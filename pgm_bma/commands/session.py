@@ -100,7 +100,7 @@ class Run:
     def fit(self, X, y=None, weights=None, **more):
         """Fit on all given rows; warnings of the method become lines."""
         console, arguments = self.console, self.arguments
-        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal), show_progress=console.is_terminal)
+        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal))
         estimator = self.estimator(**more)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")

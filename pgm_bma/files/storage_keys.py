@@ -47,6 +47,8 @@ RECORDS = {
     "latent-class-uncertainty": ("latent_class.profiles", "Uncertainty"),
     "forest-average": ("forests.average", "ForestAverage"),
     "family-table": ("orders.family_table", "FamilyTable"),
+    "family-lists": ("orders.family_lists", "FamilyLists"),
+    "order-chains": ("orders.structure_average", "ChainRecord"),
     "order-training": ("orders.fixed_order", "Training"),
     "structure-average": ("orders.structure_average", "StructureAverage"),
     "kikuchi-fit": ("kikuchi.fit", "KikuchiFit"),
@@ -69,6 +71,13 @@ class Change(NamedTuple):
     removed: tuple = ()
 
 
+# parameters of the order estimators that format 2 did not know
+_FAMILIES = {"parameter_prior": "paper", "expert_knowledge": None, "eps": 1e-3, "beam": 60}
+_CHAINS = {
+    **_FAMILIES, "moves": "swap", "n_temperatures": 4, "tol": 0.05, "max_sweeps": 4096, "max_time": None,
+    "show_progress": None,
+}  # fmt: skip
+
 # format 3: version 0.2.0. A table by class; values keep what files of format 2 meant
 _ALL_STARTS = {"n_final": None, "accelerate": False, "parameter_prior": "paper", "preset": None}
 MIGRATIONS: dict[int, dict[str, Change]] = {
@@ -88,6 +97,10 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
             },
             removed=("tests_",),
         ),
+        "FixedOrderClassifier": Change(added=_FAMILIES),
+        "OrderAveragedClassifier": Change(added=_CHAINS, renamed={"show_progress": "verbose"}),
+        "OrderPosterior": Change(added=_CHAINS, renamed={"show_progress": "verbose"}),
+        "structure-average": Change(added={"chains": None}, removed=("chain_edges",)),
         "ForestAveragedClassifier": Change(added={"parameter_prior": "paper", "preset": None}),
         "ForestAveragedClusterer": Change(added={"parameter_prior": "paper", "preset": None, "n_final": None}),
         "EMAEstimator": Change(added=_ALL_STARTS),

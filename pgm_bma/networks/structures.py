@@ -74,3 +74,27 @@ def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable 
         raise ValueError(f"the target {target!r} cannot be among the unobserved variables: it is what is predicted")
     observed = set(graph.nodes) - hidden - set(getattr(model, "latents", ())) - {target}
     return {node for node in observed if not nx.is_d_separator(graph, {target}, {node}, observed - {node})}
+
+
+def graph_metric(graph, X=None, true_graph=None, metric=None):
+    """pgmpy's metric for a learned graph, against a true graph or against data, as pgmpy's own structure learners have it.
+
+    graph, true_graph : pgmpy DAG or PDAG
+    metric : name, object of pgmpy.metrics or None for pgmpy's default
+    """
+    from pgmpy.metrics import get_metrics
+
+    if (X is None) == (true_graph is None):
+        raise ValueError("score wants either X or true_graph")
+    if metric is None:
+        metric = get_metrics(
+            **{"requires_data" if true_graph is None else "requires_true_graph": True}, is_default=True
+        )[0]()
+    elif isinstance(metric, str):
+        found = get_metrics(name=metric)
+        if not found:
+            raise ValueError(f"metric={metric!r} is no metric of pgmpy; pgmpy.metrics.get_metrics() lists them")
+        metric = found[0]()
+    if true_graph is None:
+        return metric.evaluate(X, graph)
+    return metric.evaluate(true_causal_graph=true_graph, est_causal_graph=graph)

@@ -5,20 +5,15 @@ is called, and it is called in blocks that end at every multiple of `checkpoint_
 steps), with or without a file: that is why runs with, without and after a checkpoint are equal to the last bit.
 """
 
-import contextlib
-import io
-import json
-import os
-import tempfile
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
+
 BLOCK = 20_000  # longest compiled call, so that Ctrl-C is answered soon
-FORMAT = 1
 
 
 def run_chains(
@@ -54,10 +49,9 @@ def run_chains(
     """
     last_step = burn_in + 1 + thin * (n_kept - 1)
     chains = [_new_chain(start, rng, n_kept, last_step if trace else 0) for start, rng in zip(starts, rngs)]
-    if checkpoint is not None and os.path.exists(checkpoint):
-        _restore(chains, checkpoint, fingerprint or {})
-        if progress:
-            progress(sum(chain.step for chain in chains))
+    _restore(chains, checkpoint, fingerprint)
+    if progress and chains[0].step:
+        progress(sum(chain.step for chain in chains))
     finished = True
     # always in a thread: Ctrl-C then reaches this one, which waits, and not the middle of a compiled call
     with ThreadPoolExecutor(n_jobs) as pool:
@@ -117,68 +111,30 @@ def _collect(chains, burn_in, thin, n_kept, finished):
     )
 
 
-# ---------------------------------------------------------------------------------------------------- checkpoint file
+_KEPT = ("state", "kept", "kept_scores", "best_state")
 
 
 def _write(chains, path, fingerprint):
-    """Temporary name, sync, rename: a reader sees the old file or the new one, never half of one."""
-    arrays, record = {}, {"format": FORMAT, "fingerprint": fingerprint, "chains": []}
-    for k, chain in enumerate(chains):
-        for name in ("state", "kept", "kept_scores", "best_state"):
-            arrays[f"{name}_{k}"] = getattr(chain, name)
-        record["chains"].append(
-            {
-                "step": chain.step,
-                "accepted": int(chain.accepted),
-                "best_score": float(chain.best_score),
-                "generator": chain.rng.bit_generator.state,
-            }
-        )
-    buffer = io.BytesIO()
-    np.savez(buffer, record=np.frombuffer(json.dumps(record).encode(), dtype=np.uint8), **arrays)
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path) + ".")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(buffer.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    with contextlib.suppress(OSError):  # a folder cannot be synced everywhere
-        folder_handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(folder_handle)
-        finally:
-            os.close(folder_handle)
+    arrays = {f"{name}_{k}": getattr(chain, name) for k, chain in enumerate(chains) for name in _KEPT}
+    document = [
+        {
+            "step": chain.step,
+            "accepted": int(chain.accepted),
+            "best_score": float(chain.best_score),
+            "generator": chain.rng.bit_generator.state,
+        }
+        for chain in chains
+    ]
+    write_checkpoint(path, fingerprint, document, arrays)
 
 
 def _restore(chains, path, fingerprint):
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        record = json.loads(arrays.pop("record").tobytes())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"checkpoint {path} cannot be read ({error}); delete it to start again, or name another file"
-        ) from error
-    if record.get("format") != FORMAT:
-        raise ValueError(
-            f"checkpoint {path} has format {record.get('format')}, this version writes {FORMAT}; delete it"
-        )
-    saved = record["fingerprint"]
-    for field in [*fingerprint, *(name for name in saved if name not in fingerprint)]:
-        if saved.get(field) != fingerprint.get(field):
-            raise ValueError(
-                f"checkpoint {path} belongs to another run: {field} was {saved.get(field)}, "
-                f"now it is {fingerprint.get(field)}; restore it, or name another file"
-            )
-    for k, (chain, values) in enumerate(zip(chains, record["chains"])):
-        for name in ("state", "kept", "kept_scores", "best_state"):
-            setattr(chain, name, arrays[f"{name}_{k}"])
+    found = read_checkpoint(path, fingerprint)
+    if found is None:
+        return
+    for k, (chain, values) in enumerate(zip(chains, found[0])):
+        for name in _KEPT:
+            setattr(chain, name, found[1][f"{name}_{k}"])
         chain.step, chain.accepted, chain.best_score = values["step"], values["accepted"], values["best_score"]
         chain.rng.bit_generator.state = values["generator"]
 

@@ -1,6 +1,7 @@
 """Classifiers averaged over networks: given one order (Dash and Cooper), or over many orders (Hwang and Zhang)."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,12 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase, single_row
+from pgm_bma.foundation.docstrings import fill
+from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.foundation.seeds import random_generator, seed_sequence
-from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
-from pgm_bma.orders import exact_orders, fixed_order, order_mcmc
+from pgm_bma.foundation.validation import check_choice, resolve_preset
+from pgm_bma.orders import exact_orders, fixed_order, parameters, search
 from pgm_bma.orders import fitting as _order_fit
-from pgm_bma.orders.results import N_DIAGNOSED_ROWS, OrderResults
-from pgm_bma.orders.structure_average import average_structures
+from pgm_bma.orders.arcs import order_positions
+from pgm_bma.orders.diagnostics import N_DIAGNOSED_ROWS
+from pgm_bma.orders.results import OrderResults
+from pgm_bma.orders.structure_average import given_average
 
 MAX_CELLS = 1_000_000  # of the exact averaged network; pgmpy takes about a second to build that
 
@@ -22,32 +27,38 @@ MAX_CELLS = 1_000_000  # of the exact averaged network; pgmpy takes about a seco
 class _OrderClassifier(OrderResults, ClassifierBase):
     """What both classifiers share: the class is the last variable, and every prediction comes from averaged joints."""
 
-    def _prepare(self, training, values):
+    def _prepare(self, training, settings):
         """Codes of all variables with the class last, folded to complete rows."""
-        check_choice("missing", self.missing, _order_fit.MISSING)
-        check_number("max_completions", self.max_completions, 1, integer=True)
-        check_number("n_completions", self.n_completions, 2, integer=True)
         self._forget()
         self._feature_states = training.schema.states
-        schema, codes = _order_fit.add_missing_state(training.schema, training.codes, self.missing)
+        schema, codes = training.schema, training.codes
+        if settings.missing == "state":
+            schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema((*schema.names, self.target_name_), (*schema.states, tuple(training.classes)))
         codes = np.column_stack([codes, training.target])
-        return _order_fit.complete_training(self._variables, codes, training.weights, values)
+        return _order_fit.complete_training(self._variables, codes, training.weights, settings)
 
     def _log_joint(self, codes):
         return self._log_joint_with_error(codes)[0]
 
     def _log_joint_with_error(self, codes):
-        rows = np.column_stack([self._mark_missing(codes), np.zeros(len(codes), dtype=np.int64)])
+        rows = np.column_stack([codes, np.zeros(len(codes), dtype=np.int64)])
         return self._joint_with_error(rows, len(self.schema_.names), len(self.classes_))
 
-    def log_joint(self, X, y):
+    def log_joint(self, X: Any, y: Any) -> np.ndarray:
         """Natural log P(row, class | data) of every row with its class, missing features summed out.
 
         Parameters
         ----------
-        X : table of features
-        y : (n_samples,) classes, or one class for all rows
+        X : DataFrame or array of shape (n_samples, n_features)
+            Rows.
+        y : array of shape (n_samples,), or one class
+            The class of every row.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Log probabilities.
         """
         codes = self._encode(X)
         index = {label: k for k, label in enumerate(self.target_states_)}
@@ -59,18 +70,41 @@ class _OrderClassifier(OrderResults, ClassifierBase):
             raise ValueError(f"X and y have inconsistent lengths: {len(codes)} rows and {len(values)} classes")
         return self._log_joint(codes)[np.arange(len(codes)), [index[value] for value in values]]
 
-    def predict_proba_with_error(self, X):
-        """(probabilities, standard errors), both (n_samples, n_classes); the error is 0 where nothing was sampled."""
+    def predict_proba_with_error(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Class probabilities and their standard errors.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+            As `predict_proba` gives them.
+        errors : array of shape (n_samples, n_classes)
+            Standard errors, 0 where nothing was sampled.
+        """
         log_joint, error = self._log_joint_with_error(self._encode(X))
         return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True)), error
 
-    def explain(self, row):
+    def explain(self, row: Any) -> pd.DataFrame:
         """Log evidence per variable and class for one complete row; the column sums are the log joint.
 
         A variable's evidence is its log probability given its parents, averaged over the kept orders as the row re-weights
         them. "(prior)" is the class given its own parents, "(orders)" what the averaging adds.
+
+        Parameters
+        ----------
+        row : Series, dict, array or one-row table
+            The row.
+
+        Returns
+        -------
+        DataFrame
+            Variables x classes, nats.
         """
-        codes = self._mark_missing(self._encode(single_row(row, self)))
+        codes = self._encode(single_row(row, self))
         if (codes < 0).any():
             name = self.schema_.names[int(np.argmax(codes[0] < 0))]
             raise ValueError(f"the row has no value for {name!r}; evidence is split by variable for complete rows only")
@@ -100,37 +134,38 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         yield "class posterior", labels, proba.reshape(*self._average.states.shape[:2], -1)
 
 
+@fill(
+    families=parameters.FAMILIES,
+    rows=parameters.ROWS,
+    names=parameters.NAMES,
+    results=parameters.RESULTS,
+    classes=parameters.CLASSES,
+)
 class FixedOrderClassifier(_OrderClassifier):
     """Class posterior averaged over all networks that fit one order of the variables (Dash and Cooper 2004; ORD eq. 9).
 
     Parameters
     ----------
-    order : list of all variables, the class among them, earliest first; or "random", "greedy" (from the order of the columns,
-        one variable is moved at a time to where the score rises most) or "best" (exact up to 20 variables, else the best of a
-        chain and a climb)
-    max_indegree : most parents of a variable
-    alpha, equivalent_sample_size : pseudo-count per cell (K2 when 1), or BDeu's total
-    structure_prior : "mdl" (ORD eq. 13), "friedman_koller" or "uniform"
-    required_arcs, forbidden_arcs : pairs (parent, child) of names
-    n_candidates : parents to choose from per variable, the best by their score alone; default all, fewer for many variables
-    missing : "sum_out" (exact up to `max_completions` completions of a row, else `n_completions` draws with a standard error),
-        "impute" (uniformly at random, as the paper does) or "state" (missing is a value). In training, rows with missing cells
-        are left out unless it is "state"
-    max_completions, n_completions : see `missing`
-    random_state : seeds "random", "best" and the draws
-    state_names, target_name, handle_unknown : as in `NaiveBayesClassifier`
+    order : list or {"best", "random", "greedy"}, default="best"
+        All variables, the class among them, earliest first; or "random", "greedy" (from the order of the columns, one variable is
+        moved at a time to where the score rises most) or "best" (exact up to 20 variables, else the best of a chain and a
+        climb).
+    {families}
+    {rows}
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds "random", "best" and the draws.
+    {names}
 
     Attributes
     ----------
-    order_ : tuple of names, earliest first
-    order_log_score_ : log of prod_i sum over parent sets of prior x marginal likelihood
-    edge_posterior_ : DataFrame parent x child, P(parent -> child | data, order)
-    edge_graph_, ancestor_posterior_, family_scores_, best_log_score_, causal_graph_ : as in `OrderAveragedClassifier`
-    orders_, order_log_scores_, acceptance_rate_, diagnostics_ : as in `OrderAveragedClassifier`, for the one order
-    log_evidence_, method_, structure_weighting_ : as in `OrderAveragedClassifier`
-    model_ : the exact averaged network while it has at most a million cells, else the best DAG of the order
-    model_is_exact_ : bool, which of the two
-    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
+    order_ : tuple
+        Names, earliest first.
+    order_log_score_ : float
+        Log of prod_i sum over parent sets of prior x marginal likelihood.
+    model_is_exact_ : bool
+        Whether `model_` is the averaged network itself, which it is while that has at most a million cells.
+    {results}
+    {classes}
 
     Examples
     --------
@@ -147,32 +182,42 @@ class FixedOrderClassifier(_OrderClassifier):
     True
     """
 
+    _rules = _order_fit.FAMILY_RULES
+
     def __init__(
         self,
-        order="best",
+        order: Any = "best",
         *,
-        max_indegree=3,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        structure_prior="mdl",
-        required_arcs=None,
-        forbidden_arcs=None,
-        n_candidates=None,
-        missing="sum_out",
-        max_completions=1024,
-        n_completions=200,
-        random_state=None,
-        state_names=None,
-        target_name=None,
-        handle_unknown="missing",
+        max_indegree: int = 3,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        structure_prior: str = "mdl",
+        required_arcs: Iterable | None = None,
+        forbidden_arcs: Iterable | None = None,
+        expert_knowledge: Any = None,
+        eps: float = 1e-3,
+        beam: int = 60,
+        n_candidates: None = None,
+        missing: str = "sum_out",
+        max_completions: int = 1024,
+        n_completions: int = 200,
+        random_state: Any = None,
+        state_names: dict | None = None,
+        target_name: str | None = None,
+        handle_unknown: str = "missing",
     ):
         self.order = order
         self.max_indegree = max_indegree
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.parameter_prior = parameter_prior
         self.structure_prior = structure_prior
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
+        self.expert_knowledge = expert_knowledge
+        self.eps = eps
+        self.beam = beam
         self.n_candidates = n_candidates
         self.missing = missing
         self.max_completions = max_completions
@@ -183,40 +228,43 @@ class FixedOrderClassifier(_OrderClassifier):
         self.handle_unknown = handle_unknown
 
     def _fit(self, training):
-        values = self.get_params(deep=False)
-        rows = self._prepare(training, values)
+        settings = _order_fit.checked_settings(self, self.get_params(deep=False))
+        rows = self._prepare(training, settings)
         names = list(self._variables.names)
-        scores = _order_fit.score(rows, names, values)
-        required = _order_fit.arc_positions("required_arcs", self.required_arcs, names)
+        families, arcs = _order_fit.score(rows, names, settings, True)
         rng = random_generator(self.random_state)
-        order = self._choose_order(scores, names, required, rng)
-        self._average = average_structures(scores, rows, "given", "order", n_kept=1, rngs=[rng], orders=[order])
+        order = self._choose_order(families, names, arcs.required, rng)
+        self._average = given_average(families, rows, [order])
         self._seed = int(rng.integers(2**63))
         self.order_ = tuple(names[v] for v in order)
         self.order_log_score_ = float(self._average.log_scores[0, 0])
         self._get_ready()
 
-    def _choose_order(self, scores, names, required, rng):
+    def _choose_order(self, families, names, required, rng):
         if not isinstance(self.order, str):
-            return _order_fit.order_positions("order", self.order, names, required)
+            return order_positions("order", self.order, names, required)
         check_choice("order", self.order, ("random", "greedy", "best"))
-        if self.order == "random":
-            return order_mcmc.random_order(len(names), rng, required)
         if self.order == "best" and len(names) <= exact_orders.MAX_VARIABLES:
-            return exact_orders.best_order(exact_orders.sum_over_orders(scores))
-        families = order_mcmc.prepare(scores)
-        start = order_mcmc.random_order(len(names), _InOrder(), required)
-        if self.order == "best":
-            found = order_mcmc.sample_orders(families, [start], [rng], n_kept=1, burn_in=50_000, thin=1)
-            start = found.best_state
-        return order_mcmc.climb(families, start)
+            return exact_orders.best_order(exact_orders.sum_over_orders(families))
+        return search.find_order(families, self.order, required, rng)
 
     @property
     def model_is_exact_(self):
+        """Whether `model_` is the averaged network itself."""
         return fixed_order.averaged_cells(self._mixture()) <= MAX_CELLS
 
-    def to_network(self, max_cells=MAX_CELLS):
+    def to_network(self, max_cells: int = MAX_CELLS) -> Any:
         """The averaged joint itself as a pgmpy network: every variable has all parents that carry weight.
+
+        Parameters
+        ----------
+        max_cells : int, default=1000000
+            Most cells of its tables.
+
+        Returns
+        -------
+        DiscreteBayesianNetwork
+            The network.
 
         Raises
         ------
@@ -247,44 +295,35 @@ class FixedOrderClassifier(_OrderClassifier):
         return f"{super()._fitted_summary()}, given one order"
 
 
+@fill(
+    chains=parameters.CHAINS.replace("default=0.05", "default=0.1").replace("default=4096", "default=1024"),
+    families=parameters.FAMILIES,
+    rows=parameters.ROWS,
+    run=parameters.RUN,
+    names=parameters.NAMES,
+    results=parameters.RESULTS,
+    classes=parameters.CLASSES,
+)
 class OrderAveragedClassifier(_OrderClassifier):
     """Class posterior averaged over networks of all variables: over all orders exactly while they are few, over sampled orders
     beyond (Hwang and Zhang 2005). Joints are averaged over orders, then normalised over the class (ORD eq. 11).
 
     Parameters
     ----------
-    method : "auto" (exact up to 12 variables, the class included), "exact" (up to 16) or "mcmc"
-    orders : list of orders to average with equal weight, instead of sampling any; an order lists all variables, earliest first
-    n_orders : orders kept per chain; under "exact", independent draws that `orders_` and `sample_dags` use
-    burn_in, thin : iterations burn_in + 1 + thin t of every chain are kept
-    n_chains, n_jobs : chains, and threads to run them in; the result does not depend on `n_jobs`
-    structure_weighting : "order" (every order counts once, the paper's) or "dag" (every DAG once: exact up to 9 variables,
-        partition MCMC beyond)
-    init : order to start from, or one per chain; default random
-    max_indegree, alpha, equivalent_sample_size, structure_prior, required_arcs, forbidden_arcs, n_candidates : as in
-        `FixedOrderClassifier`. With candidates or constraints the prior of a DAG given an order is no longer normalised alike for
-        all orders
-    missing, max_completions, n_completions : as in `FixedOrderClassifier`
-    checkpoint : file that keeps the run; a killed run started again ends with the same orders
-    checkpoint_every : iterations between two writes
-    preset : "paper" for the chain of the paper: 30 orders, iterations 10,001 + 1667 t
-    random_state, show_progress
-    state_names, target_name, handle_unknown : as in `NaiveBayesClassifier`
+    method : {"auto", "exact", "mcmc"}, default="auto"
+        "auto" is exact up to 12 variables, the class included; "exact" reaches 16.
+    orders : list of lists, optional
+        Orders to average with equal weight, instead of sampling any; an order lists all variables, earliest first.
+    {chains}
+    {families}
+    {rows}
+    {run}
+    {names}
 
     Attributes
     ----------
-    edge_posterior_ : DataFrame parent x child, P(parent -> child | data); `attrs` names the weighting
-    edge_graph_ : networkx DiGraph with `posterior`, may be cyclic
-    ancestor_posterior_ : DataFrame ancestor x descendant, share of 1000 sampled DAGs with a directed path
-    family_scores_ : DataFrame, the scores of every variable with every set of parents
-    orders_, order_log_scores_ : the kept orders as tuples of names, and the log of their unnormalised posteriors
-    acceptance_rate_ : share of accepted proposals (NaN without a chain)
-    diagnostics_ : DataFrame, R-hat and effective size of arcs and class posteriors
-    log_evidence_ : log of the sum over all orders, or all DAGs under "dag" (NaN unless exact)
-    method_, structure_weighting_ : what was done
-    model_ : the best DAG (exact search under "exact", best seen otherwise) with posterior-mean tables; not the average itself
-    causal_graph_, best_log_score_ : its structure as a pgmpy DAG, and its score
-    classes_, target_name_, target_states_, feature_names_in_, n_features_in_, n_samples_, schema_ : as in `NaiveBayesClassifier`
+    {results}
+    {classes}
 
     Examples
     --------
@@ -300,52 +339,72 @@ class OrderAveragedClassifier(_OrderClassifier):
     """
 
     model_is_exact_ = False
+    _rules = {**_order_fit.FAMILY_RULES, **_order_fit.RUN_RULES}
 
     def __init__(
         self,
         *,
-        method="auto",
-        orders=None,
-        n_orders=30,
-        burn_in=10_000,
-        thin=1667,
-        n_chains=1,
-        structure_weighting="order",
-        init=None,
-        max_indegree=3,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        structure_prior="mdl",
-        required_arcs=None,
-        forbidden_arcs=None,
-        n_candidates=None,
-        missing="sum_out",
-        max_completions=1024,
-        n_completions=200,
-        checkpoint=None,
-        checkpoint_every=10_000,
-        preset=None,
-        n_jobs=None,
-        random_state=None,
-        show_progress=False,
-        state_names=None,
-        target_name=None,
-        handle_unknown="missing",
+        method: str = "auto",
+        orders: Iterable | None = None,
+        n_orders: int = 30,
+        moves: str = "gibbs",
+        n_chains: int = 4,
+        n_temperatures: int = 4,
+        tol: float = 0.1,
+        max_sweeps: int = 1024,
+        max_time: float | None = None,
+        burn_in: int = 10_000,
+        thin: int = 1667,
+        structure_weighting: str = "order",
+        init: Iterable | None = None,
+        max_indegree: int = 3,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        structure_prior: str = "mdl",
+        required_arcs: Iterable | None = None,
+        forbidden_arcs: Iterable | None = None,
+        expert_knowledge: Any = None,
+        eps: float = 1e-3,
+        beam: int = 60,
+        n_candidates: None = None,
+        missing: str = "sum_out",
+        max_completions: int = 1024,
+        n_completions: int = 200,
+        checkpoint: Any = None,
+        checkpoint_every: int = 10_000,
+        preset: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        show_progress: None = None,
+        state_names: dict | None = None,
+        target_name: str | None = None,
+        handle_unknown: str = "missing",
     ):
         self.method = method
         self.orders = orders
         self.n_orders = n_orders
+        self.moves = moves
+        self.n_chains = n_chains
+        self.n_temperatures = n_temperatures
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.max_time = max_time
         self.burn_in = burn_in
         self.thin = thin
-        self.n_chains = n_chains
         self.structure_weighting = structure_weighting
         self.init = init
         self.max_indegree = max_indegree
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.parameter_prior = parameter_prior
         self.structure_prior = structure_prior
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
+        self.expert_knowledge = expert_knowledge
+        self.eps = eps
+        self.beam = beam
         self.n_candidates = n_candidates
         self.missing = missing
         self.max_completions = max_completions
@@ -355,27 +414,21 @@ class OrderAveragedClassifier(_OrderClassifier):
         self.preset = preset
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
         self.show_progress = show_progress
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
 
     def _fit(self, training):
-        values = resolve_preset(self, _order_fit.PRESETS)
-        rows = self._prepare(training, values)
+        settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))
+        rows = self._prepare(training, settings)
         root = seed_sequence(self.random_state)
-        self._average = _order_fit.average(rows, list(self._variables.names), values, self.random_state, root, True)
+        names = list(self._variables.names)
+        self._average, sums = _order_fit.average(rows, names, settings, self.random_state, root, True)
         self._seed = int(np.random.default_rng(root).integers(2**63))
-        self._get_ready()
+        self._get_ready(sums)
         self._warn_if_chains_disagree()
 
     def _fitted_summary(self):
-        return f"{super()._fitted_summary()}, {self.method_} over {'orders' if self.structure_weighting_ == 'order' else 'DAGs'}"
-
-
-class _InOrder:
-    """Stands in for a generator where ties go to the first variable."""
-
-    @staticmethod
-    def random(n):
-        return np.arange(n)
+        return f"{super()._fitted_summary()}, {self.method_} over {self._weighting().words}"

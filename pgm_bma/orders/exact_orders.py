@@ -9,13 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.orders import _exact_kernels as kernels
-from pgm_bma.orders.family_table import local_sets, parent_sets
+from pgm_bma.orders.family_table import members, parent_sets
 
 MAX_VARIABLES = 20  # 2^20 subsets: 84 MB of sums per table
 MAX_PREDICTION = 16  # "auto" stops at AUTO_PREDICTION
 AUTO_PREDICTION = 12
-TIE = 1e-8  # scores closer than this are equal: rounding of scores is about 1e-11
-ARC_COST = 1e-7  # breaks ties towards fewer arcs; far above rounding, far below any real difference
+
+
+def tie(score):
+    """Scores of this size that lie closer together than this are equal: rounding of sums is some 10 units in the last place."""
+    return max(1e-8, 64 * np.finfo(float).eps * abs(float(score)))
 
 
 def sum_over_orders(table):
@@ -87,7 +90,7 @@ def best_order(sums):
     while subset:
         nodes = [v for v in range(n) if subset >> v & 1]
         terms = [prefixes[subset ^ (1 << v)] + sums.log_sums[v, kernels.without(subset ^ (1 << v), v)] for v in nodes]
-        chosen = max(v for v, term in zip(nodes, terms) if term >= max(terms) - TIE)
+        chosen = max(v for v, term in zip(nodes, terms) if term >= max(terms) - tie(max(terms)))
         order.append(chosen)
         subset ^= 1 << chosen
     return np.array(order[::-1], dtype=np.int64)
@@ -102,7 +105,9 @@ def best_dag(table):
     masks, log_scores = families_by_mask(table)
     n = len(masks)
     sets = [parent_sets(table, node) for node in range(n)]
-    costed = [scores - ARC_COST * np.array([len(z) for z in node_sets]) for scores, node_sets in zip(log_scores, sets)]
+    size = sum(float(np.abs(scores[np.isfinite(scores)]).max()) for scores in log_scores)
+    arc_cost = 10 * tie(size)  # breaks ties towards fewer arcs; above rounding, below any real difference
+    costed = [scores - arc_cost * np.array([len(z) for z in node_sets]) for scores, node_sets in zip(log_scores, sets)]
     best = np.empty((n, 2 ** (n - 1)))
     for node in range(n):
         kernels.best_inside(masks[node], costed[node], best[node])
@@ -115,7 +120,7 @@ def best_dag(table):
             kernels.best_prefixes(best, False, suffixes)
         kernels.best_around(node, prefixes, suffixes, around)
         values = costed[node] + around[masks[node]]
-        tied = np.flatnonzero(values >= prefixes[-1] - TIE)
+        tied = np.flatnonzero(values >= min(prefixes[-1], values.max()) - tie(size))
         chosen[node] = min(tied, key=lambda k: sets[node][k])
         stale = len(tied) > 1
         if stale:
@@ -144,10 +149,9 @@ def families_by_mask(table):
     masks, log_scores = [], []
     all_scores = table.log_scores
     for node in range(len(table.cardinalities)):
-        k = int(table.n_candidates[node])
-        candidates = table.candidates[node, :k]
-        bits = np.append(1 << (candidates - (candidates > node)), 0)  # position -1 of a padded set adds nothing
-        masks.append(bits[local_sets(k, table.max_indegree)].sum(1).astype(np.int64))
+        variables = np.arange(len(table.cardinalities))
+        bits = np.append(1 << (variables - (variables > node)), 0)  # the padding of a set, -1, adds nothing
+        masks.append(bits[members(table, node)].sum(1).astype(np.int64))
         log_scores.append(all_scores[table.offsets[node] : table.offsets[node + 1]])
     empty = [node for node, scores in enumerate(log_scores) if np.isneginf(scores).all()]
     if empty:

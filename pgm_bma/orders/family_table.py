@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from pgm_bma.orders._family_kernels import score_families
 
 STRUCTURE_PRIORS = ("mdl", "friedman_koller", "uniform")
-MAX_FAMILIES = 4_000_000  # a table of this size takes 64 MB; beyond it candidates are chosen
+MAX_FAMILIES = 6_000_000  # a table of this size takes 96 MB; beyond it lists are grown (`family_lists`)
 MAX_BIT_ROWS = 2_000_000  # rows written out from integer weights, 0.25 MB per state
 MAX_CELL_BYTES = 50_000_000  # of the bitsets of the cells of one set of variables
 MAX_LGAMMA = 5_000_000  # entries of the lgamma tables
@@ -33,7 +33,6 @@ def family_table(
     structure_prior="mdl",
     required=(),
     forbidden=(),
-    n_candidates=None,
 ):
     """Score every family.
 
@@ -45,8 +44,6 @@ def family_table(
     alpha, equivalent_sample_size : K2's pseudo-count per cell, or BDeu's total
     structure_prior : "mdl", "friedman_koller" or "uniform"
     required, forbidden : pairs (parent, child) of positions
-    n_candidates : int or None
-        Parents to choose from, per child: the best by their score alone, required ones among them. None: all others.
 
     Returns
     -------
@@ -63,11 +60,9 @@ def family_table(
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
     n = len(cardinalities)
     max_indegree = min(max_indegree, n - 1)
-    prepared = _prepare(codes, cardinalities, weights, max_indegree)
+    prepared = prepare_rows(codes, cardinalities, weights, max_indegree)
     scoring = alpha, equivalent_sample_size
     allowed = _allowed(n, required, forbidden, max_indegree)
-    if n_candidates is not None and n_candidates < n - 1:
-        allowed = _choose_candidates(prepared, scoring, allowed, n_candidates, required)
     table = _layout(cardinalities, allowed, max_indegree)
     log_marginal = _score(prepared, scoring, table)
     log_prior = _log_prior(table, structure_prior)
@@ -80,8 +75,15 @@ def family_table(
 
 def parent_sets(table, child):
     """Parent sets of `child` in the order of the table, as sorted tuples of variables."""
-    candidates = [int(c) for c in table.candidates[child, : table.n_candidates[child]]]
-    return [tuple(candidates[k] for k in row if k >= 0) for row in local_sets(len(candidates), table.max_indegree)]
+    return [tuple(int(v) for v in row if v >= 0) for row in members(table, child)]
+
+
+def members(table, child):
+    """(n_sets, max_indegree) the parent sets of `child` in a `FamilyTable` or in `FamilyLists`: variables, padded with -1."""
+    if not isinstance(table, FamilyTable):
+        return table.sets[table.offsets[child] : table.offsets[child + 1]]
+    k = int(table.n_candidates[child])
+    return np.append(table.candidates[child, :k], -1)[local_sets(k, table.max_indegree)]
 
 
 @lru_cache(maxsize=64)
@@ -107,14 +109,6 @@ def n_families(n_variables, n_candidates, max_indegree):
     return n_variables * sum(comb(n_candidates, size) for size in range(max_indegree + 1))
 
 
-def fitting_candidates(n_variables, max_indegree, limit=MAX_FAMILIES):
-    """Largest number of candidates per child whose table stays under `limit` families."""
-    k = n_variables - 1
-    while k > max_indegree and n_families(n_variables, k, max_indegree) > limit:
-        k -= 1
-    return k
-
-
 def binomials(n, max_indegree):
     """(n + 1, max_indegree + 2) table of binomial coefficients."""
     return np.array([[comb(i, k) for k in range(max_indegree + 2)] for i in range(n + 1)], dtype=np.int64)
@@ -137,20 +131,6 @@ def _allowed(n, required, forbidden, max_indegree):
     return allowed
 
 
-def _choose_candidates(prepared, scoring, allowed, n_candidates, required):
-    """Keep the parents with the best score alone; ties go to the first."""
-    n = len(allowed)
-    pairs = _layout(prepared.cardinalities, allowed, 1)
-    scores = _score(prepared, scoring, pairs)
-    kept = np.zeros_like(allowed)
-    for child in range(n):
-        parents = pairs.candidates[child, : pairs.n_candidates[child]]
-        gains = scores[pairs.offsets[child] + 1 : pairs.offsets[child + 1]].copy()
-        gains[np.isin(parents, [p for p, c in required if c == child])] = np.inf
-        kept[child, parents[np.argsort(-gains, kind="stable")[:n_candidates]]] = True
-    return kept
-
-
 def _layout(cardinalities, allowed, max_indegree):
     counts = allowed.sum(1)
     candidates = np.full((len(allowed), max(int(counts.max(initial=0)), 1)), -1, dtype=np.int64)
@@ -163,27 +143,24 @@ def _layout(cardinalities, allowed, max_indegree):
 
 
 def _log_prior(table, structure_prior):
-    n = len(table.cardinalities)
-    log_prior = np.empty(table.offsets[-1])
-    for child in range(n):
-        position = table.offsets[child]
-        for size in range(table.max_indegree + 1):
-            width = comb(int(table.n_candidates[child]), size)
-            if structure_prior == "mdl":
-                value = -np.log(n * comb(n, size))  # ORD eq. 13, read as 1/(n binom(n, size))
-            elif structure_prior == "friedman_koller":
-                value = -np.log(comb(n - 1, size))
-            elif structure_prior == "uniform":
-                value = 0.0
-            else:
-                raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(STRUCTURE_PRIORS)}")
-            log_prior[position : position + width] = value
-            position += width
-    return log_prior
+    by_size = size_priors(len(table.cardinalities), table.max_indegree, structure_prior)
+    widths = [[comb(int(k), size) for size in range(table.max_indegree + 1)] for k in table.n_candidates]
+    return np.concatenate([np.repeat(by_size, width) for width in widths])
+
+
+def size_priors(n, max_indegree, structure_prior):
+    """(max_indegree + 1,) log prior of a parent set by its size."""
+    sizes = range(max_indegree + 1)
+    if structure_prior == "mdl":
+        return np.array([-np.log(n * comb(n, size)) for size in sizes])  # ORD eq. 13, read as 1/(n binom(n, size))
+    if structure_prior == "friedman_koller":
+        return np.array([-np.log(comb(n - 1, size)) for size in sizes])
+    if structure_prior == "uniform":
+        return np.zeros(max_indegree + 1)
+    raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(STRUCTURE_PRIORS)}")
 
 
 def _score(prepared, scoring, table):
-    alpha, sample_size = scoring
     cards, max_indegree = prepared.cardinalities, table.max_indegree
     n = len(cards)
     local = np.full((n, n), -1, dtype=np.int64)
@@ -191,27 +168,7 @@ def _score(prepared, scoring, table):
         k = table.n_candidates[child]
         local[child, table.candidates[child, :k]] = np.arange(k)
     layout = local, table.offsets, table.n_candidates, binomials(n, max_indegree), max_indegree
-    distinct = np.unique(cards)
-    if sample_size is None:
-        child_row = 1 + np.searchsorted(distinct, cards)
-        products = np.zeros(0)
-        alphas = np.concatenate([[alpha], alpha * distinct])
-    else:
-        child_row = np.zeros(n, dtype=np.int64)
-        products = np.unique(
-            [1.0]
-            + [
-                np.prod(some, dtype=float)
-                for size in range(1, max_indegree + 2)
-                for some in combinations_with_replacement(distinct, size)
-            ]
-        )
-        alphas = sample_size / products
-    tables = np.zeros((0, 0))
-    total = prepared.weights.sum()
-    if prepared.integral and len(alphas) * (total + 1) <= MAX_LGAMMA:
-        tables = gammaln(alphas[:, None] + np.arange(total + 1)) - gammaln(alphas[:, None])
-    prior = float(alpha), float(sample_size or 0.0), tables, child_row, products
+    prior = lgamma_tables(prepared, scoring, max_indegree)
     data = prepared.bits, prepared.first_value, prepared.codes, prepared.weights, cards
     scores = np.zeros(table.offsets[-1])
     widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
@@ -220,7 +177,32 @@ def _score(prepared, scoring, table):
     return scores
 
 
-def _prepare(codes, cardinalities, weights, max_indegree):
+def lgamma_tables(prepared, scoring, max_indegree):
+    """The parameter prior as the kernels want it: (alpha, sample size or 0, tables of lgamma or empty, row per child, products)."""
+    alpha, sample_size = scoring
+    cards, total = prepared.cardinalities, prepared.weights.sum()
+    distinct = np.unique(cards)
+    n_products = sum(comb(len(distinct) + size - 1, size) for size in range(max_indegree + 2))
+    fits = prepared.integral and n_products * (total + 1) <= MAX_LGAMMA
+    if sample_size is None:
+        fits = prepared.integral and (len(distinct) + 1) * (total + 1) <= MAX_LGAMMA
+        child_row, products = 1 + np.searchsorted(distinct, cards), np.zeros(0)
+        alphas = np.concatenate([[alpha], alpha * distinct])
+    else:
+        child_row, products = np.zeros(len(cards), dtype=np.int64), np.ones(1)
+        if fits:
+            sets = (
+                some for size in range(1, max_indegree + 2) for some in combinations_with_replacement(distinct, size)
+            )
+            products = np.unique([1.0, *(np.prod(some, dtype=float) for some in sets)])
+        alphas = sample_size / products
+    tables = np.zeros((0, 0))
+    if fits:
+        tables = gammaln(alphas[:, None] + np.arange(total + 1)) - gammaln(alphas[:, None])
+    return float(alpha), float(sample_size or 0.0), tables, child_row, products
+
+
+def prepare_rows(codes, cardinalities, weights, max_indegree):
     """Rows as the kernel wants them: bitsets when rows can be counted as bits, else codes with weights."""
     codes = np.asarray(codes)
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)

@@ -2,58 +2,131 @@
 
 import hashlib
 import os
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.priors import check_prior
-from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.parallel import n_workers
+from pgm_bma.foundation.priors import PARAMETER_PRIOR, check_prior
+from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.validation import Choice, Instance, Integer, Jobs, Number, Optional, Verbose, check_parameters
 from pgm_bma.foundation.warn import warn
-from pgm_bma.orders import exact_dags, exact_orders
-from pgm_bma.orders.family_table import STRUCTURE_PRIORS, family_table, fitting_candidates
+from pgm_bma.orders import family_lists, structure_average
+from pgm_bma.orders.arcs import named_arcs, order_positions, start_orders
+from pgm_bma.orders.exact_orders import AUTO_PREDICTION
+from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, family_table, n_families
 from pgm_bma.orders.fixed_order import Training
-from pgm_bma.orders.structure_average import average_structures
+from pgm_bma.orders.weighting import WEIGHTINGS
 
 MISSING = ("sum_out", "impute", "state")
 MAX_WEIGHT = 1e11  # rows; their log scores, near 1e12, are rounded to 1e-4; of more rows, sums over orders are noise
+SWAP_LENGTH = {"burn_in": 10_000, "thin": 1667}
 PRESETS = {
     # ORD sections III-B and IV: the chain keeps iterations 10,001 + 1667 t, t = 0 .. 29
     "paper": {
         "method": "mcmc",
+        "moves": "swap",
         "n_orders": 30,
-        "burn_in": 10_000,
-        "thin": 1667,
+        **SWAP_LENGTH,
         "n_chains": 1,
         "structure_weighting": "order",
         "max_indegree": 3,
         "alpha": 1.0,
         "equivalent_sample_size": None,
+        "parameter_prior": "paper",
         "structure_prior": "mdl",
-        "n_candidates": None,
     }
 }
-# what a checkpoint must share, beside the data, the seed and the version
-_FINGERPRINT = (
-    "structure_weighting", "n_orders", "burn_in", "thin", "n_chains", "max_indegree", "alpha", "equivalent_sample_size",
-    "structure_prior", "n_candidates", "required_arcs", "forbidden_arcs", "init", "missing", "checkpoint_every",
-)  # fmt: skip
+FAMILY_RULES = {
+    "max_indegree": Integer(0),
+    "parameter_prior": PARAMETER_PRIOR,
+    "structure_prior": Choice(*STRUCTURE_PRIORS),
+    "eps": Number(0, 1, open_low=True),
+    "beam": Integer(1),
+    "missing": Choice(*MISSING),
+    "max_completions": Integer(1),
+    "n_completions": Integer(2),
+    "verbose": Verbose(),
+}
+RUN_RULES = {
+    "method": Choice("auto", "exact", "mcmc"),
+    "moves": Choice("gibbs", "swap"),
+    "structure_weighting": Choice(*WEIGHTINGS),
+    "n_orders": Integer(1),
+    "burn_in": Integer(0),
+    "thin": Integer(1),
+    "n_chains": Integer(1),
+    "n_temperatures": Integer(1),
+    "tol": Number(0, 1, open_low=True),
+    "max_sweeps": Integer(1),
+    "max_time": Optional(Number(0, open_low=True)),
+    "checkpoint": Optional(Instance((str, os.PathLike), "the name of a file")),
+    "checkpoint_every": Integer(1),
+    "n_jobs": Jobs(),
+}
 
 
-def add_missing_state(schema, codes, missing):
-    """(schema, codes) in which missing is one more state of every column that has it, under missing="state"."""
-    if missing != "state":
-        return schema, codes
-    states, codes = list(schema.states), codes.astype(np.int64)
-    for column in np.flatnonzero((codes < 0).any(0)):
-        label = "missing"
-        while label in states[column]:
-            label += "_"
-        codes[codes[:, column] < 0, column] = len(states[column])
-        states[column] = (*states[column], label)
-    return table.Schema(schema.names, tuple(states)), codes
+class Settings(NamedTuple):
+    """The parameters of a fit, the preset resolved; those that a face does not have keep their defaults."""
+
+    max_indegree: int
+    alpha: float
+    equivalent_sample_size: float | None
+    parameter_prior: str
+    structure_prior: str
+    required_arcs: Any
+    forbidden_arcs: Any
+    expert_knowledge: Any
+    eps: float
+    beam: int
+    missing: str
+    verbose: Any = False
+    n_jobs: int | None = None
+    method: str = "auto"
+    moves: str = "gibbs"
+    orders: Any = None
+    n_orders: int = 30
+    burn_in: int = 10_000
+    thin: int = 1667
+    n_chains: int = 4
+    n_temperatures: int = 4
+    tol: float = 0.05
+    max_sweeps: int = 4096
+    max_time: float | None = None
+    structure_weighting: str = "order"
+    init: Any = None
+    checkpoint: Any = None
+    checkpoint_every: int = 10_000
 
 
-def complete_training(schema, codes, weights, values):
+def checked_settings(estimator, values):
+    """The parameters of an estimator, `values` after its preset, checked: a `Settings`."""
+    if values.get("n_candidates") is not None:
+        raise ValueError(
+            f"n_candidates={values['n_candidates']!r}: hard candidates froze the chains and are gone; families are now lists that "
+            "grow by score, and beam= limits their growth"
+        )
+    if values.get("show_progress") is not None:
+        warn("show_progress is now called verbose", FutureWarning)
+        values = {**values, "verbose": values["show_progress"]}
+    check_parameters(estimator, values)
+    check_prior(values["alpha"], values["equivalent_sample_size"])
+    settings = Settings(**{name: values[name] for name in Settings._fields if name in values})
+    if settings.checkpoint is not None:
+        folder = os.path.dirname(os.path.abspath(settings.checkpoint))
+        if os.path.isdir(settings.checkpoint) or not os.path.isdir(folder):
+            wrong = "it is a folder" if os.path.isdir(settings.checkpoint) else f"there is no folder {folder!r}"
+            raise ValueError(f"checkpoint={str(settings.checkpoint)!r} cannot be written: {wrong}")
+    if settings.moves == "gibbs" and any(getattr(settings, name) != value for name, value in SWAP_LENGTH.items()):
+        warn(
+            "burn_in and thin belong to moves='swap'; Gibbs moves run until they agree: see tol, max_sweeps and max_time"
+        )
+    return settings
+
+
+def complete_training(schema, codes, weights, settings):
     """Folded complete rows with the parameter prior. Scores of families are comparable only on the same rows, so a row with a
     missing cell is left out as a whole."""
     holes = (codes < 0).any(1)
@@ -75,162 +148,155 @@ def complete_training(schema, codes, weights, values):
             f"sample_weight adds up to {row_weights.sum():.3g} rows, more than {MAX_WEIGHT:.3g}: log scores of so many are lost in "
             "rounding; scale the weights down"
         )
+    sample_size = settings.equivalent_sample_size
+    if sample_size is None and settings.parameter_prior == "consistent":
+        sample_size = consistent_sample_size(settings.alpha, schema.cardinalities)
     return Training(
-        np.asfortranarray(rows, dtype=np.int32),
-        row_weights,
-        schema.cardinalities,
-        values["alpha"],
-        values["equivalent_sample_size"],
+        np.asfortranarray(rows, dtype=np.int32), row_weights, schema.cardinalities, settings.alpha, sample_size
     )
 
 
-def score(training, names, values):
-    """The family table, with checked parameters; many variables get candidates chosen by score."""
-    check_prior(values["alpha"], values["equivalent_sample_size"])
-    check_number("max_indegree", values["max_indegree"], 0, integer=True)
-    check_choice("structure_prior", values["structure_prior"], STRUCTURE_PRIORS)
+def consistent_sample_size(alpha, cardinalities):
+    """The one total that the pseudo-counts of every table add up to: alpha per cell of a table of two ordinary variables."""
+    return float(alpha * np.median(cardinalities) ** 2) if len(cardinalities) else float(alpha)
+
+
+def score(training, names, settings, full, *, exact=False):
+    """(families, arcs): a full `FamilyTable`, or `FamilyLists`; arcs as `arcs.Arcs`.
+
+    full : whether a full table is wanted where it fits; else lists are pruned from it
+    exact : whether nothing else will do
+    """
     n = len(names)
-    max_indegree = min(values["max_indegree"], n - 1)
-    n_candidates = values["n_candidates"]
-    if n_candidates is None:
-        n_candidates = fitting_candidates(n, max_indegree)
-        if n_candidates < n - 1:
-            warn(
-                f"{n} variables with max_indegree={max_indegree} have too many families to score them all: every variable "
-                f"chooses its parents among {n_candidates} candidates; set n_candidates or lower max_indegree"
-            )
-    else:
-        check_number("n_candidates", n_candidates, max_indegree, integer=True)
-    required = arc_positions("required_arcs", values["required_arcs"], names)
-    forbidden = arc_positions("forbidden_arcs", values["forbidden_arcs"], names)
-    _check_arcs(required, forbidden, names, max_indegree)
-    return family_table(
-        training.codes,
-        training.cardinalities,
-        training.weights,
-        max_indegree=max_indegree,
-        alpha=values["alpha"],
-        equivalent_sample_size=values["equivalent_sample_size"],
-        structure_prior=values["structure_prior"],
-        required=required,
-        forbidden=forbidden,
-        n_candidates=n_candidates,
-    )
+    max_indegree = min(settings.max_indegree, n - 1)
+    arcs = named_arcs(settings.required_arcs, settings.forbidden_arcs, settings.expert_knowledge, names, max_indegree)
+    size = n_families(n, n - 1, max_indegree)
+    common = {
+        "max_indegree": max_indegree,
+        "alpha": training.alpha,
+        "equivalent_sample_size": training.equivalent_sample_size,
+        "structure_prior": settings.structure_prior,
+        "required": arcs.required,
+        "forbidden": arcs.forbidden,
+    }
+    rows = training.codes, training.cardinalities, training.weights
+    if size <= MAX_FAMILIES:
+        families = family_table(*rows, **common)
+        return (families if full else family_lists.prune_table(families, settings.eps)), arcs
+    if exact:
+        raise ValueError(
+            f"{n} variables with max_indegree={max_indegree} have {size} families, more than {MAX_FAMILIES}, which method='exact' "
+            "and moves='swap' need all of; lower max_indegree, or pass method='mcmc' with moves='gibbs'"
+        )
+    with progress(settings.verbose, "variables", total=n, label="families") as tick:
+        lists = family_lists.grow_lists(
+            *rows, **common, eps=settings.eps, beam=settings.beam, n_jobs=settings.n_jobs, progress=tick
+        )
+    return lists, arcs
 
 
-def average(training, names, values, random_state, root, predicts):
-    """Resolve `values` (parameters by name, preset applied) and run them: a `StructureAverage`.
+def average(training, names, settings, random_state, root, predicts):
+    """(average, sums or None): run what `settings` asks for; `sums` are what an exact average was made of.
 
     random_state, root : the seed as given, and the SeedSequence behind it
     predicts : whether joints of rows will be asked for, which "exact" can do for fewer variables than arcs
     """
-    _check_run(values)
-    scores = score(training, names, values)
-    required = arc_positions("required_arcs", values["required_arcs"], names)
-    orders = values.get("orders")
-    method = "given" if orders is not None else choose_method(values, len(names), predicts)
-    if orders is not None:
-        if values["structure_weighting"] == "dag":
+    kind, n = WEIGHTINGS[settings.structure_weighting], len(names)
+    method = "given" if settings.orders is not None else choose_method(settings, n, predicts)
+    swap = method == "mcmc" and settings.moves == "swap"
+    families, arcs = score(training, names, settings, method != "mcmc" or swap, exact=method == "exact" or swap)
+    rngs = [np.random.default_rng(child) for child in root.spawn(settings.n_chains)]
+    if method == "exact":
+        return structure_average.exact_average(families, training, kind.name, settings.n_orders, rngs[0])
+    if method == "given":
+        orders = settings.orders
+        if kind.name == "dag":
             raise ValueError("orders= averages over orders; structure_weighting='dag' cannot be had from given orders")
         if isinstance(orders, str) or not hasattr(orders, "__len__") or len(orders) == 0:
             raise ValueError(f"orders={orders!r} must be a list of at least one order, each a list of all variables")
-        orders = [order_positions("orders", order, names, required) for order in orders]
-    rngs = [np.random.default_rng(child) for child in root.spawn(values["n_chains"])]
-    run = {}
-    bar = None
-    if method == "mcmc":
-        last_step = values["burn_in"] + 1 + values["thin"] * (values["n_orders"] - 1)
-        bar = _progress_bar(values["show_progress"], last_step * values["n_chains"])
-        run = {
-            "burn_in": values["burn_in"],
-            "thin": values["thin"],
-            "checkpoint": values["checkpoint"],
-            "checkpoint_every": values["checkpoint_every"],
-            "fingerprint": fingerprint(training, names, values, random_state, root) if values["checkpoint"] else None,
-            "n_jobs": _workers(values["n_jobs"]),
-            "progress": bar.update if bar is not None else None,
-            "starts": _starts(values["init"], names, values["n_chains"], required),
-        }
-    try:
-        result = average_structures(
-            scores,
-            training,
-            method,
-            values["structure_weighting"],
-            n_kept=values["n_orders"],
-            rngs=rngs,
-            orders=orders,
-            required=required,
-            **run,
-        )
-    finally:
-        if bar is not None:
-            bar.close()
+        orders = [order_positions("orders", order, names, arcs.required) for order in orders]
+        return structure_average.given_average(families, training, orders), None
+    given = start_orders(settings.init, names, settings.n_chains, arcs.required)
+    starts = [kind.from_order(families, order) for order in given or ()]
+    starts = starts or [kind.start(n, rng, arcs.required) for rng in rngs]
+    run = {
+        "n_kept": settings.n_orders,
+        "checkpoint": settings.checkpoint,
+        "checkpoint_every": settings.checkpoint_every,
+        "fingerprint": fingerprint(training, names, settings, arcs, random_state, root)
+        if settings.checkpoint
+        else None,
+        "n_jobs": n_workers(settings.n_jobs),
+    }
+    if swap:
+        steps = settings.burn_in + 1 + settings.thin * (settings.n_orders - 1)
+        with progress(settings.verbose, "steps", total=steps * settings.n_chains, label="orders") as tick:
+            run.update(burn_in=settings.burn_in, thin=settings.thin, progress=tick)
+            result = structure_average.swapped_average(families, training, kind.name, starts, rngs, **run)
+    else:
+        run.update({name: getattr(settings, name) for name in ("tol", "max_sweeps", "max_time", "n_temperatures")})
+        with progress(settings.verbose, "sweeps", label=kind.words) as tick:
+            run["tell"] = _teller(tick, settings.verbose)
+            result = structure_average.sampled_average(families, training, kind.name, starts, rngs, **run)
+    _warn_of_the_end(result, settings)
+    return result, None
+
+
+def _teller(tick, verbose):
+    """Progress of the Gibbs chains: sweeps on the bar; with verbose >= 2, a line whenever the difference is new."""
+    if tick is None:
+        return None
+    last = {"sweeps": 0, "difference": None}
+
+    def tell(sweeps, difference, seconds):
+        tick(sweeps - last["sweeps"])
+        if difference is not None and difference != last["difference"] and verbose > 1:
+            print(f"{sweeps} sweeps, {seconds:.1f} s: arcs of the chains differ by at most {difference:.3f}")
+        last.update(sweeps=sweeps, difference=difference)
+
+    return tell
+
+
+def _warn_of_the_end(result, settings):
     if not result.finished:
-        warn(f"interrupted: {result.states.shape[1]} of {values['n_orders']} orders per chain were kept")
-    return result
+        warn(f"interrupted: {result.states.shape[1]} of {settings.n_orders} orders per chain were kept")
+    if result.chains is not None and not result.chains.converged:
+        warn(
+            f"the chains have not converged after {result.chains.n_sweeps} sweeps: the largest difference of an arc posterior "
+            f"between them is {result.chains.difference:.2f} (tol={settings.tol}), {result.chains.n_apart} arcs differ by more "
+            "than 0.2; raise max_sweeps or max_time; diagnostics_ has all arcs",
+            ConvergenceWarning,
+        )
 
 
-def choose_method(values, n, predicts):
+def choose_method(settings, n, predicts):
     """ "exact" or "mcmc"; an explicit "exact" beyond reach is an error."""
-    by_order = values["structure_weighting"] == "order"
-    limit = exact_orders.MAX_VARIABLES if by_order else exact_dags.MAX_VARIABLES
-    if predicts:
-        limit = exact_orders.MAX_PREDICTION if by_order else exact_dags.MAX_PREDICTION
+    kind = WEIGHTINGS[settings.structure_weighting]
+    limit = kind.exact_rows if predicts else kind.exact_arcs
     if n < 2:
         return "exact"
-    if values["method"] == "auto":
-        auto = min(limit, exact_orders.AUTO_PREDICTION) if predicts else limit
-        return "exact" if n <= auto else "mcmc"
-    if values["method"] == "exact" and n > limit:
+    if settings.method == "auto":
+        reach = min(limit, AUTO_PREDICTION) if predicts else limit
+        fits = n_families(n, n - 1, min(settings.max_indegree, n - 1)) <= MAX_FAMILIES
+        return "exact" if n <= reach and fits else "mcmc"
+    if settings.method == "exact" and n > limit:
         what = "predictions" if predicts else "arc posteriors"
         raise ValueError(
-            f"method='exact' with structure_weighting={values['structure_weighting']!r} reaches {limit} variables for {what}, "
-            f"here are {n}; pass method='mcmc' or 'auto'"
+            f"method='exact' with structure_weighting={kind.name!r} reaches {limit} variables for {what}, here are {n}; pass "
+            "method='mcmc' or 'auto'"
         )
-    return values["method"]
+    return settings.method
 
 
-def order_positions(parameter, order, names, required=()):
-    """An order of names as positions; every variable must occur once, behind its parents in `required` (positions)."""
-    if isinstance(order, str) or not hasattr(order, "__iter__"):
-        raise ValueError(f"{parameter}: an order is a list of all variables, earliest first, got {order!r}")
-    order = list(order)
-    unknown = [name for name in order if name not in names]
-    if unknown:
-        raise ValueError(f"{parameter} names {unknown[0]!r}, which is no variable; the variables are {names}")
-    absent = [name for name in names if name not in order]
-    if absent or len(order) != len(names):
-        wrong = f"lacks {absent[0]!r}" if absent else "names a variable twice"
-        raise ValueError(f"{parameter}: an order names every variable once, this one {wrong}")
-    position = {name: k for k, name in enumerate(names)}
-    order = [position[name] for name in order]
-    for parent, child in required:
-        if order.index(parent) > order.index(child):
-            raise ValueError(
-                f"{parameter} puts {names[parent]!r}, a required parent of {names[child]!r}, behind it; change the order or "
-                "required_arcs"
-            )
-    return order
+# what a checkpoint must share, beside the data, the arcs, the seed and the version
+_FINGERPRINT = (
+    "structure_weighting", "moves", "n_orders", "burn_in", "thin", "n_chains", "n_temperatures", "max_indegree", "alpha",
+    "equivalent_sample_size", "parameter_prior", "structure_prior", "eps", "beam", "init", "missing", "checkpoint_every",
+    "max_sweeps",
+)  # fmt: skip
 
 
-def arc_positions(parameter, arcs, names):
-    """Pairs (parent, child) of names as pairs of positions."""
-    position = {name: k for k, name in enumerate(names)}
-    pairs = []
-    if not hasattr(arcs, "__iter__") and arcs is not None:
-        raise ValueError(f"{parameter} wants pairs (parent, child), got {arcs!r}")
-    for arc in () if arcs is None else arcs:
-        if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
-            raise ValueError(f"{parameter} wants pairs (parent, child), got {arc!r}")
-        for name in arc:
-            if name not in names:
-                raise ValueError(f"{parameter} names {name!r}, which is no variable; the variables are {names}")
-        pairs.append((position[arc[0]], position[arc[1]]))
-    return pairs
-
-
-def fingerprint(training, names, values, random_state, root):
+def fingerprint(training, names, settings, arcs, random_state, root):
     """What a checkpoint must share with the run that reads it: field -> text."""
     import pgm_bma
 
@@ -239,81 +305,9 @@ def fingerprint(training, names, values, random_state, root):
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(repr(names).encode())
     fields = {"version": pgm_bma.__version__, "data": digest.hexdigest()}
-    fields.update({name: repr(values.get(name)) for name in _FINGERPRINT})
-    for parameter in ("required_arcs", "forbidden_arcs"):  # a set is written in another order every time
-        arcs = sorted(set(arc_positions(parameter, values[parameter], names)))
-        fields[parameter] = repr([(names[p], names[c]) for p, c in arcs])
+    fields.update({name: repr(getattr(settings, name)) for name in _FINGERPRINT})
+    for name, pairs in zip(("required_arcs", "forbidden_arcs"), arcs):
+        fields[name] = repr([(names[p], names[c]) for p, c in pairs])
     # a fresh seed is new at every start: then the generators in the file carry on
     fields["random_state"] = "None" if random_state is None else repr((root.entropy, root.spawn_key))
     return fields
-
-
-def _check_run(values):
-    check_choice("method", values["method"], ("auto", "exact", "mcmc"))
-    check_choice("structure_weighting", values["structure_weighting"], ("order", "dag"))
-    check_number("n_orders", values["n_orders"], 1, integer=True)
-    check_number("burn_in", values["burn_in"], 0, integer=True)
-    check_number("thin", values["thin"], 1, integer=True)
-    check_number("n_chains", values["n_chains"], 1, integer=True)
-    check_number("checkpoint_every", values["checkpoint_every"], 1, integer=True)
-    checkpoint = values["checkpoint"]
-    if checkpoint is not None:
-        if not isinstance(checkpoint, (str, os.PathLike)):
-            raise ValueError(f"checkpoint={checkpoint!r} must be the name of a file")
-        folder = os.path.dirname(os.path.abspath(checkpoint))
-        if os.path.isdir(checkpoint) or not os.path.isdir(folder):
-            wrong = "it is a folder" if os.path.isdir(checkpoint) else f"there is no folder {folder!r}"
-            raise ValueError(f"checkpoint={str(checkpoint)!r} cannot be written: {wrong}")
-
-
-def _check_arcs(required, forbidden, names, max_indegree):
-    """Errors with names instead of the positions that the room would give."""
-    for parent, child in required:
-        if (parent, child) in forbidden or parent == child:
-            raise ValueError(
-                f"arc {names[parent]!r} -> {names[child]!r} is required, and forbidden or a loop; drop one"
-            )
-    for child in {c for _, c in required}:
-        parents = {p for p, c in required if c == child}
-        if len(parents) > max_indegree:
-            raise ValueError(
-                f"required_arcs gives {names[child]!r} {len(parents)} parents, but max_indegree={max_indegree}; raise it"
-            )
-    cycle = set(required)
-    while ends := {arc for arc in cycle if arc[0] not in {c for _, c in cycle} or arc[1] not in {p for p, _ in cycle}}:
-        cycle -= ends
-    if cycle:
-        among = ", ".join(f"{names[p]!r} -> {names[c]!r}" for p, c in sorted(cycle))
-        raise ValueError(f"required_arcs hold a cycle among {among}; drop one of them")
-
-
-def _starts(init, names, n_chains, required):
-    """Starting orders: one for all chains, or one each."""
-    if init is None:
-        return None
-    first = next(iter(init), "") if hasattr(init, "__iter__") else ""
-    if (
-        not isinstance(init, str)
-        and not isinstance(first, str)
-        and hasattr(first, "__iter__")
-        and tuple(first) not in names
-    ):
-        if len(init) != n_chains:
-            raise ValueError(f"init holds {len(init)} orders for n_chains={n_chains}; give one order, or one per chain")
-        return [order_positions("init", order, names, required) for order in init]
-    return [order_positions("init", init, names, required)] * n_chains
-
-
-def _workers(n_jobs):
-    if n_jobs is None:
-        return 1
-    check_number("n_jobs", abs(n_jobs) if isinstance(n_jobs, int) else n_jobs, 1, integer=True)
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-
-
-def _progress_bar(show, total):
-    if not show:
-        return None
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, unit="step", unit_scale=True, desc="orders")

@@ -10,11 +10,13 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from pgm_bma.foundation.counts import family_counts
 from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
 from pgm_bma.orders._predict_kernels import mean_tables, mix_completions, predict_families
-from pgm_bma.orders.family_table import FamilyTable, binomials, local_sets, n_families
+from pgm_bma.orders.exact_orders import tie
+from pgm_bma.orders.family_table import FamilyTable, binomials, members, n_families
 
 BLOCK_BYTES = 32_000_000  # predictive probabilities held at a time
 MAX_TABLE_BYTES = 256_000_000  # tables of one node's families; wider ones are looked up completion by completion
@@ -63,22 +65,28 @@ def family_weights(table, child, before, touching=None):
 
     before, touching : (n_structures, n) bool
     """
-    k = int(table.n_candidates[child])
-    members = local_sets(k, table.max_indegree)
-    candidates = table.candidates[child, :k]
-    yes = np.ones((len(before), 1), dtype=bool)
-    allowed = np.concatenate([before[:, candidates], yes], axis=1)[:, members].all(
-        2
-    )  # padding (-1) reads the last column
-    if touching is not None:
-        touches = np.concatenate([touching[:, candidates], ~yes], axis=1)[:, members].any(2)
-        allowed &= touches | ~before.any(1, keepdims=True)
-    scores = np.where(allowed, table.log_scores[table.offsets[child] : table.offsets[child + 1]], -np.inf)
+    scores = _allowed_scores(table, child, before, touching)
     top = scores.max(1, keepdims=True)
     if np.isneginf(top).any():
         raise ValueError(f"an order leaves variable {child} without a parent set: a required parent stands behind it")
     weights = np.exp(scores - top)
     return weights / weights.sum(1, keepdims=True)
+
+
+def log_sums(table, child, before, touching=None):
+    """(n_structures,) log of the summed weights of the parent sets of a child that every structure allows."""
+    return logsumexp(_allowed_scores(table, child, before, touching), axis=1)
+
+
+def _allowed_scores(table, child, before, touching):
+    """(n_structures, n_sets) log scores, -inf where a structure forbids the set."""
+    sets = members(table, child)
+    yes = np.ones((len(before), 1), dtype=bool)
+    allowed = np.concatenate([before, yes], axis=1)[:, sets].all(2)  # padding (-1) reads the last column
+    if touching is not None:
+        touches = np.concatenate([touching, ~yes], axis=1)[:, sets].any(2)
+        allowed &= touches | ~before.any(1, keepdims=True)
+    return np.where(allowed, table.log_scores[table.offsets[child] : table.offsets[child + 1]], -np.inf)
 
 
 def _prune(weights, lost_mass):
@@ -187,9 +195,7 @@ def predict(training, children, parents, rows):
 
 def set_members(table, child, places):
     """(n_places, max_indegree) variables of the parent sets at `places` of the table, padded with -1."""
-    k = int(table.n_candidates[child])
-    named = np.append(table.candidates[child, :k], -1)
-    return named[local_sets(k, table.max_indegree)[np.asarray(places) - table.offsets[child]]]
+    return members(table, child)[np.asarray(places) - table.offsets[child]].astype(np.int64)
 
 
 def all_predictive(table, training, rows):
@@ -240,10 +246,11 @@ def best_parents(table, before):
     parents, total = [], 0.0
     for child in range(len(table.cardinalities)):
         places = np.arange(table.offsets[child], table.offsets[child + 1])
-        members = set_members(table, child, places)
-        inside = np.append(before[child], True)[members].all(1)
+        sets = members(table, child)
+        inside = np.append(before[child], True)[sets].all(1)
         scores = np.where(inside, table.log_scores[places], -np.inf)
-        tied = [tuple(int(p) for p in members[k] if p >= 0) for k in np.flatnonzero(scores >= scores.max() - 1e-8)]
+        equal = np.flatnonzero(scores >= scores.max() - tie(scores.max()))
+        tied = [tuple(int(p) for p in sets[k] if p >= 0) for k in equal]
         parents.append(min(tied, key=lambda z: (len(z), z)))
         total += scores.max()
     return parents, float(total)

@@ -4,7 +4,6 @@ import numpy as np
 
 from pgm_bma.orders._partition_kernels import run_layers, score_layers
 from pgm_bma.orders.chains import run_chains
-from pgm_bma.orders.fixed_order import family_weights, layer_masks, set_members
 
 
 def sample_layers(families, starts, rngs, **settings):
@@ -32,16 +31,3 @@ def dag_layers(parents):
 def start_layers(n, required=()):
     """Layers to start a chain from: one layer, or what the required arcs ask for."""
     return dag_layers([tuple(p for p, c in required if c == v) for v in range(n)])
-
-
-def edge_posteriors(table, layers):
-    """(n_draws, n, n) P(parent -> child | layers), row parent, column child."""
-    before, touching = layer_masks(layers)
-    n = len(table.cardinalities)
-    edges = np.zeros((len(before), n, n))
-    for child in range(n):
-        weights = family_weights(table, child, before[:, child], touching[:, child])
-        members = set_members(table, child, np.arange(table.offsets[child], table.offsets[child + 1]))
-        holds = (members[:, :, None] == np.arange(n)).any(1)
-        edges[:, :, child] = weights @ holds
-    return edges

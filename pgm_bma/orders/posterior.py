@@ -1,38 +1,57 @@
 """The posterior over structures of all columns, without a class."""
 
+from collections.abc import Iterable
+from typing import Any, Self
+
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.face import DiscreteEstimator
+from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.foundation.seeds import seed_sequence
-from pgm_bma.foundation.validation import check_choice, check_number, resolve_preset
+from pgm_bma.foundation.validation import resolve_preset
 from pgm_bma.orders import fitting as _order_fit
+from pgm_bma.orders import parameters
 from pgm_bma.orders.results import OrderResults
 
 
+@fill(
+    chains=parameters.CHAINS,
+    families=parameters.FAMILIES,
+    rows=parameters.ROWS,
+    run=parameters.RUN,
+    results=parameters.RESULTS,
+)
 class OrderPosterior(OrderResults, DiscreteEstimator):
     """Posterior of arcs and structures: exact for up to 20 variables, sampled over orders beyond (Friedman and Koller; Hwang and
     Zhang 2005).
 
     Parameters
     ----------
-    method : "auto" (exact up to 20 variables, up to 12 under structure_weighting="dag"), "exact" or "mcmc"
-    n_orders, burn_in, thin, n_chains, n_jobs, structure_weighting, init, max_indegree : as in `OrderAveragedClassifier`
-    alpha, equivalent_sample_size, structure_prior, required_arcs, forbidden_arcs, n_candidates : as in `OrderAveragedClassifier`
-    missing, max_completions, n_completions, checkpoint, checkpoint_every, preset : as in `OrderAveragedClassifier`
-    random_state, show_progress : as in `OrderAveragedClassifier`
-    state_names : dict column -> states
-    handle_unknown : "error" or "missing", in `score_samples`
+    method : {"auto", "exact", "mcmc"}, default="auto"
+        "auto" is exact up to 20 variables, up to 12 under structure_weighting="dag".
+    {chains}
+    {families}
+    {rows}
+    {run}
+    state_names : dict, optional
+        States of columns, in order; may hold states never seen.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a state that the fit has not seen is in `score_samples`.
 
     Attributes
     ----------
-    edge_posterior_ : DataFrame parent x child, P(parent -> child | data); `attrs` names the weighting
-    edge_graph_ : networkx DiGraph with `posterior`, may be cyclic
-    ancestor_posterior_, family_scores_, log_evidence_, method_, structure_weighting_ : as in `OrderAveragedClassifier`
-    orders_, order_log_scores_, acceptance_rate_, diagnostics_ : as in `OrderAveragedClassifier`
-    model_ : the best DAG as a pgmpy network with posterior-mean tables
-    causal_graph_, best_log_score_ : the same as a pgmpy DAG, and its score
-    feature_names_in_, n_features_in_, n_samples_, schema_ : as in `LatentClassClusterer`
+    {results}
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states.
 
     Examples
     --------
@@ -47,49 +66,69 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
     """
 
     model_is_exact_ = False
+    _rules = {**_order_fit.FAMILY_RULES, **_order_fit.RUN_RULES}
 
     def __init__(
         self,
         *,
-        method="auto",
-        n_orders=30,
-        burn_in=10_000,
-        thin=1667,
-        n_chains=1,
-        structure_weighting="order",
-        init=None,
-        max_indegree=3,
-        alpha=1.0,
-        equivalent_sample_size=None,
-        structure_prior="mdl",
-        required_arcs=None,
-        forbidden_arcs=None,
-        n_candidates=None,
-        missing="sum_out",
-        max_completions=1024,
-        n_completions=200,
-        checkpoint=None,
-        checkpoint_every=10_000,
-        preset=None,
-        n_jobs=None,
-        random_state=None,
-        show_progress=False,
-        state_names=None,
-        handle_unknown="missing",
+        method: str = "auto",
+        n_orders: int = 30,
+        moves: str = "gibbs",
+        n_chains: int = 4,
+        n_temperatures: int = 4,
+        tol: float = 0.05,
+        max_sweeps: int = 4096,
+        max_time: float | None = None,
+        burn_in: int = 10_000,
+        thin: int = 1667,
+        structure_weighting: str = "order",
+        init: Iterable | None = None,
+        max_indegree: int = 3,
+        alpha: float = 1.0,
+        equivalent_sample_size: float | None = None,
+        parameter_prior: str = "consistent",
+        structure_prior: str = "mdl",
+        required_arcs: Iterable | None = None,
+        forbidden_arcs: Iterable | None = None,
+        expert_knowledge: Any = None,
+        eps: float = 1e-3,
+        beam: int = 60,
+        n_candidates: None = None,
+        missing: str = "sum_out",
+        max_completions: int = 1024,
+        n_completions: int = 200,
+        checkpoint: Any = None,
+        checkpoint_every: int = 10_000,
+        preset: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        show_progress: None = None,
+        state_names: dict | None = None,
+        handle_unknown: str = "missing",
     ):
         self.method = method
         self.n_orders = n_orders
+        self.moves = moves
+        self.n_chains = n_chains
+        self.n_temperatures = n_temperatures
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.max_time = max_time
         self.burn_in = burn_in
         self.thin = thin
-        self.n_chains = n_chains
         self.structure_weighting = structure_weighting
         self.init = init
         self.max_indegree = max_indegree
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.parameter_prior = parameter_prior
         self.structure_prior = structure_prior
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
+        self.expert_knowledge = expert_knowledge
+        self.eps = eps
+        self.beam = beam
         self.n_candidates = n_candidates
         self.missing = missing
         self.max_completions = max_completions
@@ -99,58 +138,111 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         self.preset = preset
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
         self.show_progress = show_progress
         self.state_names = state_names
         self.handle_unknown = handle_unknown
 
-    def fit(self, X, y=None, sample_weight=None):
-        """Learn the posterior over structures of the columns of `X`; `y` is ignored.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the posterior over structures of the columns of `X`.
 
         Parameters
         ----------
-        X : table of discrete values
-        sample_weight : (n_samples,), optional; a weight is a repetition of the row
+        X : DataFrame or array of shape (n_samples, n_features)
+            Discrete values.
+        y : None
+            Not used.
+        sample_weight : array of shape (n_samples,), optional
+            A weight is a repetition of the row.
 
         Returns
         -------
-        self
+        self : object
+            The fitted estimator.
         """
         with self._unchanged_by_failure():
-            self._fit(*self._fold_scan(X, sample_weight))
+            self._fit(X, sample_weight)
         return self
 
     def _fit(self, X, sample_weight):
-        values = resolve_preset(self, _order_fit.PRESETS)
-        check_choice("missing", self.missing, _order_fit.MISSING)
-        check_number("max_completions", self.max_completions, 1, integer=True)
-        check_number("n_completions", self.n_completions, 2, integer=True)
+        settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))
         read = self._read_features(X, sample_weight, None)
         self._forget()
         self._feature_states = read.schema.states
-        schema, codes = _order_fit.add_missing_state(read.schema, read.codes, self.missing)
+        schema, codes = read.schema, read.codes
+        if settings.missing == "state":
+            schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema(schema.names, schema.states)
-        rows = _order_fit.complete_training(schema, codes, read.weights, values)
+        rows = _order_fit.complete_training(schema, codes, read.weights, settings)
         root = seed_sequence(self.random_state)
-        self._average = _order_fit.average(rows, list(schema.names), values, self.random_state, root, False)
+        names = list(schema.names)
+        self._average, _ = _order_fit.average(rows, names, settings, self.random_state, root, False)
         self._seed = int(np.random.default_rng(root).integers(2**63))
         self._warn_if_chains_disagree()
 
-    def log_joint(self, X):
+    def log_joint(self, X: Any) -> np.ndarray:
         """Natural log P(row | data) of every row, averaged over structures, missing cells summed out.
 
         Exact under method "exact" up to 16 variables (9 under structure_weighting="dag"); else averaged over the kept orders.
-        """
-        codes = self._mark_missing(self._encode(X))
-        return self._joint_with_error(codes, None, 1)[0][:, 0]
 
-    def score_samples(self, X):
-        """The same as `log_joint`."""
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Log probabilities.
+        """
+        return self._joint_with_error(self._encode(X), None, 1)[0][:, 0]
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The same as `log_joint`.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Log probabilities.
+        """
         return self.log_joint(X)
 
-    def score(self, X, y=None, sample_weight=None):
-        """Weighted mean natural log P(row | data)."""
-        log_p = self.log_joint(X)
-        return float(np.average(log_p, weights=table.check_weights(sample_weight, len(log_p))))
+    def score(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, true_graph: Any = None, metric: Any = None
+    ) -> Any:
+        """Weighted mean natural log P(row | data), or a metric of pgmpy for the best DAG.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_samples, n_features), optional
+            Rows.
+        y : None
+            Not used.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows.
+        true_graph : pgmpy DAG or PDAG, optional
+            Graph that `causal_graph_` is compared with.
+        metric : str or pgmpy metric, optional
+            Which comparison, by name or as an object; with `X` instead of `true_graph`, a metric that reads data. By default
+            pgmpy's own choice for `true_graph`, and the log probability for `X`.
+
+        Returns
+        -------
+        float or what the metric returns
+            The score.
+        """
+        check_is_fitted(self)
+        if true_graph is None and metric is None and X is not None:
+            log_p = self.log_joint(X)
+            return float(np.average(log_p, weights=table.check_weights(sample_weight, len(log_p))))
+        from pgm_bma.networks.structures import graph_metric
+
+        return graph_metric(self.causal_graph_, X, true_graph, metric)
 
     def _fitted_summary(self):
-        return f", {self.method_} over {'orders' if self.structure_weighting_ == 'order' else 'DAGs'}"
+        return f", {self.method_} over {self._weighting().words}"

@@ -1,25 +1,31 @@
 """What can be read off an average over structures: arcs, DAGs, networks, diagnostics. Shared by all order estimators."""
 
-import inspect
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from pgm_bma.foundation.missing import mark_missing
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_number
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.validation import check_choice, check_number
 from pgm_bma.orders import consensus, fixed_order, unobserved
+from pgm_bma.orders.diagnostics import ChainDiagnostics
 from pgm_bma.orders.family_table import parent_sets
 from pgm_bma.orders.fitting import MISSING
-from pgm_bma.orders.structure_average import exact_log_joint, exact_predictor, mixed_log_joint, state_mixture
+from pgm_bma.orders.structure_average import (
+    exact_log_joint,
+    exact_predictor,
+    lost_mass,
+    mixed_log_joint,
+    state_mixture,
+)
+from pgm_bma.orders.weighting import WEIGHTINGS
 
 N_ANCESTOR_DAGS = 1000
-N_DIAGNOSED_ROWS = 50
-R_HAT = 1.1
 
 
-class OrderResults:
+class OrderResults(ChainDiagnostics):
     """Mixin over ``_average`` (a `StructureAverage`) and ``_variables`` (a `Schema`, the class last if there is one).
 
     Its parameters include `missing`, `max_completions` and `n_completions`; ``_seed`` is drawn in fit.
@@ -71,6 +77,20 @@ class OrderResults:
         return edges
 
     @property
+    def skeleton_posterior_(self):
+        """DataFrame P(an arc between row and column | data), in either direction: the two exclude each other."""
+        edges = self.edge_posterior_
+        either = np.minimum(edges.to_numpy() + edges.to_numpy().T, 1.0)
+        skeleton = pd.DataFrame(either, index=list(edges.index), columns=list(edges.columns))
+        skeleton.attrs.update(self._labels())
+        return skeleton
+
+    @property
+    def lost_mass_(self):
+        """Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables."""
+        return lost_mass(self._average)
+
+    @property
     def edge_graph_(self):
         """networkx DiGraph of all arcs with a positive posterior (attribute `posterior`); it may be cyclic."""
         from pgm_bma.networks.graphs import posterior_graph
@@ -80,16 +100,19 @@ class OrderResults:
     @property
     def ancestor_posterior_(self):
         """DataFrame ancestor x descendant: share of 1000 sampled DAGs with a directed path from row to column."""
-        mix = self._mixture()
-        n_states = len(mix.weights[0])
-        structures = np.arange(N_ANCESTOR_DAGS) % n_states
-        dags = fixed_order.draw_dags(mix, structures, np.random.default_rng([self._seed, 1]))
+        dags, structures = self._sampled_dags(1)
         names = list(self._variables.names)
         orders = self._flat_orders()[structures]
         paths = pd.DataFrame(fixed_order.ancestors(dags, orders), index=names, columns=names)
         paths.index.name, paths.columns.name = "ancestor", "descendant"
         paths.attrs.update(self._labels(), n_dags=N_ANCESTOR_DAGS)
         return paths
+
+    def _sampled_dags(self, stream):
+        """(N_ANCESTOR_DAGS, n, width) parents of DAGs that the kept orders give in turn, and the number of the order of each."""
+        mix = self._mixture()
+        structures = np.arange(N_ANCESTOR_DAGS) % len(mix.weights[0])
+        return fixed_order.draw_dags(mix, structures, np.random.default_rng([self._seed, stream])), structures
 
     @property
     def family_scores_(self):
@@ -109,19 +132,97 @@ class OrderResults:
             }
         )
 
-    def consensus(self, threshold=None, *, false_arc=None, missed_arc=None):
+    def markov_blanket_posterior(self, node: Any) -> pd.Series:
+        """Probability that each other variable is in the Markov blanket of `node`: a parent, a child or a child's other parent.
+
+        Parameters
+        ----------
+        node : label
+            A variable.
+
+        Returns
+        -------
+        Series
+            Share of 1000 sampled DAGs, by variable.
+        """
+        check_is_fitted(self)
+        names = list(self._variables.names)
+        if node not in names:
+            raise ValueError(f"node={node!r} is no variable; the variables are {names}")
+        v, draws = names.index(node), np.arange(N_ANCESTOR_DAGS)
+        dags, _ = self._sampled_dags(4)
+        arcs = np.zeros(
+            (N_ANCESTOR_DAGS, len(names), len(names) + 1), dtype=bool
+        )  # [draw, child, parent]; the last: padding
+        for slot in range(dags.shape[2]):
+            arcs[draws[:, None], np.arange(len(names)), dags[:, :, slot]] = True
+        arcs = arcs[:, :, :-1]
+        children = arcs[:, :, v]
+        blanket = arcs[:, v] | children | (arcs & children[:, :, None]).any(1)
+        share = pd.Series(blanket.mean(0), index=names, name=node).drop(node)
+        share.attrs.update(self._labels(), n_dags=N_ANCESTOR_DAGS)
+        return share
+
+    def cpdag(self, of: str = "best") -> Any:
+        """The class of equivalent DAGs of one structure: arcs that all of them share are directed.
+
+        Parameters
+        ----------
+        of : {"best", "consensus"}, default="best"
+            The DAG of `model_`, or that of `consensus()`.
+
+        Returns
+        -------
+        pgmpy PDAG
+            The completed partially directed graph.
+        """
+        from pgm_bma.networks.structures import dag
+
+        check_is_fitted(self)
+        check_choice("of", of, ("best", "consensus"))
+        if of == "best":
+            return self.causal_graph_.to_pdag()
+        names = list(self._variables.names)
+        graph = self.consensus()
+        return dag(names, [[names.index(p) for p in graph.predecessors(name)] for name in names]).to_pdag()
+
+    def plot(self, **options: Any) -> Any:
+        """Picture of the arc posteriors, as `plotting.plot_arc_posteriors` draws them.
+
+        Parameters
+        ----------
+        **options : dict
+            `title` and `ax`.
+
+        Returns
+        -------
+        matplotlib Axes
+            The picture.
+        """
+        from pgm_bma.plotting import plot_arc_posteriors
+
+        check_is_fitted(self)
+        return plot_arc_posteriors(self.edge_posterior_, **options)
+
+    def consensus(
+        self, threshold: float | None = None, *, false_arc: float | None = None, missed_arc: float | None = None
+    ) -> Any:
         """One acyclic graph from the arc posteriors.
 
         Parameters
         ----------
-        threshold : float, optional (default 0.5)
-            Take arcs of at least this posterior, the most probable first, leaving out what would close a cycle.
-        false_arc, missed_arc : float, optional
-            Costs instead of a threshold: the acyclic graph of least expected loss (exact up to 16 variables, greedy beyond).
+        threshold : float, optional
+            Take arcs of at least this posterior (0.5 by default), the most probable first, leaving out what would close a cycle.
+        false_arc : float, optional
+            Cost of a false arc, instead of a threshold: the acyclic graph of least expected loss (exact up to 16 variables, greedy
+            beyond).
+        missed_arc : float, optional
+            Cost of a missed arc, likewise.
 
         Returns
         -------
-        networkx.DiGraph with attribute `posterior`
+        networkx.DiGraph
+            Arcs with attribute `posterior`.
         """
         from pgm_bma.networks.graphs import posterior_graph
 
@@ -157,11 +258,31 @@ class OrderResults:
 
         return dag(self._variables.names, self._average.best_parents)
 
-    def sample_dags(self, n_dags=1, random_state=None):
+    @property
+    def adjacency_matrix_(self):
+        """DataFrame parent x child of 0 and 1: the arcs of `causal_graph_`, as pgmpy's structure learners have it."""
+        names = list(self._variables.names)
+        matrix = pd.DataFrame(0, index=names, columns=names)
+        for child, parents in enumerate(self._average.best_parents):
+            matrix.iloc[list(parents), child] = 1
+        return matrix
+
+    def sample_dags(self, n_dags: int = 1, random_state: Any = None) -> list:
         """Draw DAGs from the posterior, as pgmpy networks with posterior-mean tables.
 
-        The kept orders take turns; within an order, parents are drawn exactly. Without `random_state`, equal calls give
-        equal networks.
+        The kept orders take turns; within an order, parents are drawn exactly.
+
+        Parameters
+        ----------
+        n_dags : int, default=1
+            How many.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed; without it, equal calls give equal networks.
+
+        Returns
+        -------
+        list of DiscreteBayesianNetwork
+            The networks.
         """
         check_is_fitted(self)
         check_number("n_dags", n_dags, 0, integer=True)
@@ -183,8 +304,10 @@ class OrderResults:
         return bayesian_network(self._variables.names, self._variables.states, parents, cpts)
 
     def _flat_orders(self):
-        flat = self._average.states.reshape(-1, len(self._variables.names))
-        return flat if self._average.weighting == "order" else np.argsort(flat, axis=1, kind="stable")
+        return self._weighting().order(self._average.states.reshape(-1, len(self._variables.names)))
+
+    def _weighting(self):
+        return WEIGHTINGS[self._average.weighting]
 
     def _arc_posteriors(self):
         names, edges = self._variables.names, self._average.edges
@@ -230,9 +353,9 @@ class OrderResults:
             self._seed,
         )
 
-    def _predictor(self):
+    def _predictor(self, sums=None):
         if "_cached_predictor" not in self.__dict__:
-            self._cached_predictor = exact_predictor(self._average)
+            self._cached_predictor = exact_predictor(self._average, sums)
         return self._cached_predictor
 
     def _evaluator(self, class_index, n_classes):
@@ -241,9 +364,9 @@ class OrderResults:
             return lambda rows, *_: exact_log_joint(predictor, self._average, rows, class_index, n_classes)
         return lambda rows, *holes: mixed_log_joint(self._mixture(), rows, class_index, n_classes, *holes)
 
-    def _get_ready(self):
-        """Build what predictions need now, so that predicting leaves the estimator as it is."""
-        if self._predictor() is None:
+    def _get_ready(self, sums=None):
+        """Build what predictions need now, so that predicting leaves the estimator as it is; sums: those of an exact fit."""
+        if self._predictor(sums) is None:
             self._mixture()
 
     def _proposal(self):
@@ -251,72 +374,10 @@ class OrderResults:
         parents, training = self._average.best_parents, self._average.training
         return parents, [fixed_order.family_cpt(training, child, z) for child, z in enumerate(parents)]
 
-    def _mark_missing(self, codes):
-        """Missing cells become the extra state of the columns that have one, under missing="state"."""
+    def _encode(self, X):
+        """Codes of new rows; under missing="state", missing cells have the extra state of the columns that got one."""
+        codes = super()._encode(X)
         if self.missing != "state":
             return codes
-        codes = codes.astype(np.int64)
-        for column, states in enumerate(self._feature_states):
-            if len(self._variables.states[column]) > len(states):
-                codes[codes[:, column] < 0, column] = len(states)
-        return codes
-
-    # ------------------------------------------------------------------------------------------------ diagnostics
-
-    @property
-    def diagnostics_(self):
-        """DataFrame of mean, R-hat and effective size per arc, and per class posterior of some training rows.
-
-        Over the kept orders, chain by chain (arviz-stats). The log score of an order hides bad arcs, so it is not listed.
-        Empty when nothing was sampled by a chain.
-        """
-        from arviz_stats.base import array_stats
-
-        rows = []
-        if self._average.method == "mcmc":
-            for kind, labels, values in self._diagnosed():
-                varies = values.std((0, 1)) > 0
-                r_hat, size = np.full(values.shape[2], np.nan), np.full(values.shape[2], np.nan)
-                spread = np.ptp(values.mean(1), axis=0)
-                if varies.any() and values.shape[1] >= 4:
-                    with np.errstate(divide="ignore", invalid="ignore"):  # a chain that never moves
-                        r_hat[varies] = array_stats.rhat(values[:, :, varies], chain_axis=0, draw_axis=1)
-                        size[varies] = array_stats.ess(values[:, :, varies], chain_axis=0, draw_axis=1)
-                    r_hat[varies & np.isnan(r_hat) & (spread > 0)] = np.inf
-                columns = zip(labels, values.mean((0, 1)), r_hat, size, spread)
-                rows += [(kind, label, *numbers) for label, *numbers in columns]
-        columns = ["kind", "what", "mean", "r_hat", "ess", "difference_of_chains"]
-        return pd.DataFrame(rows, columns=columns)
-
-    def _diagnosed(self):
-        """(kind, labels, values (n_chains, n_kept, n_values))"""
-        names, edges = self._variables.names, self._average.chain_edges
-        pairs = [(u, v) for u in range(len(names)) for v in range(len(names)) if u != v]
-        values = edges[:, :, [u for u, _ in pairs], [v for _, v in pairs]]
-        yield "arc", [f"{names[u]} -> {names[v]}" for u, v in pairs], values
-
-    def _warn_if_chains_disagree(self):
-        if self._average.method != "mcmc" or len(self._average.states) < 2:
-            return
-        arcs = self.diagnostics_
-        bad = arcs[(arcs.r_hat > R_HAT) & (arcs.difference_of_chains > 0.1)]
-        if len(bad):
-            worst = bad.loc[bad.difference_of_chains.idxmax()]
-            warn(
-                f"the chains disagree on {len(bad)} of {len(arcs)} posteriors (worst: {worst.what}, by "
-                f"{worst.difference_of_chains:.2f}, R-hat {worst.r_hat:.2f}); raise burn_in, thin or n_orders"
-            )
-
-    def to_arviz(self):
-        """The chains as arviz inference data: `order_log_score` and `arc` (parent x child) per chain and draw."""
-        check_is_fitted(self)
-        try:
-            import arviz
-        except ImportError:
-            raise ImportError("to_arviz needs arviz: pip install arviz") from None
-        names = [str(name) for name in self._variables.names]
-        posterior = {"order_log_score": self._average.log_scores, "arc": self._average.chain_edges}
-        more = {"coords": {"parent": names, "child": names}, "dims": {"arc": ["parent", "child"]}}
-        if "posterior" in inspect.signature(arviz.from_dict).parameters:  # before arviz 1.0 groups are keywords
-            return arviz.from_dict(posterior=posterior, **more)
-        return arviz.from_dict({"posterior": posterior}, **more)
+        longer = [len(wide) > len(own) for wide, own in zip(self._variables.states, self._feature_states)]
+        return mark_missing(X, codes, self.schema_, np.flatnonzero(longer))

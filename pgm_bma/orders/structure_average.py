@@ -1,4 +1,4 @@
-"""Averages over structures in one call: score the families, sum or sample, and keep what results and predictions need.
+"""Averages over structures in one call: sum or sample, and keep what results and predictions need.
 
 method "exact" sums over everything, "mcmc" samples, "given" averages the orders it is handed with equal weight (ORD eq. 11).
 weighting "order": every order counts once, so a DAG counts once per order it fits; "dag": every DAG counts once. What is kept is
@@ -10,106 +10,104 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgm_bma.orders import exact_dags, exact_orders, fixed_order, order_mcmc, partition_mcmc
+from pgm_bma.orders import exact_orders, fixed_order, order_mcmc
+from pgm_bma.orders.convergence import run_until_converged
+from pgm_bma.orders.family_lists import FamilyLists
+from pgm_bma.orders.relocation import prepare_lists
+from pgm_bma.orders.weighting import WEIGHTINGS, state_edges
 
 MANY_FAMILIES = 20_000  # tables past this size drop the least weighty parent sets when they predict
 LOST_MASS = 1e-6  # of every node's posterior, then; on ALARM no class probability moved by more than 2e-6
 
 
-def average_structures(
-    table, training, method, weighting, *, n_kept, rngs, orders=None, starts=None, required=(), **run
-):
-    """Run one method over a family table.
+def exact_average(table, training, weighting, n_kept, rng):
+    """The sums over all structures: a `StructureAverage`. They are returned beside it, for predictions."""
+    kind = WEIGHTINGS[weighting]
+    sums = kind.sum_all(table)
+    states = kind.draw(sums, n_kept, rng)[None]
+    best, best_score = exact_orders.best_dag(table)
+    average = _average(table, training, "exact", weighting, states, kind.edges(sums), best, best_score)
+    return average._replace(log_evidence=float(sums.log_evidence)), sums
 
-    Parameters
-    ----------
-    table : FamilyTable        training : fixed_order.Training
-    method : "exact", "mcmc" or "given"        weighting : "order" or "dag"
-    n_kept : states kept per chain (draws, under "exact")
-    rngs : one Generator per chain
-    orders : (n_orders, n), under "given"
-    starts : list of orders to start the chains from, or None for random ones
-    run : further settings of `chains.run_chains`
 
-    Returns
-    -------
-    StructureAverage
-    """
-    n = len(table.cardinalities)
+def given_average(table, training, orders):
+    """The average over the orders that are handed over."""
+    states = np.asarray(orders, dtype=np.int64)[None]
+    edges = state_edges(table, WEIGHTINGS["order"], states[0]).mean(0)
+    return _average(table, training, "given", "order", states, edges, *_best(table, states[0], "order"))
+
+
+def sampled_average(table, training, weighting, starts, rngs, **run):
+    """Chains of Gibbs moves over family lists until they agree; `run` as in `convergence.run_until_converged`."""
+    kind = WEIGHTINGS[weighting]
+    if not kind.ladder:
+        run["n_temperatures"] = 1
+    found = run_until_converged(kind.gibbs, prepare_lists(table), starts, rngs, **run)
+    best = _best(table, found.best_state[None], weighting)
+    average = _average(table, training, "mcmc", weighting, found.states, found.chain_means.mean(0), *best)
+    chains = ChainRecord(
+        found.chain_means, found.r_hat, found.effective_size, found.difference, found.n_apart, found.n_sweeps,
+        found.betas, found.exchange_rates, found.converged,
+    )  # fmt: skip
+    return average._replace(log_scores=found.log_scores, finished=found.finished, chains=chains)
+
+
+def swapped_average(table, training, weighting, starts, rngs, **run):
+    """Chains of the paper's swaps over a full family table; `run` as in `chains.run_chains`."""
+    kind = WEIGHTINGS[weighting]
     families = order_mcmc.prepare(table)
-    log_evidence, acceptance, finished, visited = np.nan, np.full(len(rngs), np.nan), True, []
-    trace = np.zeros((len(rngs), 0))
-    if method == "exact" and weighting == "order":
-        sums = exact_orders.sum_over_orders(table)
-        states = exact_orders.draw_orders(sums, n_kept, rngs[0])[None]
-        edges, log_evidence = exact_orders.edge_posterior(sums), sums.log_evidence
-    elif method == "exact":
-        sums = exact_dags.sum_over_dags(table)
-        states = exact_dags.draw_layers(sums, n_kept, rngs[0])[None]
-        edges, log_evidence = exact_dags.edge_posterior(sums), sums.log_evidence
-    elif method == "given":
-        states = np.asarray(orders, dtype=np.int64)[None]
-    else:
-        if weighting == "order":
-            firsts = starts or [order_mcmc.random_order(n, rng, required) for rng in rngs]
-            sample = order_mcmc.sample_orders
-        else:
-            firsts = [partition_mcmc.start_layers(n, required)] * len(rngs)
-            if starts:
-                firsts = [partition_mcmc.dag_layers(_best(table, order, "order")[0]) for order in starts]
-            sample = partition_mcmc.sample_layers
-        result = sample(families, firsts, rngs, n_kept=n_kept, **run)
-        states, acceptance, finished, trace = result.states, result.acceptance, result.finished, result.trace
-        visited = [result.best_state]
-    flat = states.reshape(-1, n)
-    chain_edges = state_edges(table, families, flat, weighting).reshape(*states.shape[:2], n, n)
-    score = order_mcmc.order_log_score if weighting == "order" else partition_mcmc.layers_log_score
-    log_scores = np.array([score(families, state) for state in flat]).reshape(states.shape[:2])
-    if method != "exact":
-        edges = chain_edges.mean((0, 1))
-    if method == "exact":
-        best, best_score = exact_orders.best_dag(table)
-    else:
-        found = [_best(table, state, weighting) for state in np.unique([*flat, *visited], axis=0)]
-        top = max(value for _, value in found)
-        tied = [parents for parents, value in found if value >= top - exact_orders.TIE]
-        best, best_score = min(tied, key=lambda parents: (sum(map(len, parents)), parents)), top
+    found = kind.swap(families, starts, rngs, **run)
+    flat = found.states.reshape(-1, found.states.shape[-1])
+    edges = state_edges(table, kind, flat).mean(0)
+    best = _best(table, np.concatenate([flat, found.best_state[None]]), weighting)
+    average = _average(table, training, "mcmc", weighting, found.states, edges, *best)
+    log_scores = np.array([kind.score(families, state) for state in flat]).reshape(found.states.shape[:2])
+    return average._replace(
+        log_scores=log_scores, acceptance=found.acceptance, trace=found.trace, finished=found.finished
+    )
+
+
+def _average(table, training, method, weighting, states, edges, best, best_score):
+    scores = _state_scores(table, WEIGHTINGS[weighting], states) if method != "mcmc" else np.zeros(states.shape[:2])
+    nothing = np.full(len(states), np.nan)
     return StructureAverage(
-        table, training, method, weighting, states, log_scores, acceptance, chain_edges, edges, float(log_evidence),
-        [tuple(z) for z in best], best_score, trace, finished,
+        table, training, method, weighting, states, scores, nothing, edges, np.nan, [tuple(z) for z in best],
+        float(best_score), np.zeros((len(states), 0)), True, None,
     )  # fmt: skip
 
 
-def state_edges(table, families, states, weighting):
-    """(n_states, n, n) arc posteriors under every state, exactly."""
-    if weighting == "order":
-        return order_mcmc.edge_posteriors(families, states)
-    return partition_mcmc.edge_posteriors(table, states)
+def _state_scores(table, kind, states):
+    """Log score of every state from the table alone, node by node."""
+    flat = states.reshape(-1, states.shape[-1])
+    before, touching = kind.masks(flat)
+    total = np.zeros(len(flat))
+    for child in range(flat.shape[1]):
+        total += fixed_order.log_sums(table, child, before[:, child], None if touching is None else touching[:, child])
+    return total.reshape(states.shape[:2])
+
+
+def chain_edges(average):
+    """(n_chains, n_kept, n, n) arc posteriors given every kept state."""
+    states = average.states
+    edges = state_edges(average.table, WEIGHTINGS[average.weighting], states.reshape(-1, states.shape[-1]))
+    return edges.reshape(*states.shape[:2], *edges.shape[1:])
 
 
 def state_mixture(average):
     """The `Mixture` over the kept states, from which predictions and DAGs are drawn."""
     states = average.states.reshape(-1, average.states.shape[-1])
-    if average.weighting == "order":
-        masks = fixed_order.order_masks(states), None
-    else:
-        masks = fixed_order.layer_masks(states)
+    masks = WEIGHTINGS[average.weighting].masks(states)
     lost = LOST_MASS if len(average.table.log_marginal) > MANY_FAMILIES else 0.0
     return fixed_order.mixture(average.table, average.training, *masks, lost_mass=lost)
 
 
-def exact_predictor(average):
+def exact_predictor(average, sums=None):
     """Function (n_families, n_rows) predictive -> (n_rows,) log joint, summed over all structures; None beyond exact reach."""
-    n = len(average.table.cardinalities)
-    if average.method != "exact":
+    kind = WEIGHTINGS[average.weighting]
+    if average.method != "exact" or len(average.table.cardinalities) > kind.exact_rows:
         return None
-    if average.weighting == "order" and n <= exact_orders.MAX_PREDICTION:
-        sums = exact_orders.sum_over_orders(average.table)
-        return lambda predictive: exact_orders.log_joint(sums, predictive)
-    if average.weighting == "dag" and n <= exact_dags.MAX_PREDICTION:
-        sums = exact_dags.sum_over_dags(average.table)
-        return lambda predictive: exact_dags.log_joint(sums, predictive)
-    return None
+    sums = kind.sum_all(average.table) if sums is None else sums
+    return lambda predictive: kind.log_joint(sums, predictive)
 
 
 def exact_log_joint(predictor, average, rows, class_index, n_classes):
@@ -131,26 +129,48 @@ def mixed_log_joint(mix, rows, class_index, n_classes, source=None, hidden=None)
     return logsumexp(joints, axis=0) - np.log(len(joints))
 
 
-def _best(table, state, weighting):
-    state = np.asarray(state)[None]
-    before = fixed_order.order_masks(state)[0] if weighting == "order" else fixed_order.layer_masks(state)[0][0]
-    return fixed_order.best_parents(table, before)
+def _best(table, states, weighting):
+    """The best DAG within the states: its parents and log score; ties to the fewest arcs, then the first parents."""
+    before, _ = WEIGHTINGS[weighting].masks(np.unique(states, axis=0))
+    found = [fixed_order.best_parents(table, mask) for mask in before]
+    top = max(value for _, value in found)
+    tied = [parents for parents, value in found if value >= top - exact_orders.tie(top)]
+    return min(tied, key=lambda parents: (sum(map(len, parents)), parents)), top
+
+
+class ChainRecord(NamedTuple):
+    """What the chains of `sampled_average` tell about their arcs, see `convergence.Converged`."""
+
+    means: np.ndarray  # (n_chains, n, n)
+    r_hat: np.ndarray  # (n, n)
+    effective_size: np.ndarray  # (n, n)
+    difference: float
+    n_apart: int
+    n_sweeps: int
+    betas: np.ndarray
+    exchange_rates: np.ndarray
+    converged: bool
 
 
 class StructureAverage(NamedTuple):
     """An average over structures."""
 
-    table: object  # FamilyTable
+    table: object  # FamilyTable or FamilyLists
     training: object  # fixed_order.Training
     method: str
     weighting: str
     states: np.ndarray  # (n_chains, n_kept, n) orders, or layer numbers under weighting "dag"
     log_scores: np.ndarray  # (n_chains, n_kept)
-    acceptance: np.ndarray  # (n_chains,), NaN unless sampled by a chain
-    chain_edges: np.ndarray  # (n_chains, n_kept, n, n) arc posteriors given every state
-    edges: np.ndarray  # (n, n) arc posteriors: exact, or the mean of chain_edges
+    acceptance: np.ndarray  # (n_chains,), NaN unless sampled by a chain of swaps
+    edges: np.ndarray  # (n, n) arc posteriors: exact, of all sweeps that count, or of the kept states
     log_evidence: float  # NaN unless exact
     best_parents: list  # the best DAG: exact, or the best one within a state looked at
     best_log_score: float
     trace: np.ndarray
     finished: bool
+    chains: ChainRecord | None  # None unless sampled by Gibbs moves
+
+
+def lost_mass(average):
+    """Largest bound over the nodes on the share that dropped parent sets had; 0 for a full table."""
+    return float(average.table.lost_mass.max(initial=0.0)) if isinstance(average.table, FamilyLists) else 0.0

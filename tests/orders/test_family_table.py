@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gammaln
 
 from pgm_bma.orders import family_table as room
-from pgm_bma.orders.family_table import family_table, fitting_candidates, local_sets, n_families, parent_sets
+from pgm_bma.orders.family_table import family_table, local_sets, n_families, parent_sets
 from tests.oracles.orders import Problem
 
 # Scores are sums of about a hundred lgamma values of size up to 1e3: rounding stays below 1e-10.
@@ -133,23 +133,3 @@ def test_sets_are_ranked_by_size_then_colexicographically():
     plain = [tuple(int(k) for k in row if k >= 0) for row in sets]
     expected = [z for size in range(4) for z in sorted(combinations(range(5), size), key=lambda z: z[::-1])]
     assert plain == expected
-
-
-def test_200_variables_with_candidates():
-    """The true parents are among the candidates, and the chosen families have the scores of the plain twin."""
-    rng = np.random.default_rng(3)
-    n = 200
-    codes = rng.integers(0, 2, (400, n))
-    for v in range(1, n):
-        codes[:, v] = np.where(rng.random(400) < 0.8, codes[:, v - 1], codes[:, v])
-    table = family_table(codes, [2] * n, max_indegree=3, n_candidates=12, required=[(199, 0)])
-    assert table.offsets[-1] == n_families(n, 12, 3)
-    assert all(v - 1 in table.candidates[v] for v in range(1, n))
-    assert 199 in table.candidates[0]
-    for child in (1, 77):
-        z = tuple(int(c) for c in table.candidates[child, :3])
-        place = table.offsets[child] + parent_sets(table, child).index(z)
-        columns = [*z, child]
-        truth = plain_scores(codes[:, columns], [2] * 4, 3, 1.0, None)[3, (0, 1, 2)]
-        assert abs(table.log_marginal[place] - truth) < ROUNDING
-    assert fitting_candidates(n, 3) < n - 1 and n_families(n, fitting_candidates(n, 3), 3) <= room.MAX_FAMILIES

@@ -16,6 +16,7 @@ from pgm_bma import OrderPosterior
 from pgm_bma.orders import _order_kernels, chains, exact_dags, exact_orders, order_mcmc, partition_mcmc
 from pgm_bma.orders._partition_kernels import propose
 from pgm_bma.orders.family_table import family_table
+from pgm_bma.orders.weighting import WEIGHTINGS, state_edges
 from tests.oracles.orders import Problem, layers_of, log_sum, ordered_partitions
 
 
@@ -42,7 +43,7 @@ def generators(n, seed=0):
 @pytest.mark.parametrize("max_indegree", [0, 1, 2, 3, 4, 5])
 def test_scores_and_arcs_of_an_order_equal_the_formula(max_indegree):
     codes = chain_data(30, n=6)
-    _, families = families_of(codes, max_indegree=max_indegree, forbidden=[(0, 5)], n_candidates=5)
+    _, families = families_of(codes, max_indegree=max_indegree, forbidden=[(0, 5)])
 
     def allowed(child, parents):
         return not (child == 5 and 0 in parents)
@@ -157,7 +158,7 @@ def test_layers_follow_the_dag_posterior():
     run = partition_mcmc.sample_layers(
         families, [partition_mcmc.start_layers(4)] * n_chains, generators(n_chains), n_kept=4000, burn_in=500, thin=10
     )
-    per_chain = partition_mcmc.edge_posteriors(table, run.states.reshape(-1, 4)).reshape(n_chains, -1, 4, 4).mean(1)
+    per_chain = state_edges(table, WEIGHTINGS["dag"], run.states.reshape(-1, 4)).reshape(n_chains, -1, 4, 4).mean(1)
     error = per_chain.std(0, ddof=1) / np.sqrt(n_chains)
     exact = exact_dags.edge_posterior(exact_dags.sum_over_dags(table))
     assert (np.abs(per_chain.mean(0) - exact) < 6 * error + 1e-3).all()  # six standard errors from eight chains
@@ -303,13 +304,21 @@ def test_blocks_end_at_multiples():
         assert max(np.diff([0, *ends])) <= chains.BLOCK
 
 
-LONG = {"method": "mcmc", "n_orders": 40, "burn_in": 50_000, "thin": 4000, "n_chains": 2, "checkpoint_every": 5000}
+LONG = {
+    "method": "mcmc",
+    "moves": "swap",
+    "n_orders": 40,
+    "burn_in": 50_000,
+    "thin": 4000,
+    "n_chains": 2,
+    "checkpoint_every": 5000,
+}
 KILLED = """
 import json, sys
 sys.path.insert(0, {root!r})
 import pandas as pd
 from pgm_bma import OrderPosterior
-from tests.test_order_mcmc import LONG
+from tests.orders.test_order_mcmc import LONG
 posterior = OrderPosterior(**LONG, checkpoint=sys.argv[2], random_state=7).fit(pd.read_json(sys.argv[1]))
 print(json.dumps(posterior.orders_))
 """

@@ -23,7 +23,7 @@ CLASSIFIERS = {
     "ForestAveragedClassifier": {},
     "KikuchiBayesClassifier": {},
     "FixedOrderClassifier": {},
-    "OrderAveragedClassifier": {"n_orders": 5, "burn_in": 200, "thin": 20},
+    "OrderAveragedClassifier": {"n_orders": 5},
 }
 CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4},

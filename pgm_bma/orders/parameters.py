@@ -1,0 +1,138 @@
+"""Docstring parts of the parameters and attributes that the order estimators share (`foundation.docstrings.fill`)."""
+
+FAMILIES = """max_indegree : int, default=3
+        Most parents of a variable.
+    alpha : float, default=1.0
+        Pseudo-count of a cell, as `parameter_prior` spreads it.
+    equivalent_sample_size : float, optional
+        Total pseudo-count of every table (BDeu), instead of `alpha` and `parameter_prior`.
+    parameter_prior : {"consistent", "paper"}, default="consistent"
+        "consistent": the pseudo-counts of every table add up to one total, alpha times the square of the median number of
+        states, so that no arc gains from a larger table. "paper": alpha in every cell (K2 when 1), under which arcs into a
+        column of very many states, noise or not, look certain.
+    structure_prior : {"mdl", "friedman_koller", "uniform"}, default="mdl"
+        Prior of a parent set by its size; "mdl" is the paper's (ORD eq. 13).
+    required_arcs : list of pairs, optional
+        Pairs (parent, child) of names that every structure has.
+    forbidden_arcs : list of pairs, optional
+        Pairs (parent, child) of names that no structure has.
+    expert_knowledge : pgmpy ExpertKnowledge, optional
+        Required and forbidden edges, a temporal order and a search space, in addition to the two lists.
+    eps : float, default=1e-3
+        In family lists, a parent set is dropped when one of its subsets outweighs it by more than 1 / eps.
+    beam : int, default=60
+        Where all families are too many to score, the best `beam` parent sets of every size are extended by every variable.
+    n_candidates : None
+        Gone; an error names `beam`."""
+
+ROWS = """missing : {"sum_out", "impute", "state"}, default="sum_out"
+        Missing cells of rows that are judged: summed out (exactly up to `max_completions` completions of a row, else over
+        `n_completions` draws with a standard error), filled in uniformly at random as the paper does, or a value of their own. In
+        training, rows with missing cells are left out unless it is "state".
+    max_completions : int, default=1024
+        Most completions of a row that are summed out exactly.
+    n_completions : int, default=200
+        Draws for rows past that."""
+
+CHAINS = """n_orders : int, default=30
+        Orders kept per chain, evenly spaced, for predictions and sampled networks; under "exact", independent draws.
+    moves : {"gibbs", "swap"}, default="gibbs"
+        "gibbs": one variable is put back into any place with exactly the right probabilities, chains run until they agree.
+        "swap": the paper's swaps of two variables, for a given number of iterations.
+    n_chains : int, default=4
+        Independent chains.
+    n_temperatures : int, default=4
+        Replicas of a chain at different temperatures, which help it across modes; not used under structure_weighting="dag",
+        where arcs are turned round instead.
+    tol : float, default=0.05
+        Gibbs chains stop when no arc posterior differs by more than this between two of them, and split R-hat holds.
+    max_sweeps : int, default=4096
+        Most sweeps (one move per variable) of a chain; they are doubled until the chains agree, and the second half counts.
+    max_time : float, optional
+        Seconds after which Gibbs chains end, converged or not; a run that ends so cannot be repeated bit for bit.
+    burn_in : int, default=10000
+        Iterations before the first kept one, under moves="swap".
+    thin : int, default=1667
+        Iterations from one kept order to the next, under moves="swap".
+    structure_weighting : {"order", "dag"}, default="order"
+        Every order counts once (the paper's), or every DAG.
+    init : list, optional
+        Order to start from, or one per chain; random by default."""
+
+RUN = """checkpoint : path, optional
+        File that keeps the run; a killed run started again ends with the same orders.
+    checkpoint_every : int, default=10000
+        Moves of a chain between two writes.
+    preset : {"paper"}, optional
+        The chain of the paper: 30 orders, iterations 10,001 + 1667 t of one chain of swaps, alpha in every cell.
+    n_jobs : int, optional
+        Threads for the chains, as joblib reads it; the result does not depend on it.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed.
+    verbose : bool or int, default=False
+        Progress; from 2 on, a line with the difference of the chains whenever there is a new one.
+    show_progress : None
+        Now called `verbose`."""
+
+NAMES = """state_names : dict, optional
+        States of columns and of the target, in order; may hold states never seen.
+    target_name : str, optional
+        Name of the class; by default that of `y`, else "class".
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a state that the fit has not seen is when rows are judged."""
+
+RESULTS = """edge_posterior_ : DataFrame
+        Parent x child, P(parent -> child | data); `attrs` names the weighting.
+    skeleton_posterior_ : DataFrame
+        P(an arc between row and column, in either direction).
+    edge_graph_ : networkx DiGraph
+        Arcs with their `posterior`; may be cyclic.
+    ancestor_posterior_ : DataFrame
+        Ancestor x descendant, share of 1000 sampled DAGs with a directed path.
+    family_scores_ : DataFrame
+        Scores of every variable with every set of parents that was kept.
+    lost_mass_ : float
+        Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables; 0 when
+        all were kept. Sets that were never scored (more than `beam` of a size) are not in it.
+    orders_ : list of tuples
+        Kept orders, earliest first.
+    order_log_scores_ : array
+        Log of their unnormalised posteriors.
+    acceptance_rate_ : float
+        Share of accepted swaps (NaN without any).
+    diagnostics_ : DataFrame
+        Mean, R-hat, effective size and difference of the chains, per arc; `attrs` has the sweeps, the largest difference, the
+        number of arcs apart by more than 0.2, and whether the chains have converged.
+    converged_ : bool
+        Whether the chains agree; True when nothing was sampled by Gibbs moves.
+    n_sweeps_ : int
+        Sweeps of every Gibbs chain.
+    log_evidence_ : float
+        Log of the sum over all orders, or all DAGs under "dag" (NaN unless exact).
+    method_ : str
+        "exact", "mcmc" or "given".
+    structure_weighting_ : str
+        "order" or "dag".
+    model_ : DiscreteBayesianNetwork
+        The best DAG (exact search under "exact", best seen otherwise) with posterior-mean tables; not the average itself.
+    causal_graph_ : pgmpy DAG
+        Its structure.
+    adjacency_matrix_ : DataFrame
+        Its structure as 0 and 1, parent x child.
+    best_log_score_ : float
+        Its log prior + log marginal likelihood."""
+
+CLASSES = """classes_ : array of shape (n_classes,)
+        Class labels.
+    target_name_ : str
+        Name of the class.
+    target_states_ : tuple
+        States of the class in `model_`.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states."""

@@ -1,0 +1,88 @@
+"""Family lists: what is kept, what is lost at most, and that grown lists have the scores of the full table."""
+
+import numpy as np
+import pytest
+
+from pgm_bma.orders.family_lists import grow_lists, prune_table
+from pgm_bma.orders.family_table import family_table, members, parent_sets
+from tests.orders.test_order_mcmc import chain_data
+
+PRIORS = [
+    {"alpha": 1.0},
+    {"equivalent_sample_size": 4.0, "structure_prior": "friedman_koller"},
+    {"alpha": 0.5, "structure_prior": "uniform"},
+]
+
+
+def by_set(table, child):
+    here = slice(table.offsets[child], table.offsets[child + 1])
+    return dict(zip(parent_sets(table, child), table.log_scores[here]))
+
+
+def mixed_data(n_rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = chain_data(n_rows, n=7, seed=seed)
+    codes[:, 2] += codes[:, 2] * rng.integers(0, 2, n_rows)
+    codes[:, 5] = rng.integers(0, 4, n_rows)
+    return codes, [2, 2, 3, 2, 2, 4, 2]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("eps", [1e-3, 0.1])
+def test_what_is_dropped_has_a_subset_that_outweighs_it_and_the_bound_holds(prior, eps):
+    codes, cards = mixed_data()
+    table = family_table(codes, cards, **prior)
+    lists = prune_table(table, eps)
+    rng = np.random.default_rng(1)
+    for child in range(7):
+        full, kept = by_set(table, child), by_set(lists, child)
+        for z, score in full.items():
+            best = max((s for y, s in full.items() if set(y) < set(z)), default=-np.inf)
+            assert (z in kept) == (score >= best - np.log(1 / eps))
+        for _ in range(20):
+            before = {v for v in range(7) if v != child and rng.random() < 0.5}
+            whole = sum(np.exp(s - max(full.values())) for z, s in full.items() if before.issuperset(z))
+            rest = sum(np.exp(s - max(full.values())) for z, s in kept.items() if before.issuperset(z))
+            assert 0 <= 1 - rest / whole <= lists.lost_mass[child] + 1e-12
+    assert len(lists.log_marginal) < len(table.log_marginal)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("weights", [None, "whole", "fractions"])
+def test_a_list_grown_without_limits_is_the_full_table(prior, weights):
+    codes, cards = mixed_data()
+    rng = np.random.default_rng(2)
+    if weights is not None:
+        weights = rng.integers(0, 4, len(codes)) if weights == "whole" else rng.random(len(codes)) * 3
+    arcs = {"required": [(0, 3), (5, 3), (1, 2)], "forbidden": [(0, 4), (6, 0)]}
+    table = family_table(codes, cards, weights, **prior, **arcs)
+    lists = grow_lists(codes, cards, weights, **prior, **arcs, eps=1e-300, beam=10_000)
+    for child in range(7):
+        full = {z: s for z, s in by_set(table, child).items() if s > -np.inf}
+        grown = by_set(lists, child)
+        assert full.keys() == grown.keys()
+        for z, score in full.items():
+            assert grown[z] == pytest.approx(score, abs=1e-8)  # sums of lgamma in another order
+        sizes = (members(lists, child) >= 0).sum(1)
+        assert (np.diff(sizes) >= 0).all()
+    np.testing.assert_array_equal(lists.lost_mass, 0.0)
+
+
+def test_a_narrow_beam_keeps_the_strong_sets_and_does_not_depend_on_jobs():
+    codes, cards = mixed_data(600)
+    table = prune_table(family_table(codes, cards))
+    narrow, again = grow_lists(codes, cards, beam=3), grow_lists(codes, cards, beam=3, n_jobs=2)
+    np.testing.assert_array_equal(narrow.sets, again.sets)
+    np.testing.assert_array_equal(narrow.log_marginal, again.log_marginal)
+    for child in range(7):
+        full, grown = by_set(table, child), by_set(narrow, child)
+        best = max(full, key=full.get)
+        assert grown[best] == pytest.approx(full[best], abs=1e-8)
+    assert narrow.beam == 3 and table.beam == 0
+
+
+def test_many_parents_are_finished():
+    """2^11 and more cells a family: only those with rows are touched."""
+    codes = np.random.default_rng(0).integers(0, 3, (200, 14))
+    lists = grow_lists(codes, [3] * 14, max_indegree=11, eps=1e-300, beam=2)
+    assert (members(lists, 0) >= 0).sum(1).max() == 11

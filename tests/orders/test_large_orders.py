@@ -1,0 +1,189 @@
+"""Gibbs chains through the faces: convergence and its warning, knowledge, what people ask of a posterior, priors, limits."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
+from pgm_bma.orders import exact_orders
+from pgm_bma.orders.family_table import family_table
+from tests.oracles.orders import Problem
+from tests.orders.test_order_mcmc import chain_data
+
+QUICK = {"method": "mcmc", "max_sweeps": 512, "tol": 0.1, "n_chains": 2, "random_state": 0}
+
+
+def table(n_rows=200, n=7, seed=0):
+    return pd.DataFrame(chain_data(n_rows, n=n, seed=seed), columns=list("abcdefgh")[:n])
+
+
+@pytest.mark.parametrize("weighting", ["order", "dag"])
+def test_chains_agree_with_the_exact_sums_and_do_not_depend_on_jobs(weighting):
+    X = table()
+    exact = OrderPosterior(structure_weighting=weighting, random_state=0).fit(X)
+    run = {**QUICK, "tol": 0.06, "max_sweeps": 4096, "n_chains": 4, "eps": 1e-6, "structure_weighting": weighting}
+    sampled = OrderPosterior(**run).fit(X)
+    assert sampled.converged_ and sampled.n_sweeps_ >= 128
+    # four chains within .06 of one another: their mean within .04 of the truth
+    np.testing.assert_allclose(sampled.edge_posterior_, exact.edge_posterior_, atol=0.04)
+    threads = OrderPosterior(**run, n_jobs=2).fit(X)
+    np.testing.assert_array_equal(threads.edge_posterior_, sampled.edge_posterior_)
+    assert threads.orders_ == sampled.orders_ and sampled.best_log_score_ == pytest.approx(exact.best_log_score_)
+    assert sampled.score(X) == pytest.approx(exact.score(X), abs=0.01)
+    arcs = sampled.diagnostics_
+    assert len(arcs) == 42 and arcs.attrs["converged"] and arcs.attrs["difference"] < 0.06
+    assert arcs.attrs["n_sweeps"] == sampled.n_sweeps_ and 0 <= arcs.attrs["lost_mass"] == sampled.lost_mass_ < 0.01
+
+
+def test_chains_that_disagree_are_said(recwarn):
+    X = table()
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"not converged after 20 sweeps: the largest difference .* is 0\.\d+ \(tol=0.001\), \d+ arcs",
+    ):
+        posterior = OrderPosterior(**{**QUICK, "max_sweeps": 20, "tol": 0.001}).fit(X)
+    assert not posterior.converged_ and posterior.n_sweeps_ == 20 and not posterior.diagnostics_.attrs["converged"]
+    with pytest.warns(ConvergenceWarning):
+        posterior = OrderPosterior(**{**QUICK, "max_sweeps": 10**6, "tol": 1e-6}, max_time=0.5).fit(X)
+    assert 0 < posterior.n_sweeps_ < 10**6 and posterior.edge_posterior_.to_numpy().max() <= 1 + 1e-9
+    with pytest.warns(UserWarning, match="burn_in and thin belong to moves='swap'"):
+        OrderPosterior(**QUICK, burn_in=5).fit(X)
+    with pytest.warns(FutureWarning, match="show_progress is now called verbose"):
+        OrderPosterior(show_progress=False).fit(X)
+
+
+def test_a_checkpoint_carries_a_face_on(tmp_path):
+    X, y = table().drop(columns="g"), table()["g"]
+    plain = OrderAveragedClassifier(**QUICK).fit(X, y)
+    file = tmp_path / "run"
+    OrderAveragedClassifier(**QUICK, checkpoint=file, checkpoint_every=1).fit(X, y)
+    again = OrderAveragedClassifier(**QUICK, checkpoint=file, checkpoint_every=1).fit(X, y)
+    np.testing.assert_array_equal(plain.predict_proba(X), again.predict_proba(X))
+    with pytest.raises(ValueError, match="belongs to another run: max_indegree was 3, now it is 2"):
+        OrderAveragedClassifier(**QUICK, checkpoint=file, checkpoint_every=1, max_indegree=2).fit(X, y)
+
+
+@pytest.mark.parametrize("weighting", ["order", "dag"])
+def test_many_variables_have_lists_with_required_and_forbidden_arcs(weighting, monkeypatch):
+    monkeypatch.setattr("pgm_bma.orders.fitting.MAX_FAMILIES", 200)
+    X = table(n=8)
+    arcs = {"required_arcs": [("h", "a")], "forbidden_arcs": [("c", "b"), ("b", "c")]}
+    run = {**QUICK, "structure_weighting": weighting, "max_sweeps": 64}
+    posterior = OrderPosterior(**run, **arcs).fit(X)
+    edges = posterior.edge_posterior_
+    assert posterior._average.table.beam == 60
+    assert edges.loc["h", "a"] == pytest.approx(1.0, abs=1e-9) and edges.loc["a", "h"] == 0.0
+    assert edges.loc["b", "c"] == edges.loc["c", "b"] == 0.0
+    assert all(order.index("h") < order.index("a") for order in posterior.orders_)
+    for refused in ({"method": "exact"}, {**run, "moves": "swap"}):
+        with pytest.raises(ValueError, match=r"8 variables with max_indegree=3 have 512 families, more than 200"):
+            OrderPosterior(**refused).fit(X)
+    assert (
+        OrderPosterior(max_sweeps=16, random_state=0).fit(X).method_ == "mcmc"
+    )  # auto: all families would be too many
+    X, y = X.drop(columns="d"), X["d"]
+    for order in ("greedy", "best", "random"):
+        classifier = FixedOrderClassifier(order, random_state=0).fit(X, y)
+        assert classifier.score(X, y) > 0.6 and len(classifier.order_) == 8
+
+
+def test_refused_before_memory_is_taken():
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 20)))
+    with pytest.raises(ValueError, match=r"20 variables with max_indegree=19 have 10485760 families, more than"):
+        OrderPosterior(method="exact", max_indegree=19).fit(X)
+    wide = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 30)))
+    run = {"method": "mcmc", "max_indegree": 12, "beam": 5, "max_sweeps": 4, "n_chains": 1, "n_temperatures": 1}
+    assert OrderPosterior(**run, random_state=0).fit(wide).method_ == "mcmc"  # finished
+
+
+def test_knowledge_of_pgmpy():
+    from pgmpy.causal_discovery import ExpertKnowledge
+
+    X = table(n=5)
+    knowledge = ExpertKnowledge(
+        required_edges=[("a", "e")], forbidden_edges=[("b", "d")], temporal_order=[["a", "b"], ["c"], ["d", "e"]]
+    )
+    edges = OrderPosterior(expert_knowledge=knowledge, random_state=0).fit(X).edge_posterior_
+    names = list("abcde")
+    forbidden = [("b", "d"), *[(p, c) for p in "c" for c in "ab"], *[(p, c) for p in "de" for c in "abc"]]
+
+    def allowed(child, parents):
+        named = [(names[p], names[child]) for p in parents]
+        return not set(named) & set(forbidden) and (names[child] != "e" or 0 in parents)
+
+    truth = Problem(X.to_numpy().tolist(), [2] * 5, 3, ess=4.0, allowed=allowed)
+    np.testing.assert_allclose(edges, truth.edges("order"), atol=1e-9)
+    space = ExpertKnowledge(search_space=[("a", "b"), ("b", "c")])
+    edges = OrderPosterior(expert_knowledge=space, random_state=0).fit(X).edge_posterior_
+    assert set(edges.stack()[edges.stack() > 0].index) == {("a", "b"), ("b", "c")}
+
+
+def test_what_people_ask_of_a_posterior():
+    X = table(n=5)
+    posterior = OrderPosterior(random_state=0, n_orders=200).fit(X)
+    edges = posterior.edge_posterior_
+    skeleton = posterior.skeleton_posterior_
+    np.testing.assert_allclose(skeleton, edges.to_numpy() + edges.to_numpy().T, atol=1e-12)
+    assert (skeleton.loc["a", "b"], skeleton.attrs["method"]) == (skeleton.loc["b", "a"], "exact")
+    matrix = posterior.adjacency_matrix_
+    graph = posterior.causal_graph_
+    assert {(u, v) for u in X for v in X if matrix.loc[u, v]} == set(graph.edges)
+    # Markov blankets by enumeration of all DAGs, each as often as it has orders
+    truth = Problem(X.to_numpy().tolist(), [2] * 5, 3, ess=4.0)
+    expected = np.zeros(5)
+    total = truth.evidence("order")
+    for order in truth.all_orders():
+        share = np.exp(truth.order_log_score(order) - total)
+        if share < 1e-5:
+            continue
+        sets = {c: truth.sets_before(order, c) for c in range(5)}
+        weights = {c: np.exp([truth.scores[c, z] for z in zs]) for c, zs in sets.items()}
+        weights = {c: w / w.sum() for c, w in weights.items()}
+        for x in (1, 3):  # P(x in the blanket of 2): parents and children are independent choices given the order
+            p_not = 1.0
+            for c in range(5):
+                related = [
+                    (c == 2 and x in z) or (c == x and 2 in z) or (c not in (2, x) and 2 in z and x in z)
+                    for z in sets[c]
+                ]
+                p_not *= 1 - weights[c] @ related
+            expected[x] += share * (1 - p_not)
+    blanket = posterior.markov_blanket_posterior("c")
+    assert "c" not in blanket
+    for x in (1, 3):  # 1000 draws
+        assert abs(blanket["abcde"[x]] - expected[x]) < 5 * np.sqrt(0.25 / 1000)
+    with pytest.raises(ValueError, match="node='z' is no variable"):
+        posterior.markov_blanket_posterior("z")
+    assert set(posterior.cpdag().nodes) == set(X) == set(posterior.cpdag("consensus").nodes)
+    assert posterior.score(true_graph=graph) == 0  # pgmpy's default: the structural Hamming distance
+    assert posterior.score(true_graph=graph, metric="SHD") == 0
+    assert posterior.score(X) == pytest.approx(posterior.log_joint(X).mean())
+    with pytest.raises(ValueError, match="either X or true_graph"):
+        posterior.score()
+    with pytest.raises(ValueError, match="metric='no' is no metric of pgmpy"):
+        posterior.score(true_graph=graph, metric="no")
+    assert posterior.plot().get_title() is not None
+
+
+@pytest.mark.parametrize("n_states", [2, 20, 200, 700])
+def test_noise_of_many_states_wins_no_arc(n_states):
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 2, 690)
+    X = pd.DataFrame({"a": a, "b": np.where(rng.random(690) < 0.9, a, 1 - a), "n": rng.integers(0, n_states, 690)})
+    edges = OrderPosterior(random_state=0).fit(X).edge_posterior_
+    assert edges["n"].max() <= 0.3 and edges.loc["n"].max() <= 0.3
+    assert edges.loc["a", "b"] + edges.loc["b", "a"] > 0.99
+    paper = OrderPosterior(parameter_prior="paper", random_state=0).fit(X).edge_posterior_
+    assert n_states < 700 or paper["n"].max() > 0.9  # what the default is for
+
+
+@pytest.mark.parametrize(("shape", "seed", "weight"), [((200, 16), 1, 15_000), ((60, 5), 0, 1e9)])
+def test_exact_orders_of_millions_of_rows(shape, seed, weight):
+    """Ties are judged by the size of the scores: with 1e-8 the first raised "min() arg is an empty sequence"."""
+    X = np.random.default_rng(seed).integers(0, 3, shape)
+    weights = np.full(len(X), weight)
+    posterior = OrderPosterior(max_indegree=2, parameter_prior="paper", random_state=0).fit(X, sample_weight=weights)
+    scores = family_table(X, [3] * shape[1], weights.astype(float), max_indegree=2)
+    best, score = exact_orders.best_dag(scores)
+    assert posterior.best_log_score_ == pytest.approx(score, rel=1e-12) and len(best) == shape[1]

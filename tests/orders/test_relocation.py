@@ -1,0 +1,200 @@
+"""Gibbs moves over orders and layers, edge reversals and tempering: their laws against enumeration, no drift, bit-equal runs."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from pgm_bma.orders import _layer_kernels, _relocation_kernels, convergence, exact_orders
+from pgm_bma.orders.family_lists import prune_table
+from pgm_bma.orders.family_table import family_table
+from pgm_bma.orders.relocation import prepare_lists
+from tests.oracles.orders import Problem, layers_of, log_sum, ordered_partitions
+from tests.orders.test_order_mcmc import chain_data
+
+ALL = 1e-300  # an eps that drops nothing
+
+
+def lists_of(codes, eps=ALL, **keywords):
+    return prepare_lists(prune_table(family_table(codes, [2] * codes.shape[1], **keywords), eps))
+
+
+def softmax(values):
+    weights = np.exp(np.array(values) - max(values))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.4])
+@pytest.mark.parametrize(("n_rows", "noise"), [(30, 0.3), (3000, 0.01)])  # the second: sums over several levels
+def test_a_node_is_put_back_with_the_probabilities_of_all_its_places(n_rows, noise, beta):
+    codes = chain_data(n_rows, n=4, noise=noise)
+    f, truth = lists_of(codes), Problem(codes.tolist(), [2] * 4, 3)
+    scores = {order: truth.order_log_score(order) for order in permutations(range(4))}
+    work = _relocation_kernels.new_work(4)
+    for order in scores:
+        for v in range(4):
+            rest = [w for w in order if w != v]
+            places = [(*rest[:q], v, *rest[q:]) for q in range(4)]
+            shares = np.cumsum(softmax([beta * scores[p] for p in places]))
+            for q in range(4):
+                low = shares[q - 1] if q else 0.0
+                if shares[q] - low < 1e-6:  # too narrow to aim at
+                    continue
+                for uniform in (low + 1e-8, shares[q] - 1e-8):  # both ends of the interval of this place
+                    one = _relocation_kernels.new_replica(np.array(order), f)
+                    _relocation_kernels.relocate(v, uniform, beta, one, f, work)
+                    assert tuple(one.order) == places[q]
+                    assert one.logs.sum() == pytest.approx(scores[places[q]], abs=1e-8)
+
+
+def numbers_of(layers, n):
+    numbers = np.full(n + 1, -1, dtype=np.int32)
+    for level, nodes in enumerate(layers):
+        numbers[list(nodes)] = level
+    return numbers
+
+
+def test_a_node_is_put_into_layers_and_gaps_with_their_probabilities():
+    codes = chain_data(30, n=4)
+    f, truth = lists_of(codes), Problem(codes.tolist(), [2] * 4, 3)
+    weights = {}
+    for dag in truth.dags():
+        weights.setdefault(layers_of(dag), []).append(truth.dag_log_score(dag))
+    scores = {layers: log_sum(values) for layers, values in weights.items()}
+    sums, others = np.zeros((6, 7)), np.zeros((4, 5))
+    for layers in ordered_partitions(range(4)):
+        for v in range(4):
+            rest = [tuple(w for w in layer if w != v) for layer in layers]
+            rest = [layer for layer in rest if layer]
+            places = []
+            for j in range(len(rest) + 1):
+                places.append((*rest[:j], (v,), *rest[j:]))
+                if j < len(rest):
+                    places.append((*rest[:j], tuple(sorted((*rest[j], v))), *rest[j + 1 :]))
+            shares = np.cumsum(softmax([scores[p] for p in places]))
+            for q, place in enumerate(places):
+                low = shares[q - 1] if q else 0.0
+                for uniform in (low + 1e-9, shares[q] - 1e-9):
+                    numbers, logs = numbers_of(layers, 4), np.zeros(4)
+                    _layer_kernels.start_logs(numbers, f, logs)
+                    assert logs.sum() == pytest.approx(scores[layers], abs=1e-9)
+                    _layer_kernels.relocate(v, uniform, 1.0, numbers, logs, f, sums, others)
+                    assert numbers.tolist() == numbers_of(place, 4).tolist()
+                    assert logs.sum() == pytest.approx(scores[place], abs=1e-9)
+
+
+def test_turning_arcs_round_leaves_the_posterior_of_dags_as_it_is():
+    """DAGs drawn from the exact posterior, one reversal each: frequencies stay; five nodes, every DAG of at most two parents."""
+    codes = chain_data(15, n=5)
+    table = family_table(codes, [2] * 5, max_indegree=2)
+    f, truth = prepare_lists(prune_table(table, ALL)), Problem(codes.tolist(), [2] * 5, 2)
+    dags = truth.dags()
+    shares = softmax([truth.dag_log_score(dag) for dag in dags])
+    place = {}
+    for child in range(5):
+        for k in range(f.offsets[child], f.offsets[child + 1]):
+            place[child, tuple(sorted(int(p) for p in f.sets[:, k] if p < 5))] = k
+    name = {k: z for (_, z), k in place.items()}
+    rng = np.random.default_rng(0)
+    n_draws = 60_000
+    marked, turned = np.zeros(6, dtype=np.int32), 0
+    after = np.zeros((5, 5))
+    both = np.zeros((5, 5))
+    for k in rng.choice(len(dags), size=n_draws, p=shares):
+        chosen = np.array([place[child, z] for child, z in enumerate(dags[k])])
+        turned += _layer_kernels.reverse(rng, chosen, f, marked)
+        arcs = np.zeros((5, 5))
+        for child in range(5):
+            arcs[list(name[chosen[child]]), child] = 1
+        after += arcs
+        both += arcs * (arcs.sum() > 4)
+    exact = np.zeros((5, 5))
+    exact_both = np.zeros((5, 5))
+    for dag, share in zip(dags, shares):
+        arcs = np.zeros((5, 5))
+        for child, z in enumerate(dag):
+            arcs[list(z), child] = 1
+        exact += share * arcs
+        exact_both += share * arcs * (arcs.sum() > 4)
+    assert turned > n_draws / 20
+    for counts, truth_share in ((after, exact), (both, exact_both)):
+        error = np.sqrt(truth_share * (1 - truth_share) / n_draws)
+        assert (np.abs(counts / n_draws - truth_share) < 5 * error + 1e-9).all()  # five standard errors
+
+
+@pytest.mark.parametrize("eps", [ALL, 1e-3])
+def test_no_drift_in_a_million_moves(eps):
+    rng = np.random.default_rng(0)
+    codes = chain_data(1000, n=12, noise=0.02)
+    codes[:, 6:] = np.where(rng.random((1000, 6)) < 0.5, codes[:, :6], codes[:, 6:])
+    f = lists_of(codes, eps)
+    assert f.levels.max() > 0
+    orders, n_sweeps = (
+        rng.permutation(12)[None].copy(),
+        85_000,
+    )  # 1,020,000 moves, sums recomputed only where guards ask
+    out, scores = np.zeros((n_sweeps, 12), dtype=np.int64), np.zeros(n_sweeps)
+    nothing, best = np.zeros(0), np.array([-np.inf])
+    _relocation_kernels.run_orders(
+        rng, orders, np.zeros(1, dtype=np.int64), np.ones(1), f, n_sweeps, nothing, nothing, out, scores,
+        np.zeros((12, 12)), np.zeros((12, 12)), best,
+    )  # fmt: skip
+    for k in (*range(0, n_sweeps, 1000), n_sweeps - 1):
+        full = _relocation_kernels.new_replica(out[k].copy(), f).logs.sum()
+        assert abs(scores[k] - full) < 1e-8
+
+
+def run(f, seed=0, n_chains=3, **more):
+    rngs = [np.random.default_rng([seed, k]) for k in range(n_chains)]
+    n = len(f.tops)
+    return convergence.run_until_converged(
+        _relocation_kernels.run_orders, f, [np.arange(n)] * n_chains, rngs, **{"n_kept": 10, "max_sweeps": 256, **more}
+    )
+
+
+def test_tempered_chains_have_the_exact_arcs_and_a_ladder_that_exchanges():
+    codes = chain_data(60, n=8, noise=0.2)
+    table = family_table(codes, [2] * 8)
+    f = prepare_lists(prune_table(table, ALL))
+    found = run(f, n_chains=8, max_sweeps=4096, tol=1e-9)
+    exact = exact_orders.edge_posterior(exact_orders.sum_over_orders(table))
+    error = found.chain_means.std(0, ddof=1) / np.sqrt(8)
+    assert (np.abs(found.chain_means.mean(0) - exact) < 6 * error + 1e-3).all()  # six standard errors from eight chains
+    assert ((found.exchange_rates > 0.2) & (found.exchange_rates < 0.65)).all()  # aim .4, adapted on 64 sweeps
+    assert not found.converged and found.n_sweeps == 4096  # nobody agrees to 1e-9
+    easy = run(f, n_chains=2, max_sweeps=4096, tol=0.2)
+    assert easy.converged and easy.n_sweeps < 4096 and easy.difference < 0.2
+
+
+def test_runs_with_without_and_after_a_checkpoint_and_on_threads_are_bit_equal(tmp_path):
+    f = lists_of(chain_data(200, n=8))
+    plain = run(f, tol=1e-9)
+    file = tmp_path / "run"
+    stop = Stop(9)
+    some = run(f, tol=1e-9, checkpoint=file, checkpoint_every=1, tell=stop)
+    assert not some.finished and some.n_sweeps < 256 and 0 < some.states.shape[1]
+    again = run(f, seed=5, tol=1e-9, checkpoint=file)  # from the file
+    for other in (
+        again,
+        run(f, tol=1e-9, n_jobs=2),
+        run(f, tol=1e-9, checkpoint=tmp_path / "other", checkpoint_every=1),
+    ):
+        for a, b in zip(plain, other):
+            np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="belongs to another run: data was None, now it is x"):
+        run(f, checkpoint=file, fingerprint={"data": "x"})
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="cannot be read"):
+        run(f, checkpoint=file)
+
+
+class Stop:
+    """Ctrl-C at a given call."""
+
+    def __init__(self, at):
+        self.calls, self.at = 0, at
+
+    def __call__(self, *numbers):
+        self.calls += 1
+        if self.calls == self.at:
+            raise KeyboardInterrupt
