@@ -89,17 +89,11 @@ _STRUCTURE = {
 }
 
 
-# used where the package does not say which estimator is its default
-_DEFAULTS = {"classify": "kikuchi", "cluster": "ema", "structure": "order"}
-_CHOICES = {"classify": "default_classifier", "cluster": "default_clusterer"}
-
-
 def default(command, offered):
     """(name, parameters as NAME=VALUE) of the method taken without ``--method``: the package's default estimator."""
-    choose = _CHOICES.get(command)
-    if choose not in pgm_bma.__all__:
-        return _DEFAULTS[command], []
-    estimator = getattr(pgm_bma, choose)()
+    if command == "structure":
+        return next(iter(offered)), []
+    estimator = pgm_bma.default_classifier() if command == "classify" else pgm_bma.default_clusterer()
     name = next(name for name, method in offered.items() if method.estimator == type(estimator).__name__)
     plain = type(estimator)().get_params(deep=False)
     given = estimator.get_params(deep=False).items()

@@ -439,8 +439,7 @@ def test_without_a_method_the_default_of_the_package_is_taken(monkeypatch, tmp_p
     def choose(**parameters):
         return pgm_bma.TANClassifier(alpha=0.25, **parameters)
 
-    monkeypatch.setattr(pgm_bma, "default_classifier", choose, raising=False)
-    monkeypatch.setattr(pgm_bma, "__all__", {*pgm_bma.__all__, "default_classifier"})
+    monkeypatch.setattr(pgm_bma, "default_classifier", choose)
     out, _ = run(capsys, "classify", "zoo", "--cv", 2, "--out", tmp_path / "one")
     assert "(TANClassifier), seed 0" in out
     arguments = record(tmp_path / "one")["arguments"]  # a repetition does not depend on what is default then
