@@ -1,6 +1,7 @@
 """Pictures of graphs: networks, region graphs, interaction graphs and the difference of two structures."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -24,6 +25,9 @@ from pgm_bma.plotting._style import (
     short_labels,
     text_size,
 )
+
+MANY = 40  # nodes from which an arc per node is enough, and many unconnected ones are listed below the picture
+MANY_LOOSE = 8
 
 
 def plot_network(
@@ -56,8 +60,9 @@ def plot_network(
     max_nodes : int, default=120
         Larger networks are cut down to the nodes with the strongest arcs, which the picture then says.
     max_arcs : int, optional
-        Draw only this many arcs, those of highest posterior; None means two per node where arcs have posteriors and
-        there are more than 12 nodes (denser ones: see `plot_arc_posteriors`), else all.
+        Draw only this many arcs, those of highest posterior, which the picture then says; None means two per node where
+        arcs have posteriors and there are more than 12 nodes, one per connected node above 40 (denser ones: see
+        `plot_arc_posteriors`), else all. Above 40 nodes those without an arc are listed below the picture.
     title : str, optional
         Title above the picture.
     ax : matplotlib axes, optional
@@ -87,9 +92,17 @@ def plot_network(
     shown = [v for v in nodes if v in shown]
     total = len(arcs)
     if max_arcs is None:
-        max_arcs = 2 * len(shown) if posterior and len(shown) > 12 else total
+        linked = len({v for arc in arcs for v in arc})
+        max_arcs = total if not posterior or len(shown) <= 12 else linked if len(shown) > MANY else 2 * len(shown)
     kept = set(sorted(arcs, key=lambda arc: -posterior.get(arc, 1.0))[:max_arcs])
     arcs = [arc for arc in arcs if arc in kept]
+    remarks = []
+    is_large = len(shown) > MANY and not isinstance(layout, dict)
+    if is_large and _reaches_all(marked, shown, arcs, posterior):
+        arcs = [arc for arc in arcs if arc[0] != marked[0]]
+        remarks.append(f"every node is also a child of {marked[0]}: those arcs are not drawn")
+    loose = _loose(shown, arcs, marked) if is_large else []
+    shown = [v for v in shown if v not in set(loose)]
 
     labels = box_labels(shown)
     hub = marked[0] if marked and marked[0] in labels else None
@@ -104,14 +117,14 @@ def plot_network(
         width = 1.2 if arc not in posterior else 0.4 + 3.0 * posterior[arc]
         behind = faint and arc[0] == hub
         lines[arc] = Line("#C9B27A" if behind else INK, width * (0.6 if behind else 1.0), level=1.0 if behind else 2.0)
-    remarks = []
-    if len(shown) < len(nodes):
-        remarks.append(f"{len(shown)} of {len(nodes)} nodes, those with the strongest arcs")
-    if len(arcs) < total:
-        remarks.append(f"the {len(arcs)} strongest of {total} arcs")
+    if len(shown) + len(loose) < len(nodes):
+        remarks.append(f"{len(shown) + len(loose)} of {len(nodes)} nodes, those with the strongest arcs")
+    if len(kept) < total:
+        remarks.append(f"the {len(kept)} strongest of {total} arcs")
     elif posterior and min(posterior.values()) < threshold:
         remarks.append(f"arcs below {number(threshold)} not drawn")
-    return paint(plan, boxes, lines, ax, _width_legend() if posterior else (), title, "; ".join(remarks))
+    remark = "\n".join(["; ".join(remarks)] * bool(remarks) + [_listing(loose)] * bool(loose))
+    return paint(plan, boxes, lines, ax, _width_legend() if posterior else (), title, remark)
 
 
 def plot_structure_difference(
@@ -179,13 +192,16 @@ def plot_structure_difference(
         Line2D([], [], color=line.color, linewidth=line.width, linestyle=line.style, label=text.format(len(arcs)))
         for text, (arcs, line) in kinds.items()
     ]
-    labels = box_labels(nodes)
     marked = _highlighted(a, first, highlight)
+    loose = _loose(nodes, list(lines), marked) if len(nodes) > MANY and not isinstance(layout, dict) else []
+    nodes = [v for v in nodes if v not in set(loose)]
+    labels = box_labels(nodes)
     hub = marked[0] if marked and marked[0] in labels else None
     plan = layout_graph(nodes, list(lines), box_sizes(labels), layout, hub)
     boxes = {v: _box(labels[v], v in marked) for v in nodes}
-    ax = paint(plan, boxes, lines, ax, handles, title)
-    legend_below(ax, handles, columns=2 if plan.size[0] < 7 else 4)
+    remark = _listing(loose) if loose else None
+    ax = paint(plan, boxes, lines, ax, handles, title, remark)
+    legend_below(ax, handles, remark, columns=2 if plan.size[0] < 7 else 4)
     return ax
 
 
@@ -299,6 +315,13 @@ def plot_interactions(
     strongest = max((abs(w) for *_, w in edges), default=1.0) or 1.0
     edges = [e for e in edges if abs(e[2]) >= threshold * strongest]
     edges = sorted(edges, key=lambda e: (-abs(e[2]), str(e[0]), str(e[1])))[:max_edges]
+    remark = f"the {len(edges)} strongest of {total} interactions" if total > len(edges) else ""
+    if len(nodes) > MANY:  # names without a chord only make the ring larger
+        held = {v for a, b, _ in edges for v in (a, b)}
+        if held and len(held) < len(nodes):
+            remark += f"{'; ' if remark else ''}{len(nodes) - len(held)} attributes without one of them are left out"
+            nodes = [v for v in nodes if v in held]
+            own = {v: x for v, x in own.items() if v in held}
     angles = circle_layout(nodes, edges)
     labels = box_labels(nodes)
     radius = max(1.4, len(nodes) * 0.19 / (2 * math.pi))
@@ -336,7 +359,7 @@ def plot_interactions(
     ]
     if own:
         handles.append(Line2D([], [], color=SKY, linewidth=6, label="relevance by itself"))
-    legend_below(ax, handles, f"the {len(edges)} strongest of {total} interactions" if total > len(edges) else None)
+    legend_below(ax, handles, remark or None)
     if title:
         ax.set_title(title, fontsize=FONT + 2, color=INK)
     return ax
@@ -427,6 +450,26 @@ def _strongest(nodes, arcs, posterior, marked, max_nodes):
             strength[v] = max(strength[v], posterior.get(arc, 1.0))
     order = sorted(nodes, key=lambda v: -strength[v])
     return set([*marked, *(v for v in order if v not in marked)][:max_nodes])
+
+
+def _reaches_all(marked, nodes, arcs, posterior):
+    """Whether the class or cluster is a parent of all others, for certain, and they have arcs besides."""
+    certain = {head for tail, head in arcs if marked and tail == marked[0] and (tail, head) not in posterior}
+    return bool(marked) and len(certain) == len(nodes) - 1 < len(arcs)
+
+
+def _loose(nodes, arcs, marked):
+    """Nodes without an arc, unless all are; those would be boxes that say nothing."""
+    linked = {v for arc in arcs for v in arc} | set(marked)
+    found = [v for v in nodes if v not in linked]
+    return found if MANY_LOOSE < len(found) < len(nodes) else []
+
+
+def _listing(names, most=150):
+    """Nodes that are not drawn, as a text of several lines."""
+    texts = list(box_labels(names).values())
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return "\n".join(textwrap.wrap(f"without an arc ({len(texts)}): {', '.join(texts[:most])}{more}", 150))
 
 
 def _width_legend():

@@ -58,7 +58,7 @@ def plot_cluster_profiles(
     ...     ["cluster", "vote"], [[0, 1], ["no", "yes"]], [(), (0,)], [[[0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]],
     ...     latents=["cluster"])
     >>> ax = plot_cluster_profiles(model)
-    >>> [text.get_text() for text in ax.texts]
+    >>> [text.get_text() for text in ax.texts][:4]
     ['0 (25 %)', '1 (75 %)', 'vote', 'no · yes']
     """
     from matplotlib.patches import Rectangle
@@ -88,7 +88,7 @@ def plot_cluster_profiles(
     n_blocks = max(1, math.ceil(len(shown) * ROW / 9.5))
     per_block = math.ceil(len(shown) / n_blocks)
     width, height = n_blocks * block, per_block * ROW + 0.34
-    ax, scale = drawing_axes(ax, width, height, 0.3 * bool(title) + 0.2 * (len(shown) < len(names)) + 0.08)
+    ax, scale = drawing_axes(ax, width, height, 0.3 * bool(title) + 0.28, 6.5 if len(shown) < len(names) else 4.4)
     style = {"parse_math": False, "va": "center"}
     for b in range(n_blocks):
         for k, state in enumerate(cluster_states):
@@ -118,10 +118,16 @@ def plot_cluster_profiles(
                 ax.plot(
                     [x0 + (s + 0.04) * step, x0 + (s + 0.96) * step], [y, y], color=INK, linewidth=0.9 * scale, zorder=4
                 )
+    for b in range(n_blocks):  # the scale, at the first row of every block
+        right, bottom = (b + 1) * block - 0.33, height - 0.34 - ROW + 0.03
+        for share, text in ((0.0, "0"), (1.0, "1")):
+            ax.text(right, bottom + BAR * share, text, ha="left", fontsize=(FONT - 2.5) * scale, color=SOFT, **style)
     if title:
         ax.set_title(title, fontsize=FONT + 2, color=INK)
+    remark = "every cell goes from 0 to 1; bars are P(state | cluster), ticks P(state)"
     if len(shown) < len(names):
-        note(ax, f"{len(shown)} of {len(names)} variables, those that differ most between the clusters")
+        remark = f"{len(shown)} of {len(names)} variables, those that differ most between the clusters; {remark}"
+    note(ax, remark)
     return ax
 
 

@@ -72,6 +72,35 @@ def test_network_text_fits_its_boxes(method, n, n_arcs):
         assert text.get_fontsize() >= 7  # still legible in a figure of its own
 
 
+@pytest.mark.parametrize("n", [70, 150, 200])
+def test_large_networks_draw_the_strongest_arcs_and_list_unconnected_nodes(n):
+    rng = np.random.default_rng(n)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(f"node_{i}" for i in range(n))
+    for j in range(1, n, 2):  # every second node stays alone
+        for i in range(max(1, j - 10), j, 2):
+            graph.add_edge(f"node_{i}", f"node_{j}", posterior=float(rng.random()))
+    ax = plotting.plot_network(graph, max_nodes=200)
+    renderer = drawn(ax)
+    boxes = {name: extent(patch, renderer) for name, patch in patches(ax, "node:").items()}
+    assert oracle.overlapping_pairs(boxes) == [] and all(text.get_fontsize() >= 7 for text in ax.texts)
+    arcs = {tuple(name.split("->")) for name in patches(ax, "arc:")}
+    assert set(boxes) == {v for arc in arcs for v in arc}
+    weakest = min(graph.edges[arc]["posterior"] for arc in arcs)
+    strong = [arc for arc in graph.edges if graph.edges[arc]["posterior"] > weakest]
+    assert set(strong) <= arcs and len(arcs) <= n // 2
+    remark = ax.get_legend().get_title().get_text()
+    alone = [v for v in graph if v not in boxes]
+    assert (
+        remark.startswith(f"the {len(arcs)} strongest of ") and f"without an arc ({len(alone)}): {alone[0]}, " in remark
+    )
+    assert sum(f"{v}," in remark.replace("\n", " ") or remark.endswith(v) for v in alone) == len(alone)  # all are named
+    for text in (ax.get_legend().get_title(), *ax.get_legend().get_texts()):
+        box = extent(text, renderer)
+        assert box[0] >= 0 and box[1] >= 0 and box[2] <= ax.figure.bbox.x1  # inside the figure
+        assert box[3] <= min(b[1] for b in boxes.values()) + 1  # and below every box
+
+
 def test_network_on_small_given_axes_scales_its_text():
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
     assert plotting.plot_network(random_dag(30, 35), ax=axes[0], layout="layered") is axes[0]
@@ -232,9 +261,26 @@ def test_interactions_show_sign_size_and_relevance(n):
     assert min(sizes) == pytest.approx(np.sort(upper)[-25])  # the strongest ones
     assert "25 strongest of" in ax.get_legend().get_title().get_text()
     bars = {name: wedge.r - 0.06 - (wedge.r - wedge.width - 0.06) for name, wedge in patches(ax, "relevance:").items()}
-    assert [bars[v] for v in relevance.index] == sorted(bars.values()) and bars[relevance.index[-1]] == pytest.approx(
-        0.3
+    ends = {v for name in edges for v in name.split("--")}
+    assert set(bars) == (set(relevance.index) if n == 8 else ends)  # of many attributes only those with a chord
+    assert f"{n - len(ends)} attributes without" in ax.get_legend().get_title().get_text() or n == 8
+    ranked = [v for v in relevance.index if v in bars]
+    assert [bars[v] for v in ranked] == sorted(bars.values()) and bars[ranked[-1]] == pytest.approx(0.3)
+
+
+def test_arcs_of_a_cluster_to_all_of_many_nodes_are_said_and_not_drawn():
+    arcs = [("c", f"v{i}") for i in range(60)] + [(f"v{i}", f"v{i + 1}") for i in range(0, 40, 2)]
+    ax = plotting.plot_network(arcs, highlight="c")
+    assert set(patches(ax, "arc:")) == {f"{a}->{b}" for a, b in arcs if a != "c"}
+    assert "c" in patches(ax, "node:") and len(patches(ax, "node:")) == 41
+    said = " ".join(text.get_text() for text in ax.texts)
+    assert (
+        "every node is also a child of c: those arcs are not drawn" in said and "without an arc (20): v40, v41," in said
     )
+    star = plotting.plot_network(arcs[:60], highlight="c")  # nothing besides: the fan itself is the picture
+    assert len(patches(star, "arc:")) == 60
+    few = plotting.plot_network([("c", "a"), ("c", "b"), ("a", "b")], highlight="c")
+    assert len(patches(few, "arc:")) == 3
 
 
 @pytest.mark.parametrize("n", [8, 60])
