@@ -24,12 +24,21 @@ def warm_up(console):
     console.say(f"compiling {len(jobs)} methods, once per installation; the first time this takes minutes")
     with warnings.catch_warnings(), announcing(lambda line: None):
         warnings.simplefilter("ignore")
-        for name, job in console.progress(iter(jobs.items()), len(jobs), "warm-up"):
-            try:
-                job()
-            except Exception as error:  # the fit that needs this kernel will say it again, to its user
-                console.warn(f"{name}: {error}")
+        for name, problem in console.progress(_done(jobs), len(jobs), "warm-up"):
+            if problem is not None:
+                console.warn(f"{name}: {problem}")
     console.item("done", f"{time.perf_counter() - began:.0f} s; kept in {cache_folder()}")
+
+
+def _done(jobs):
+    """(name, None or what went wrong) after each job."""
+    for name, job in jobs.items():
+        problem = None
+        try:
+            job()
+        except Exception as error:  # the fit that needs this kernel will say it again, to its user
+            problem = error
+        yield name, problem
 
 
 def jobs_to_do():
