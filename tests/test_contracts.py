@@ -42,7 +42,7 @@ CLUSTERERS = {
 # estimators whose result depends on a seed
 SEEDED = {*CLUSTERERS, "KikuchiBayesClassifier", "OrderAveragedClassifier"}
 # the number of columns enters their prior of structures: one more column, even a constant one, changes the average
-COLUMNS_COUNT = {"ForestAveragedClassifier", "FixedOrderClassifier"}
+COLUMNS_COUNT = {"FixedOrderClassifier"}
 # Markov networks: they leave the terms of a missing cell out instead of summing over it
 UNDIRECTED = {"KikuchiBayesClassifier"}
 

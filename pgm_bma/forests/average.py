@@ -103,9 +103,17 @@ def average_from_counts(pairs, totals, cardinalities, prior=None):
     """The average behind observed or expected counts: pairs (n_classes, S, S), totals (n_classes,)."""
     prior = ForestPrior() if prior is None else prior
     n, n_classes = len(cardinalities), len(totals)
+    lone = (
+        np.asarray(cardinalities) < 2
+    )  # a column of one state adds nothing: no arcs, and the others' prior without it
+    if lone.any():
+        idle = lone[:, None] | lone
+        prior = prior._replace(
+            forbidden=idle if prior.forbidden is None else idle | np.asarray(prior.forbidden, dtype=bool)
+        )
     free = pairs.sum(0, keepdims=True)
     cells, free_cells = family_priors(prior, n_classes, cardinalities)
-    log_cost = np.full((n, n), log_arc_prior(prior.structure_prior, n))
+    log_cost = np.full((n, n), log_arc_prior(prior.structure_prior, n - int(lone.sum())))
     if prior.forbidden is not None:
         log_cost[np.asarray(prior.forbidden, dtype=bool)] = -np.inf
     log_roots = np.full((n, 2), -np.inf)
