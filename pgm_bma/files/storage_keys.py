@@ -57,6 +57,7 @@ RECORDS = {
     "kikuchi-terms": ("kikuchi.terms", "Terms"),
     "kikuchi-average-fit": ("kikuchi.numeric_fit", "AverageFit"),
     "kikuchi-average-terms": ("kikuchi.numeric_fit", "AverageTerms"),
+    "kikuchi-gaussian-terms": ("kikuchi.numeric_gaussian", "GaussianTerms"),
     "kikuchi-cuts": ("kikuchi.numeric_reading", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "node-bounds": ("augmented.bounds", "NodeBounds"),
@@ -90,7 +91,7 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
             added={
                 "verbose": 0,
                 "numeric": None,
-                "terms": ("single", "pair", "linear"),
+                "terms": ("single", "pair", "linear", "gaussian"),
                 "numeric_columns": None,
                 "categorical_columns": None,
                 "_cuts": None,

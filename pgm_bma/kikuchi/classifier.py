@@ -138,8 +138,9 @@ class KikuchiBayesClassifier(ClassifierBase):
         averages over all ways to cut them (see docs/kikuchi.md): every column's term over all partitions of its values into
         intervals, terms of pairs over recursive partitions, with one convex fit of the weights. The parameters above that choose
         regions, priors and weights then have no say.
-    terms : sequence of {"single", "pair", "linear"}, default=("single", "pair", "linear")
-        Kinds of terms under ``numeric="average"``; "linear" has one coefficient per numeric column and class.
+    terms : sequence of {"single", "pair", "linear", "gaussian"}, default all four
+        Kinds of terms under ``numeric="average"``; "linear" has one coefficient per numeric column and class, "gaussian" tells how
+        the numeric columns vary together inside a class.
     numeric_columns : list of names, optional
         Columns that are numeric in any case. By default those whose numbers are not all whole or more than 20 different ones.
     categorical_columns : list of names, optional
@@ -167,7 +168,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         Total mass of the consistent prior.
     model_ : pgmpy DiscreteMarkovNetwork
         Its factors are exp(weight x term); on complete rows its normalised query equals `predict_proba`. Under
-        ``numeric="average"`` its states are the elementary bins, and it exists without linear terms only.
+        ``numeric="average"`` its states are the elementary bins, and it exists for single and pair terms only.
     numeric_columns_ : list of names
         Columns that were taken as numeric (empty without `numeric`).
     cut_posterior_ : dict of Series
@@ -235,7 +236,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         random_state: Any = None,
         verbose: int = 0,
         numeric: str | None = None,
-        terms: Any = ("single", "pair", "linear"),
+        terms: Any = ("single", "pair", "linear", "gaussian"),
         numeric_columns: Any = None,
         categorical_columns: Any = None,
     ) -> None:
@@ -436,7 +437,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         -------
         DataFrame
             One line per column and bin: column, bin, `from` and `to` (numeric columns), and one column per class with the weighted
-            evidence ln P(class | bin) - ln P(class), linear terms left out.
+            evidence ln P(class | bin) - ln P(class) of its single term.
         """
         if self._average is None:
             raise ValueError("term_curves needs numeric='average'")

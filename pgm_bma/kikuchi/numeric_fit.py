@@ -2,8 +2,9 @@
 
 A term gives every class a log evidence. "single": ln P(c | bin) - ln p_c of a column, averaged over all ways to cut it. "pair":
 ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive partitions. "linear": one coefficient per numeric
-column and class on the standardised values. The weights maximise the conditional likelihood of rows that are left out of their
-own terms, with one ridge per kind that is chosen by cross-validation, all terms made anew in every fold.
+column and class on the standardised values. "gaussian": how the numeric columns vary together (see `numeric_gaussian`). The
+weights maximise the conditional likelihood of rows that are left out of their own terms, with one ridge per kind that is chosen
+by cross-validation, all terms made anew in every fold.
 """
 
 from itertools import combinations
@@ -14,18 +15,20 @@ import numpy as np
 from pgm_bma.kikuchi import numeric_cuts as cuts
 from pgm_bma.kikuchi import numeric_pairs
 from pgm_bma.kikuchi.content import row_colours
+from pgm_bma.kikuchi.numeric_gaussian import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
 from pgm_bma.kikuchi.terms import class_data
 from pgm_bma.kikuchi.tuning import deal, walk
 from pgm_bma.kikuchi.weights import MAX_CONTRASTS, ridge_fit
 
-KINDS = ("single", "pair", "linear")
-CENTRE = {"single": 1.0, "pair": 0.0, "linear": 0.0}
+KINDS = ("single", "pair", "linear", "gaussian")
+CENTRE = {"single": 1.0, "pair": 0.0, "linear": 0.0, "gaussian": 0.0}
 RIDGES = {
     "single": (1.0, 5.0, 25.0, 100.0),
     "pair": (1.0, 5.0, 30.0, 200.0, 1000.0),
-    "linear": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
+    "linear": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
+    "gaussian": (1.0, 5.0, 30.0, 200.0, 1000.0),
 }
-START = {"single": 5.0, "pair": 30.0, "linear": 10.0}
+START = {"single": 5.0, "pair": 30.0, "linear": 10.0, "gaussian": 30.0}
 CLIP = 4.0  # standard deviations at which a value stops to pull
 _MOST_STATES = 64  # of a categorical column in a pair
 _MOST_PAIR_COLUMNS = 100
@@ -58,7 +61,7 @@ def _choose_ridges(data, kinds, progress):
     parts = deal(data.target, data.weights, 4 if total < 1000 else 2, _colours(data))
     folds = _Folds(data, kinds, parts, progress)
     tried = {}
-    for kind in kinds:
+    for kind in (*kinds, *kinds):  # twice, because the best ridge of one kind depends on those of the others
         walk(point, kind, RIDGES[kind], folds, tried)
     return point
 
@@ -114,19 +117,27 @@ def make_terms(data, kinds):
     scale = standardisation(data)
     base = [_contrast_prior(data, shares), *(_contrast_single(data, j, t, shares) for j, t in enumerate(singles))]
     labels, names = ["single"] * len(base), [(), *((j,) for j in range(len(singles)))]
-    linear = np.zeros((len(data.target), data.n_classes - 1, 0))
+    smooth, smooth_labels, gaussian = np.zeros((len(data.target), data.n_classes - 1, 0)), [], None
     if "linear" in kinds:
-        linear = _contrast_linear(data, scale)
+        smooth = _contrast_linear(data, scale)
+        smooth_labels = ["linear"] * smooth.shape[2]
+    if "gaussian" in kinds:
+        gaussian = fit_gaussian(data.values, data.target, data.n_classes, data.weights)
+    if gaussian is not None:
+        densities = gaussian_terms(gaussian, data.values, data.target, data.unit)
+        against = [_against_own(densities[:, :, g], data.target) for g in range(N_STRENGTHS)]
+        smooth = np.concatenate([smooth, np.stack(against, axis=2)], axis=2)
+        smooth_labels = smooth_labels + ["gaussian"] * N_STRENGTHS
     columns = np.stack(base, axis=2)
     pairs, tables = [], []
     if "pair" in kinds:
         pairs, tables, contrasts = _choose_pairs(
-            data, shares, singles, np.concatenate([columns, linear], axis=2), gammas
+            data, shares, singles, np.concatenate([columns, smooth], axis=2), labels + smooth_labels, gammas
         )
         columns = np.concatenate([columns, *(c[:, :, None] for c in contrasts)], axis=2)
         labels, names = labels + ["pair"] * len(pairs), names + pairs
-    labels = labels + ["linear"] * linear.shape[2]
-    columns = np.concatenate([columns, linear], axis=2)
+    labels = labels + smooth_labels
+    columns = np.concatenate([columns, smooth], axis=2)
     if columns.size > MAX_CONTRASTS:
         raise ValueError(
             f"numeric='average' needs {columns.shape[0]} rows x {columns.shape[1]} contrasts x {columns.shape[2]} terms in "
@@ -134,7 +145,9 @@ def make_terms(data, kinds):
         )
     logs = [np.log(t.probability) - np.log(shares) for t in singles]
     cut_posteriors = [t.cut_posterior for t in singles]
-    return AverageTerms(shares, logs, cut_posteriors, pairs, tables, scale, labels, names, data.numeric, columns)
+    return AverageTerms(
+        shares, logs, cut_posteriors, pairs, tables, scale, gaussian, labels, names, data.numeric, columns
+    )
 
 
 def _single(data, j, shares, gammas):
@@ -195,9 +208,8 @@ def _contrast_linear(data, scale):
     return result[other].reshape(n, data.n_classes - 1, -1) - own[:, None, :]
 
 
-def _choose_pairs(data, shares, singles, contrasts, gammas):
-    """Pairs by score test given singles and linear terms: (pairs, log tables, left-out contrasts)."""
-    kinds = ["single"] * (len(singles) + 1) + ["linear"] * (contrasts.shape[2] - len(singles) - 1)
+def _choose_pairs(data, shares, singles, contrasts, kinds, gammas):
+    """Pairs by score test given all other terms: (pairs, log tables, left-out contrasts)."""
     penalties, centre = np.array([START[k] for k in kinds]), np.array([CENTRE[k] for k in kinds])
     weights = ridge_fit(contrasts, data.weights, centre, penalties, centre, tolerance=1e-3)
     scores = contrasts @ weights
@@ -270,6 +282,8 @@ def features(terms, codes, values):
         for c in range(n_classes):
             linear[:, c, c * x.shape[1] : (c + 1) * x.shape[1]] = x
         result = np.concatenate([result, linear], axis=2)
+    if terms.gaussian is not None:
+        result = np.concatenate([result, gaussian_terms(terms.gaussian, values)], axis=2)
     return result
 
 
@@ -306,6 +320,7 @@ class AverageTerms(NamedTuple):
     pairs: list
     tables: list
     scale: np.ndarray
+    gaussian: GaussianTerms | None
     kinds: list
     sets: list
     numeric: np.ndarray

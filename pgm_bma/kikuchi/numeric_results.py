@@ -3,6 +3,7 @@
 import numpy as np
 
 from pgm_bma.kikuchi.numeric_fit import KINDS, NumericData, coarse, features
+from pgm_bma.kikuchi.numeric_gaussian import N_STRENGTHS
 
 _BLOCK = 4096  # rows scored at a time
 
@@ -45,26 +46,40 @@ def average_scores(fit, codes, values):
 
 
 def explained(fit, codes, values, names):
-    """(evidence (n_terms, n_classes), labels) of one row; the linear terms of a column are one line."""
+    """(evidence (n_terms, n_classes), labels) of one row; the linear terms of a column are one line, the densities another."""
     terms = fit.terms
     weighted = features(terms, codes, values)[0] * fit.weights
-    n_tables = len(terms.sets)
-    lines = [weighted[:, :n_tables].T]
-    labels = [", ".join(str(names[a]) for a in s) or "(prior)" for s in terms.sets]
-    if weighted.shape[1] > n_tables:
-        columns = [names[j] for j in np.flatnonzero(terms.numeric)]
-        linear = weighted[:, n_tables:].reshape(len(weighted), -1, len(columns)).sum(axis=1)
-        lines.append(linear.T)
+    lines, labels = [weighted[:, : len(terms.sets)].T], set_labels(terms, names)
+    columns = [names[j] for j in np.flatnonzero(terms.numeric)]
+    if "linear" in terms.kinds:
+        lines.append(_linear(weighted[None], terms)[0].T)
         labels += [f"{name} (linear)" for name in columns]
+    if "gaussian" in terms.kinds:
+        lines.append(weighted[:, -N_STRENGTHS:].sum(axis=1)[None])
+        labels.append("(gaussian)")
     return np.concatenate(lines), labels
+
+
+def _linear(weighted, terms):
+    """Sum of the linear terms of every numeric column: (n_samples, n_classes, n_numeric)."""
+    first, count = len(terms.sets), terms.kinds.count("linear")
+    shape = *weighted.shape[:2], -1, int(terms.numeric.sum())
+    return weighted[:, :, first : first + count].reshape(shape).sum(axis=2)
+
+
+def set_labels(terms, names):
+    """Names of the single and pair terms, "(prior)" for the class alone."""
+    return [", ".join(str(names[a]) for a in s) or "(prior)" for s in terms.sets]
 
 
 def term_labels(terms, names, classes):
     """Names of all weights."""
-    labels = [", ".join(str(names[a]) for a in s) or "(prior)" for s in terms.sets]
+    labels = set_labels(terms, names)
     if "linear" in terms.kinds:
         columns = [names[j] for j in np.flatnonzero(terms.numeric)]
         labels += [f"{name} (linear, {c})" for c in classes for name in columns]
+    if "gaussian" in terms.kinds:
+        labels += [f"(gaussian, {k})" for k in range(N_STRENGTHS)]
     return labels
 
 
@@ -83,17 +98,20 @@ def average_importances(fit, data):
             if members:
                 result[members] += spread[t] / len(members)
         if "linear" in fit.terms.kinds:
-            linear = weighted[:, :, len(owners) :].reshape(*weighted.shape[:2], -1, len(numeric)).sum(axis=2)
-            result[numeric] += rows @ linear.std(axis=1)
+            result[numeric] += rows @ _linear(weighted, fit.terms).std(axis=1)
+        if "gaussian" in fit.terms.kinds:
+            density = weighted[:, :, -N_STRENGTHS:].sum(axis=2)
+            result[numeric] += rows @ density.std(axis=1) / len(numeric)
     return result
 
 
 def average_factors(fit):
-    """[(variables, logs)] over elementary bins, the class last; an error where linear terms make the model no network of bins."""
+    """[(variables, logs)] over elementary bins, the class last; an error where other terms make the model no network of bins."""
     terms = fit.terms
-    if "linear" in terms.kinds:
+    if not {"single", "pair"} >= set(terms.kinds):
         raise ValueError(
-            "linear terms are no factors over bins, so that no network of them equals the model; fit with terms=('single', 'pair')"
+            "linear and gaussian terms are no factors over bins, so that no network of them equals the model; fit with "
+            "terms=('single', 'pair')"
         )
     n = len(terms.singles)
     factors = [((n,), fit.weights[0] * np.log(terms.shares))]

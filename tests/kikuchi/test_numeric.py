@@ -4,8 +4,11 @@ from math import log
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_t
+from scipy.stats import t as student_t
 
 from pgm_bma.kikuchi import numeric_cuts as cuts
+from pgm_bma.kikuchi import numeric_gaussian as gaussian
 from pgm_bma.kikuchi import numeric_pairs as pairs
 from tests.oracles import numeric as oracle
 
@@ -123,3 +126,35 @@ def test_a_clear_boundary_is_found_and_noise_is_not_cut():
     at = np.argsort(found)[-2:]
     assert found[at].max() > 0.9 and np.abs(edges[at] - 0.5).max() < 0.06
     assert cuts.average_intervals(table[1], [0.5, 0.5]).cut_posterior.max() < 0.2
+
+
+def test_gaussian_terms_are_student_densities_and_leave_rows_out():
+    """Against scipy's multivariate t; the pooled covariance and the scores stay those of all rows."""
+    rng = np.random.default_rng(0)
+    values, target = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), rng.integers(0, 2, 40)
+    terms = gaussian.fit_gaussian(values, target, 2, np.ones(40))
+    z = gaussian.normal_scores(values, terms.knots)
+    found, left_out = gaussian.gaussian_terms(terms, values), gaussian.gaussian_terms(terms, values, target)
+
+    def literal(rows, x, nu):
+        rows = np.vstack([rows, np.zeros(3)])  # the prior of the mean
+        n, m = len(rows), rows.mean(axis=0)
+        psi = (nu - 4) * terms.pooled + (rows - m).T @ (rows - m)
+        freedom = nu + n - 1 - 3 + 1
+        scale = psi * (n + 1) / (n * freedom)
+        joint = multivariate_t(m, scale, freedom).logpdf(x)
+        return joint - sum(student_t.logpdf(x[j], freedom, m[j], np.sqrt(scale[j, j])) for j in range(3))
+
+    for row in (0, 5, 11):
+        for c in (0, 1):
+            for g, nu in enumerate((6.0, 24.0)):  # with nu = 1e6 the differences are below what scipy resolves
+                inside = target == c
+                assert abs(found[row, c, g] - literal(z[inside], z[row], nu)) < 1e-8
+                inside[row] = False
+                assert abs(left_out[row, c, g] - literal(z[inside], z[row], nu)) < 1e-8
+    twisted = gaussian.fit_gaussian(np.exp(values), target, 2, np.ones(40))
+    np.testing.assert_allclose(gaussian.gaussian_terms(twisted, np.exp(values)), found, atol=1e-12)
+    gap = values[:2].copy()
+    gap[0, 1] = np.nan
+    assert not gaussian.gaussian_terms(terms, gap)[0].any() and gaussian.gaussian_terms(terms, gap)[1].any()
+    assert gaussian.fit_gaussian(values[:, :1], target, 2, np.ones(40)) is None

@@ -60,7 +60,7 @@ def test_the_pair_is_found_and_explained(fitted):
     assert singles.score(fresh, truth) < 0.75
     table = model.explain(fresh.iloc[0])
     np.testing.assert_allclose(table.sum(), model.log_scores(fresh[:1])[0], atol=1e-10)
-    assert "c (linear)" in table.index and "a, b" in table.index
+    assert {"c (linear)", "a, b", "(gaussian)"} <= set(table.index)
     assert len(model.term_weights_) == len(model._average.weights)
     assert model.feature_importances_[:2].min() > 3 * model.feature_importances_[3:].max()
     curves = singles.term_curves()
@@ -83,7 +83,7 @@ def test_the_answer_comes_from_the_data(fitted):
     np.testing.assert_array_equal(again.fit(X[:150], y[:150]).predict_proba(X), weighted)
 
 
-@pytest.mark.parametrize("terms", [("single",), ("single", "pair")])
+@pytest.mark.parametrize("terms", [("single",), ("single", "pair", "gaussian")])
 def test_rising_transformations_change_nothing(terms):
     X, y = mixed()
     model = KikuchiBayesClassifier(numeric="average", terms=terms)
@@ -112,6 +112,17 @@ def test_left_out_terms_are_those_of_a_refit(fitted):
             np.testing.assert_allclose(terms.contrasts[row, 0], scores[1 - own] - scores[own], atol=1e-10)
     finally:
         numeric_fit.cuts.class_shares = original
+
+
+def test_dependence_inside_a_class_is_seen_by_the_gaussian_terms():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    shared, own = rng.normal(size=(600, 1)), rng.normal(size=(600, 6))
+    X = np.where(y[:, None] == 1, (own + shared) / np.sqrt(2), own)  # equal margins, one class correlated
+    X[::50, 0] = np.nan
+    gaussian = KikuchiBayesClassifier(numeric="average", terms=("single", "gaussian")).fit(X[:300], y[:300])
+    singles = KikuchiBayesClassifier(numeric="average", terms=["single"]).fit(X[:300], y[:300])
+    assert gaussian.score(X[300:], y[300:]) > 0.7 > 0.6 > singles.score(X[300:], y[300:])
 
 
 def test_the_network_over_bins_is_the_model():
