@@ -282,12 +282,12 @@ figure img { max-width: 100%; height: auto; }
 .warnings ul { margin: 0; padding-left: 1.2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .92rem; margin-top: .3rem; }
-th, td { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid #e6ebef; vertical-align: top;
+th, td { padding: .25rem .55rem; text-align: left; border-bottom: 1px solid #e6ebef; vertical-align: top;
   max-width: 24rem; overflow-wrap: break-word; }
-th { border-bottom: 2px solid #aab4bd; }
-th button { all: unset; cursor: pointer; font-weight: 600; width: max-content; max-width: 24rem; overflow-wrap: break-word; }
+th { border-bottom: 2px solid #aab4bd; vertical-align: bottom; }
+th button { all: unset; cursor: pointer; font-weight: 600; max-width: 24rem; overflow-wrap: break-word; }
 th button:focus-visible { outline: 2px solid #0072b2; outline-offset: 2px; }
-th button::after { content: " \\2195"; color: #aab4bd; }
+th button::after { content: "\\a0\\2195"; color: #aab4bd; }
 th[aria-sort=ascending] button::after { content: " \\2191"; color: #0072b2; }
 th[aria-sort=descending] button::after { content: " \\2193"; color: #0072b2; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
