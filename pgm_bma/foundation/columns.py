@@ -256,7 +256,7 @@ class _Block:
         for column, name in enumerate(names):
             seen = [ordered[k] for k in np.flatnonzero(present[column])]
             if check_floats:
-                _check_floats(name, seen, has_missing[column], name in declared)
+                refuse_floats(name, seen, has_missing[column], name in declared)
             states.append(declared.get(name, seen))
             if name in declared and declared[name] != seen:
                 position = {state: code for code, state in enumerate(declared[name])}
@@ -293,7 +293,7 @@ def _code_column(column, name, declared, unknowns, known):
     found = _python_values(uniques)
     floats = [value for value in found if isinstance(value, float)]
     if floats:
-        _check_floats(name, floats, (codes < 0).any(), declared is not None)
+        refuse_floats(name, floats, (codes < 0).any(), declared is not None)
     states = order_states(found) if declared is None else declared
     return _relabel(codes, found, states, name, unknowns)
 
@@ -347,7 +347,7 @@ def unseen(name, value, unknown):
     )
 
 
-def _check_floats(name, values, has_missing, declared):
+def refuse_floats(name, values, has_missing, declared):
     """Refuse infinite values, and many different ones unless they are whole numbers that a missing cell made floats."""
     infinite = [value for value in values if value in (np.inf, -np.inf)]
     if infinite:

@@ -149,7 +149,7 @@ class DiscreteEstimator(BaseEstimator):
         except NotFolded as refusal:
             if hasattr(type(self), "_fit_rows"):  # works in passes
                 raise
-            if self._margins_suffice:
+            if self._margins_suffice and y is not None:
                 return self._margin_table(sample_weight, y)
             raise NotFolded(f"{type(self).__name__} needs the distinct rows in memory, but {refusal}") from None
         return frame, weights
@@ -161,6 +161,7 @@ class DiscreteEstimator(BaseEstimator):
             raise ValueError(f"y={y!r} is no column of X; its columns are {', '.join(map(repr, scan.names[:6]))}")
         declared = {name: states for name, states in (self.state_names or {}).items() if name in scan.names}
         frame, weights, self._cached_n_rows = margin_table(scan, y, declared, sample_weight)
+        self._refuse_missing_target(y, frame[y], weights)
         return frame, weights
 
     def _folded(self, X, sample_weight, y=None):
@@ -173,7 +174,17 @@ class DiscreteEstimator(BaseEstimator):
                     f"the rows of a scan have no order that {name} could follow; pass {name}= the name of a column"
                 )
         states = self.state_names if isinstance(self.state_names, dict) else None
-        return as_scan(X).fold(sample_weight, states)
+        folded = as_scan(X).fold(sample_weight, states)
+        if y in folded.frame.columns:
+            self._refuse_missing_target(y, folded.frame[y], folded.weights)
+        return folded
+
+    def _refuse_missing_target(self, y, column, weights):
+        """The error of `encode_target` with the number of rows, which distinct rows do not tell."""
+        n_missing = int(weights[column.isna().to_numpy()].sum())
+        if n_missing:
+            values = "value" if n_missing == 1 else "values"
+            raise ValueError(f"target {y!r} has {n_missing} missing {values} (NaN); drop those rows")
 
     def _read_rows(self, sample_weight, forbidden_name):
         """(`Rows` of the scan that did not fold, its `sample_rows`) for methods that work in passes."""

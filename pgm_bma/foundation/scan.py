@@ -77,7 +77,7 @@ def scan_csv(
     files: Any,
     *,
     columns: Any = None,
-    separator: str | None = None,
+    separator: str = ",",
     header: bool = True,
     na_values: Any = None,
     memory: int | str = MEMORY,
@@ -94,8 +94,8 @@ def scan_csv(
         A file, a folder, or a pattern such as ``"part-*.csv"``; on this machine. The files have equal columns.
     columns : list of str, optional
         The columns to read; by default all.
-    separator : str, optional
-        Between the cells of a row; by default it is guessed.
+    separator : str, default=","
+        Between the cells of a row.
     header : bool, default=True
         Whether the first row of every file holds the names of the columns; else they are x0, x1, ...
     na_values : str or list of str, optional
@@ -231,7 +231,7 @@ class Scan:
         columns = list(columns)
         absent = [name for name in columns if name not in self.names]
         if absent:
-            raise ValueError(f"no column {absent[0]!r}; the columns are {', '.join(map(repr, self.names[:12]))}")
+            raise ValueError(f"no column {absent[0]!r}; the columns are {_shown(self.names)}")
         return Scan(self._rows, self.memory, columns, self.sample_rows)
 
     def drop(self, columns: Any) -> "Scan":
@@ -275,12 +275,24 @@ class Scan:
             A MemoryError that tells the size, the limit and the cure.
         """
         names = self.names
+        self.check_weight(weight)
         piece = self._fold_within_limit(names)
         typed = [self._rows.typed(values) for values in piece.values]
         if any(new is not old for new, old in zip(typed, piece.values)):  # several texts may mean one value
             piece = scan_pieces.join_pieces(names, [piece._replace(values=typed)])
         undeclared = [name for name in names if name not in (states or {}) and name != weight]
         return Folded(*scan_pieces.folded_frame(names, piece, self._rows.categories(undeclared), weight))
+
+    def check_weight(self, weight: str | None) -> None:
+        """An error unless the weights are a column of the scan, or absent.
+
+        Parameters
+        ----------
+        weight : str or None
+            Name of the column.
+        """
+        if weight is not None and weight not in self.names:
+            raise ValueError(f"sample_weight={weight!r} is no column; the columns are {_shown(self.names)}")
 
     def _fold_within_limit(self, names):
         limit = self.max_distinct(len(names))
@@ -354,6 +366,10 @@ def _refusal(found, limit, scan, names):
         f"the {_short(scan.n_rows)} rows have {found} distinct ones in {len(names)} columns, more than the {_short(limit)} that "
         f"memory={_short(scan.memory)}B has room for (all rows: {size}B); pass memory= more, columns= fewer, or fit on a sample"
     )
+
+
+def _shown(names):
+    return ", ".join(map(repr, names[:12])) + (" and more" if len(names) > 12 else "")
 
 
 def _short(number):

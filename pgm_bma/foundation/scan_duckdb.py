@@ -173,7 +173,7 @@ def parquet_rows(files, memory, threads):
     """Rows of Parquet files; equal columns are asked for, their order may differ."""
     parquet = needed("pyarrow.parquet", "scanning Parquet files")
     paths = find_files(files, ".parquet")
-    schemas = [parquet.read_schema(path) for path in paths]
+    schemas = [_read_schema(parquet, path) for path in paths]
     names = _data_columns(schemas[0])
     for path, schema in zip(paths, schemas):
         _compare_columns(names, schemas[0], _data_columns(schema), schema, paths[0], path)
@@ -185,13 +185,21 @@ def parquet_rows(files, memory, threads):
     return DuckDBRows(relation, list(zip(paths, files)), lambda wanted: arrow_categories(files, wanted, schemas), names)
 
 
+def _read_schema(parquet, path):
+    import pyarrow as pa
+
+    try:
+        return parquet.read_schema(path)
+    except pa.ArrowException as error:
+        raise ValueError(f"{path} is no Parquet file: {error}") from None
+
+
 def csv_rows(files, memory, threads, separator, header, na_values):
     """Rows of CSV files, all cells as text."""
     paths = find_files(files, ".csv")
     connection = connect(memory, threads)
-    options = f"all_varchar=true, header={str(bool(header)).lower()}, union_by_name={str(bool(header)).lower()}"
-    if separator is not None:
-        options += f", delim={_text(separator)}"
+    options = f"all_varchar=true, skip=0, header={str(bool(header)).lower()}, union_by_name={str(bool(header)).lower()}"
+    options += f", delim={_text(separator)}"
 
     def read(chosen):
         listed = ", ".join(_text(path) for path in chosen)

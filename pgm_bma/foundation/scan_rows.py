@@ -3,7 +3,15 @@
 import numpy as np
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.columns import check_states, is_missing, order_states, plain, smallest_dtype, unseen
+from pgm_bma.foundation.columns import (
+    check_states,
+    is_missing,
+    order_states,
+    plain,
+    refuse_floats,
+    smallest_dtype,
+    unseen,
+)
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.rows import Block, ClusterRows, Profile, StreamedRows, cut_blocks
 from pgm_bma.foundation.scan_texts import texts_like
@@ -15,6 +23,7 @@ def scanned_rows(scan, declared=None, weight=None):
     declared : dict column -> states, optional     weight : column that holds the weight of every row, optional
     """
     engine = scan._rows
+    scan.check_weight(weight)
     names = [name for name in scan.names if name != weight]
     profile = find_profile(engine, names, declared or {}, weight)
     coder = Coder(profile.schema, engine.texts, weight)
@@ -44,6 +53,9 @@ def find_profile(engine, names, declared, weight=None):
     """Pass 1: states, counts and missing cells of every column, over the rows of positive weight."""
     found = engine.profile(names, weight)
     n_rows = found[0][2]
+    if n_rows == 0:
+        positive = "" if weight is None else f" whose sample_weight={weight!r} is a positive number"
+        raise ValueError(f"the scan has no rows{positive}")
     categories = engine.categories([name for name in names if name not in declared])
     states, counts, has_missing = [], [], []
     for name, (values, occurrences, _) in zip(names, found):
@@ -51,18 +63,29 @@ def find_profile(engine, names, declared, weight=None):
         for value, occurs in zip(map(plain, engine.typed(list(values))), occurrences):
             if not is_missing(value):
                 count[value] = count.get(value, 0) + int(occurs)
+        floats = [value for value in count if isinstance(value, float)]
+        if floats:
+            refuse_floats(name, floats, sum(count.values()) < n_rows, name in declared)
         known = check_states(name, declared[name]) if name in declared else categories.get(name)
         known = order_states(count) if known is None else known
         strange = [value for value in count if value not in set(known)]
         if strange:
             raise unseen(name, strange[0], "undeclared")
-        if not known:
-            raise ValueError(f"column {name!r} has no values; declare state_names={{{name!r}: [...]}} or drop it")
+        if not known:  # as in memory: a column that holds nothing has one state, which is always there
+            known, count = [table.NO_VALUE], {table.NO_VALUE: n_rows}
         states.append(tuple(known))
         counts += [float(count.get(state, 0)) for state in known]
         has_missing.append(sum(count.values()) < n_rows)
+    table.warn_of_idle(
+        names, states, {name for name, (values, *_) in zip(names, found) if not any_value(values)}, declared
+    )
     schema = table.Schema(tuple(names), tuple(states))
     return Profile(schema, n_rows, float(n_rows), np.array(counts), np.array(has_missing))
+
+
+def any_value(values):
+    """Whether a list of values holds one that is not missing."""
+    return any(not is_missing(value) for value in values)
 
 
 class Coder:
@@ -84,6 +107,8 @@ class Coder:
             values = texts_like(values, self.schema.states[i], self.texts)
             look_up = [-1 if is_missing(value) else position.get(plain(value), -1) for value in values]
             codes[:, i] = np.array([*look_up, -1], dtype=self.dtype)[raw]
+            if table.NO_VALUE in position and len(position) == 1:
+                codes[:, i] = 0
         if self.weight is None:
             return Block(codes, None)
         values, raw = columns[-1]

@@ -144,12 +144,17 @@ def encode(X, state_names=None, sample_weight=None):
     states = [tuple(column_states) or (NO_VALUE,) for column_states in states]
     codes = pack(coded, states)
     if len(codes):
-        lone = {name: s[0] for name, s in zip(names, states) if len(s) == 1 and name not in declared}
         nothing = {name for name, top in zip(names, codes.max(axis=0)) if top < 0}
-        empty = [name for name in names if name in nothing or lone.get(name) == NO_VALUE]
-        _warn_idle("no value", empty, "state_names declares states, or ")
-        _warn_idle("one value only", [name for name in lone if name not in empty], "")
+        warn_of_idle(names, states, nothing, declared)
     return Table(Schema(tuple(names), tuple(states)), codes, weights)
+
+
+def warn_of_idle(names, states, nothing, declared):
+    """Warn of columns without a value (those in `nothing` are), and of undeclared ones with one value only."""
+    lone = {name: s[0] for name, s in zip(names, states) if len(s) == 1 and name not in declared}
+    empty = [name for name in names if name in nothing or lone.get(name) == NO_VALUE]
+    _warn_idle("no value", empty, "state_names declares states, or ")
+    _warn_idle("one value only", [name for name in lone if name not in empty], "")
 
 
 def _warn_idle(what, names, cure):

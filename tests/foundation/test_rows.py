@@ -96,6 +96,26 @@ def test_declared_states_weights_and_a_range(parts, tmp_path):
         clusterer("EM").set_params(n_clusters="auto").fit(scan)
 
 
+def test_columns_without_values_and_bad_columns(parts, tmp_path):
+    odd = [part.assign(nothing=pd.Series([None] * len(part), dtype=object), one="same") for part in parts]
+    frame = pd.concat(odd, ignore_index=True)
+    scan = pgm_bma.scan_parquet(write_parts(odd, tmp_path), memory=1000, sample_rows=None)
+    with (
+        pytest.warns(UserWarning, match="column 'nothing' holds no value"),
+        pytest.warns(UserWarning, match="'one' holds one"),
+    ):
+        got = clusterer("EMA linear", 3).fit(scan)
+    want = clusterer("EMA linear", 3).fit(frame)
+    assert got.schema_ == want.schema_ and got.log_likelihood_ == pytest.approx(want.log_likelihood_, rel=1e-9)
+    with pytest.raises(ValueError, match=r"sample_weight='missing' is no column; the columns are 'text', 'number'"):
+        clusterer("EM").fit(scan, sample_weight="missing")
+    with pytest.raises(ValueError, match="no rows whose sample_weight='text' is a positive number"):
+        clusterer("EM").fit(scan, sample_weight="text")
+    pd.DataFrame({"x": np.random.default_rng(0).random(500)}).to_parquet(tmp_path / "floats.parquet")
+    with pytest.raises(ValueError, match="column 'x' holds 500 different float values; discretise it first"):
+        clusterer("EM").fit(pgm_bma.scan_parquet(tmp_path / "floats.parquet", memory=1000))
+
+
 def test_csv_in_passes(tmp_path, parts):
     frame = pd.concat(parts, ignore_index=True)[["text", "half", "flag"]]
     for i in range(3):

@@ -147,7 +147,7 @@ def test_refusal_names_size_limit_and_cure(tmp_path):
     frame = pd.DataFrame({f"c{i}": rng.integers(0, 1000, 20_000) for i in range(6)})
     frame.to_parquet(tmp_path / "wide.parquet")
     scan = pgm_bma.scan_parquet(tmp_path / "wide.parquet", memory="1MB")
-    before = pgm_bma.NaiveBayesClassifier()
+    before = pgm_bma.TANClassifier()
     with pytest.raises(
         MemoryError, match=r"20k rows have .* distinct ones in 6 columns, more than the .* that memory=1MB"
     ):
@@ -187,6 +187,14 @@ def test_hostile_files(tmp_path):
     pd.DataFrame({"a": [[1], [2]]}).to_parquet(tmp_path / "lists.parquet")
     with pytest.raises(ValueError, match=r"column 'a' holds \[[12]\], which cannot be a state"):
         pgm_bma.EMAClusterer().fit(pgm_bma.scan_parquet(tmp_path / "lists.parquet"))
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    with pytest.raises(ValueError, match=r"text\.parquet is no Parquet file"):
+        pgm_bma.scan_parquet(tmp_path / "text.parquet")
+    gaps = pd.DataFrame({"a": list("xyxyxyxy"), "y": ["p", "q", None, "q", None, None, "p", "q"]})
+    gaps.to_parquet(tmp_path / "gaps.parquet")
+    for memory in ("1GB", 100):  # folded, and by counts
+        with pytest.raises(ValueError, match="target 'y' has 3 missing values"):
+            pgm_bma.NaiveBayesClassifier().fit(pgm_bma.scan_parquet(tmp_path / "gaps.parquet", memory=memory), "y")
     with pytest.raises(ValueError, match="memory='much' is no size"):
         pgm_bma.scan_parquet(tmp_path / "p0.parquet", memory="much")
     with pytest.raises(ValueError, match="no column 'z'"):
