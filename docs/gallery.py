@@ -40,11 +40,7 @@ def pictures(n):
     interactions = {(a, b): rng.normal() * 0.1 for (a, b), p in posterior.items() if p > 0.3}
     lower = rng.random(n) * 0.5
     return {
-        "network of a posterior": lambda: (
-            plotting.plot_network(nx.DiGraph(), arc_posterior=posterior)
-            if not posterior
-            else plotting.plot_network(_graph(names, posterior))
-        ),
+        "network of a posterior": lambda: plotting.plot_network(_graph(names, posterior)),
         "network without posteriors": lambda: plotting.plot_network(sparse),
         "latent class network": lambda: plotting.plot_network(clustered),
         "augmented network": lambda: plotting.plot_network(
