@@ -1,10 +1,13 @@
 """Forest sums, forest-averaged prediction and the clustering iteration: times, and ratios against plain matrix products."""
 
+import time
+
 import numpy as np
 
 from pgm_bma import ForestAveragedClassifier, load_dataset, random_augmented_naive_bayes, simulate
+from pgm_bma.forests.average import complete_log_joint, fit_forest_average, row_weights
 from pgm_bma.forests.clustering import Settings, make_rows, run_start
-from pgm_bma.forests.sums import forest_sum
+from pgm_bma.forests.sums import forest_sum, log_forest_sums
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from pgm_bma.foundation.table import encode, fold
 
@@ -14,7 +17,7 @@ from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 def main(argv=None):
     options = parser(__doc__).parse_args(argv)
     rng = np.random.default_rng(options.seed)
-    rows = [*sums(rng), prediction(), iteration(options.seed)]
+    rows = [*sums(rng), prediction(), *row_sums(rng), iteration(options.seed)]
     print_table(rows, "times in milliseconds, best of several", 3)
     save_csv(rows, "speed_forests", options.out)
 
@@ -44,6 +47,45 @@ def prediction():
     classifier.predict_proba(complete.head(10))
     seconds = best_of(lambda: classifier.predict_proba(complete), 3)
     return {"what": f"predict {len(complete)} rows x 2 classes x 36 columns", "ms": 1e3 * seconds, "aim_ms": 3000.0}
+
+
+def row_sums(rng):
+    """CPU time of a row and class, against the same sums with wide exponents."""
+    for n, n_rows, aim in ((50, 400, 0.1), (500, 60, 5.0)):
+        y = rng.integers(0, 2, 1000)
+        X = np.where(rng.random((1000, n)) < 0.6, y[:, None], rng.integers(0, 2, (1000, n)))
+        X[:, 1::3] = np.where(
+            rng.random(X[:, 1::3].shape) < 0.7, X[:, : n - 1 : 3][:, : X[:, 1::3].shape[1]], X[:, 1::3]
+        )
+        average = fit_forest_average(X, np.full(n, 2), y, 2)
+        rows = X[:n_rows]
+        complete_log_joint(average, rows[:2])
+        seconds = cpu_seconds(lambda a=average, r=rows: complete_log_joint(a, r)) / n_rows / 2
+        few = rows[: 2 if n > 100 else 20]
+        wide = cpu_seconds(lambda a=average, r=few: wide_sums(a, r)) / len(few) / 2
+        yield {
+            "what": f"forest sum of a row and class, {n} columns, {n_rows} rows, CPU",
+            "ms": 1e3 * seconds,
+            "aim_ms": aim,
+            "peer": "the same with wide exponents",
+            "ratio": seconds / wide,
+        }
+
+
+def wide_sums(average, rows):
+    arcs, roots = row_weights(average, rows)
+    n = rows.shape[1]
+    arcs, roots = np.logaddexp(arcs[..., 0], arcs[..., 1]), np.logaddexp(roots[..., 0], roots[..., 1])
+    return log_forest_sums(arcs.reshape(-1, n, n), roots.reshape(-1, n))
+
+
+def cpu_seconds(function, repeats=3):
+    best = np.inf
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        best = min(best, time.process_time() - start)
+    return best
 
 
 def iteration(seed, n_iter=10):

@@ -29,6 +29,7 @@ STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
 PARAMETER_PRIORS = ("consistent", "paper")
 WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs, where doubles did not decide a sum
 ROWS_AT_ONCE = 1000  # rows with missing cells whose completions are summed together
+FEW = 16  # rows that tell whether doubles will do as they are
 AGREED = 1e-9  # log sums under two caps (`certain`): the forests that a cap favours do not show
 DOUBT = 1e-12  # of a log forest sum in doubles; past it, wide exponents
 
@@ -176,11 +177,15 @@ def row_weights(average, codes):
 
 def complete_log_joint(average, codes):
     """log p(class, row | data) of complete rows: (n_samples, n_classes)."""
-    low, high = lifts(*average_weights(average))
-    sums = _sums_in_doubles(average, codes, high)
-    if high.total > 0:
-        agreed = np.maximum(AGREED, 1e-14 * np.abs(sums))  # or differ by rounding
-        sums = np.where(np.abs(_sums_in_doubles(average, codes, low) - sums) <= agreed, sums, np.nan)
+    sums = np.full((len(codes), len(average.class_probability)), np.nan)
+    sums[:FEW] = _sums_in_doubles(average, codes[:FEW])
+    if np.isnan(sums[:FEW]).mean() < 0.5:
+        sums[FEW:] = _sums_in_doubles(average, codes[FEW:])
+    undecided = np.flatnonzero(np.isnan(sums).any(axis=1))
+    if len(undecided):
+        low, high = (_sums_in_doubles(average, codes[undecided], lift) for lift in lifts(*average_weights(average)))
+        agreed = np.maximum(AGREED, 1e-14 * np.abs(high))  # or differ by rounding
+        sums[undecided] = np.where(np.abs(low - high) <= agreed, high, np.nan)
     undecided = np.flatnonzero(np.isnan(sums).any(axis=1))
     n_classes, n = sums.shape[1], codes.shape[1]
     step = max(WEIGHTS_AT_ONCE // (n_classes * n * n), 1)
@@ -193,16 +198,16 @@ def complete_log_joint(average, codes):
     return sums - average.log_sum + np.log(average.class_probability)
 
 
-def _sums_in_doubles(average, codes, lift):
+def _sums_in_doubles(average, codes, lift=None):
     """Log forest sums (rows, n_classes) of complete rows, nan where doubles do not decide them."""
     sums = np.empty((len(codes), len(average.class_probability)))
     if len(codes):
         kernel = row_log_sums if codes.shape[1] <= 2 * BLOCK else blocked_row_log_sums
         kernel(*row_tables(average, codes, lift), DOUBT, sums)
-    return sums - lift.total
+    return sums if lift is None else sums - lift.total
 
 
-def row_tables(average, codes, lift):
+def row_tables(average, codes, lift=None):
     """Family weights times posterior means as `row_log_sums` wants them, for the states that occur in these rows.
 
     returns cells (rows, n), tables (n_classes, U, U + 1), scales (n_classes, U)
@@ -220,7 +225,8 @@ def row_tables(average, codes, lift):
         arcs = average.log_means[c][np.ix_(used, used)].T + average.log_arcs[..., 1][family]
         table[:, :-1] = np.where(same, -np.inf, np.logaddexp(arcs, free))
         table[:, -1] = np.logaddexp(average.log_singles[c, used] + average.log_roots[column, 1], free_root)
-        table += lift.amounts[column][:, [*column, codes.shape[1]]]
+        if lift is not None:
+            table += lift.amounts[column][:, [*column, codes.shape[1]]]
         scales[c] = table.max(axis=1, initial=-np.inf)
         np.exp(table - scales[c][:, None], out=table)
     return np.searchsorted(used, position), tables, scales
