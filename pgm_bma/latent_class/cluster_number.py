@@ -38,20 +38,14 @@ def scan_clusters(codes, cardinalities, candidates, settings=None, *, rng, weigh
     k is the fit that k alone would give. Returns a `NumberFit`.
     """
     settings = (Settings() if settings is None else settings)._replace(**changes)
-    search = _Search(
+    search = Search(
         np.asfortranarray(codes),
         np.asarray(cardinalities, dtype=np.int64),
         np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float),
         fresh(rng),
         settings,
     )
-    numbers = sorted({int(k) for k in candidates})
-    fits = {}
-    for k in numbers:
-        fits[k] = search.fit_number(k, search.splits(fits.get(k - 1), k))
-    if settings.moves:
-        for k in reversed(numbers):
-            fits[k] = search.fit_number(k, search.merges(fits.get(k + 1), k), fits[k])
+    fits = search.fit_numbers(sorted({int(k) for k in candidates}))
     found = [(k, fit, search.statistics(fit)) for k, fit in fits.items()]
     return _best_number(found, settings.averaging)
 
@@ -80,7 +74,7 @@ def search_clusters(codes, cardinalities, settings=None, *, rng, max_clusters=No
     Returns a `NumberFit`; its path holds every number at which the search stood, with the best score found there.
     """
     settings = (Settings() if settings is None else settings)._replace(**changes)
-    search = _Search(codes, cardinalities, np.ones(len(codes)) if weights is None else weights, fresh(rng), settings)
+    search = Search(codes, cardinalities, np.ones(len(codes)) if weights is None else weights, fresh(rng), settings)
     max_clusters = len(codes) if max_clusters is None else max_clusters
     current = search.fit(1, None)
     best, failures = current, 0
@@ -129,7 +123,7 @@ def _alike(fit):
     return sorted(distance, key=distance.get)[:MERGE_PAIRS]
 
 
-class _Search(NamedTuple):
+class Search(NamedTuple):
     """The data and settings of a search: fits from given tables, and the starts that a split or a merge makes."""
 
     codes: np.ndarray
@@ -151,6 +145,15 @@ class _Search(NamedTuple):
     def _run(self, n_clusters, **changes):
         data = self.codes, self.cardinalities, n_clusters, self.settings
         return fit_latent_class(*data, weights=self.weights, rng=fresh(self.rng), **changes)
+
+    def fit_numbers(self, numbers):
+        """{number: fit}: upwards with splits of the number below, then downwards with merges of the number above."""
+        fits = {}
+        for k in numbers:
+            fits[k] = self.fit_number(k, self.splits(fits.get(k - 1), k))
+        for k in reversed(numbers if self.settings.moves else []):
+            fits[k] = self.fit_number(k, self.merges(fits.get(k + 1), k), fits[k])
+        return fits
 
     def fit_number(self, n_clusters, tables, fit=None):
         """All starts (or those of `fit`), and further ones from given tables, the best two of which are finished."""
