@@ -63,6 +63,7 @@ def measure(name, options):
             "problem": name,
             "variables": len(cards),
             "sweeps": n_sweeps,
+            "temperatures": options.temperatures if WEIGHTINGS[weighting].ladder else 1,
             "runs": len(runs),
             "families_s": np.median([t for _, t, _, _ in runs]),
             "cpu_s": np.median([t + u for _, t, u, _ in runs]),
@@ -143,9 +144,10 @@ def draw(rows, path):
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(7, 4.5))
-    for name in dict.fromkeys(row["problem"] for row in rows):
-        mine = [row for row in rows if row["problem"] == name]
-        ax.plot([row["cpu_s"] for row in mine], [row["largest_error"] for row in mine], marker="o", label=name)
+    for kind in dict.fromkeys((row["problem"], row["temperatures"]) for row in rows):
+        mine = [row for row in rows if (row["problem"], row["temperatures"]) == kind]
+        label = f"{kind[0]}, {kind[1]} temperatures"
+        ax.plot([row["cpu_s"] for row in mine], [row["largest_error"] for row in mine], marker="o", label=label)
     ax.set(xscale="log", yscale="log", xlabel="CPU seconds of a run", ylabel="largest error of an arc, all runs")
     ax.legend(fontsize=8)
     figure.tight_layout()
