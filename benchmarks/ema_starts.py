@@ -90,7 +90,6 @@ def compare(case, method, seed):
 
 
 def summary(name, results):
-    print(name, flush=True)
     gain, seconds, plain = np.array(results).T
     return {
         "tables": name,
