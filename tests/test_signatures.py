@@ -49,6 +49,10 @@ CHECKED_ELSEWHERE = {
 NOT_READ = {
     ("KikuchiBayesClassifier", "random_state"): "draws only for resampled losses",
     **{
+        ("KikuchiBayesClassifier", word): 'read under numeric="average" only'
+        for word in ("terms", "numeric_columns", "categorical_columns")
+    },
+    **{
         (name, "init"): "a start of chains; few columns are summed exactly"
         for name in ("OrderAveragedClassifier", "OrderPosterior")
     },
