@@ -161,7 +161,7 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
             The fitted estimator.
         """
         with self._unchanged_by_failure():
-            self._fit(X, sample_weight)
+            self._fit(*self._fold_scan(X, sample_weight))
         return self
 
     def _fit(self, X, sample_weight):

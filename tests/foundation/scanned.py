@@ -19,7 +19,7 @@ CLASSIFIERS = {
     "naive Bayes": lambda **k: pgm_bma.NaiveBayesClassifier(**k),
     "averaged naive Bayes": lambda **k: pgm_bma.AveragedNaiveBayesClassifier(**k),
     "TAN": lambda **k: pgm_bma.TANClassifier(**k),
-    "forest classifier": lambda **k: pgm_bma.ForestAveragedClassifier(**k),
+    "forest classifier": lambda **k: pgm_bma.ForestAveragedClassifier(random_state=0, **k),
     "Kikuchi": lambda **k: pgm_bma.KikuchiBayesClassifier(random_state=0, **k),
     "Kikuchi, counting": lambda **k: pgm_bma.KikuchiBayesClassifier(weights="counting", random_state=0, **k),
     "fixed order": lambda **k: pgm_bma.FixedOrderClassifier(random_state=0, **k),
