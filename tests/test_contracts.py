@@ -101,9 +101,13 @@ def sklearn_checks():
         for _, check in estimator_checks_generator(build(name), mark=None):
             function = check.func if hasattr(check, "func") else check
             label = function.__name__
-            marks = (
-                [pytest.mark.xfail(reason=EXPECTED_FAILURES[label], strict=False)] if label in EXPECTED_FAILURES else []
-            )
+            marks = []
+            if label.startswith("check_sample_weight_equivalence") and "Order" in name:
+                marks = [
+                    pytest.mark.skip(reason="its continuous columns have hundreds of states: 40 s of family tables")
+                ]
+            elif label in EXPECTED_FAILURES:
+                marks = [pytest.mark.xfail(reason=EXPECTED_FAILURES[label], strict=False)]
             yield pytest.param(name, check, marks=marks, id=f"{name}-{label}")
 
 

@@ -157,7 +157,7 @@ def test_interrupted_in_a_compiled_loop(tmp_path):
 
 def test_interrupted_with_several_processes(tmp_path):
     """A script that signals the program alone, not its group: the workers end with it."""
-    words = ["classify", "krkp", "--method=order", "--cv=40", "--jobs=2", "--out", str(tmp_path / "out")]
+    words = ["classify", "krkp", "--method=forest", "--cv=40", "--jobs=2", "--out", str(tmp_path / "out")]
     process = subprocess.Popen([sys.executable, "-m", "pgm_bma", *words], stderr=subprocess.PIPE, text=True)
     while not process.stderr.readline().startswith("fold"):
         assert process.poll() is None
@@ -215,7 +215,7 @@ def test_a_damaged_record_is_one_line(part, tmp_path, capsys):
         ({"arguments": {"target": "class", "cv": 0.5}}, "'0.5' is not a whole number"),
         ({"data": {"source": "zoo", "sha256": "0"}}, "is not the table of the recorded run"),
         ({"data": {"source": "zoo", "sha256": "0", "path": "../nowhere.csv"}}, "is gone"),
-        ({"data": {"source": "../../etc", "sha256": "0"}}, "does not exist"),
+        ({"data": {"source": "../../no-such-folder", "sha256": "0"}}, "does not exist"),
     ],
 )
 def test_a_record_edited_by_hand_is_one_line(edited, said, tmp_path, capsys):
