@@ -199,7 +199,7 @@ ax.grid(axis="y", alpha=0.4)
 # ## On alarm too
 #
 # Predict `CATECHOL` from 500 patients; in the 200 new ones every tenth feature is missing.
-# (The chains of the order average stop at the default of 1024 sweeps with an arc or two still in dispute, and say so; the warning is left out here.)
+# (The chains stop with an arc or two still in dispute, and say so; the warning is left out here.)
 
 # %%
 train, test = pgm_bma.simulate(alarm, 500, random_state=1), pgm_bma.simulate(alarm, 200, random_state=2)
