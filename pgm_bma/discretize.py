@@ -28,6 +28,7 @@ from pgm_bma.foundation.cut_points import (
     row_quantiles,
     width_cut_points,
 )
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Integer, Number, check_parameters
 
@@ -236,16 +237,7 @@ class _Discretizer(_BinTransformer):
         return self._write(X, columns, codes, self.bin_labels_)
 
 
-class MDLDiscretizer(_Discretizer):
-    """Supervised bins by Fayyad and Irani's minimum description length rule.
-
-    Each column is cut where the class entropy of the two sides is lowest, and again inside the sides, as long as the
-    gain in information pays for the description of the cut. A column that tells nothing about the class becomes one bin,
-    ``all_values``. Fit it inside the folds of a cross-validation (a Pipeline does): cut points see the class.
-
-    Parameters
-    ----------
-    columns : list of column names, or of positions for an array, optional
+BINS = """columns : list of column names, or of positions for an array, optional
         Columns to bin; None takes all that hold numbers.
     encode : {"label", "ordinal"}, default="label"
         Names of the bins, or their numbers 0, 1, ... as floats.
@@ -257,7 +249,20 @@ class MDLDiscretizer(_Discretizer):
     bin_labels_ : dict column -> list of str
         Labels in bin order; the form of the estimators' `state_names`.
     feature_names_in_, n_features_in_ : array and int
-        Columns seen in fit.
+        Columns seen in fit."""
+
+
+@fill(bins=BINS)
+class MDLDiscretizer(_Discretizer):
+    """Supervised bins by Fayyad and Irani's minimum description length rule.
+
+    Each column is cut where the class entropy of the two sides is lowest, and again inside the sides, as long as the
+    gain in information pays for the description of the cut. A column that tells nothing about the class becomes one bin,
+    ``all_values``. Fit it inside the folds of a cross-validation (a Pipeline does): cut points see the class.
+
+    Parameters
+    ----------
+    {bins}
 
     Examples
     --------
@@ -341,6 +346,7 @@ class _CountedBins(_Discretizer):
         return self._fit(X, None, sample_weight)
 
 
+@fill(bins=BINS)
 class FrequencyDiscretizer(_CountedBins):
     """Bins that hold nearly the same number of rows (the same weight).
 
@@ -351,19 +357,7 @@ class FrequencyDiscretizer(_CountedBins):
     ----------
     n_bins : int, default=3
         Number of bins wanted, at most 1000.
-    columns : list of column names, or of positions for an array, optional
-        Columns to bin; None takes all that hold numbers.
-    encode : {"label", "ordinal"}, default="label"
-        Names of the bins, or their numbers 0, 1, ... as floats.
-
-    Attributes
-    ----------
-    cut_points_ : dict column -> (n_cuts,) array
-        Rising; unnamed columns are x0, x1, ...
-    bin_labels_ : dict column -> list of str
-        Labels in bin order; the form of the estimators' `state_names`.
-    feature_names_in_, n_features_in_ : array and int
-        Columns seen in fit.
+    {bins}
 
     Examples
     --------
@@ -378,6 +372,7 @@ class FrequencyDiscretizer(_CountedBins):
         return frequency_cut_points(values, self.n_bins, weights)
 
 
+@fill(bins=BINS)
 class WidthDiscretizer(_CountedBins):
     """Bins of equal width between the smallest and the largest value.
 
@@ -385,19 +380,7 @@ class WidthDiscretizer(_CountedBins):
     ----------
     n_bins : int, default=3
         Number of bins, at most 1000; a constant column keeps one.
-    columns : list of column names, or of positions for an array, optional
-        Columns to bin; None takes all that hold numbers.
-    encode : {"label", "ordinal"}, default="label"
-        Names of the bins, or their numbers 0, 1, ... as floats.
-
-    Attributes
-    ----------
-    cut_points_ : dict column -> (n_cuts,) array
-        Rising; unnamed columns are x0, x1, ...
-    bin_labels_ : dict column -> list of str
-        Labels in bin order; the form of the estimators' `state_names`.
-    feature_names_in_, n_features_in_ : array and int
-        Columns seen in fit.
+    {bins}
 
     Examples
     --------

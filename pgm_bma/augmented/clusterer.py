@@ -17,6 +17,7 @@ from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
 from pgm_bma.foundation import table
 from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.docstrings import ROWS, fill
 from pgm_bma.foundation.graphs import sample_codes, topological_order
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import check_prior
@@ -69,6 +70,7 @@ class Network:
         return "a pgmpy network"
 
 
+@fill(rows=ROWS)
 class StructuralEMClusterer(ClustererBase):
     """Clusters and the dependences between variables inside them, by structural EM.
 
@@ -160,14 +162,7 @@ class StructuralEMClusterer(ClustererBase):
         em_updates.
     n_clusters_path_ : DataFrame
         The numbers tried, when there was a choice.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states.
+    {rows}
 
     References
     ----------

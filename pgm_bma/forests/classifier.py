@@ -8,11 +8,13 @@ import numpy as np
 from pgm_bma.forests.average import ForestPrior, fit_forest_average
 from pgm_bma.forests.results import ForestResults
 from pgm_bma.foundation.classifier import ClassifierBase
+from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.priors import arc_prior_array
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import Choice, check_choice
 
 
+@fill(classes=CLASSES)
 class ForestAveragedClassifier(ForestResults, ClassifierBase):
     """Class posterior averaged exactly over every structure in which each column has the class as a parent and at most one
     other column, without cycles. The sum over all of them is a determinant (directed matrix-tree theorem).
@@ -67,20 +69,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         The most probable structure with posterior-mean tables; not the average (`model_is_exact_` is False).
     causal_graph_ : pgmpy DAG
         Its structure.
-    classes_ : array of shape (n_classes,)
-        Class labels.
-    target_name_ : str
-        Name of the class.
-    target_states_ : tuple
-        States of the class in `model_`.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states.
+    {classes}
 
     Examples
     --------

@@ -13,6 +13,7 @@ from pgm_bma.forests.clustering import INITS, Settings, fit_forest_clusters
 from pgm_bma.forests.results import PAPER, ForestResults
 from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.docstrings import ROWS, fill
 from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.progress import progress
@@ -24,6 +25,7 @@ from pgm_bma.foundation.warn import warn
 MAX_SAMPLED = 100  # structures behind one call of `sample`
 
 
+@fill(rows=ROWS)
 class ForestAveragedClusterer(ForestResults, ClustererBase):
     """Clusters averaged over every structure in which each column depends on the cluster and on at most one other column.
 
@@ -109,14 +111,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     starts_ : DataFrame
         One line per start: start, stage (1: stopped after the short first stage, 2: run to the end), score (the bound),
         pruned_loss, converged, n_iter, weight (0 at stage 1).
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states.
+    {rows}
 
     Examples
     --------

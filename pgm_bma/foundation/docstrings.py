@@ -1,13 +1,35 @@
-"""Docstring parts that several classes share, written once."""
+"""Docstring parts that several classes or functions share, written once."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Documented = TypeVar("Documented", bound=Callable)
+
+ROWS = """feature_names_in_ : array of shape (n_features_in_,)
+        Column names, where they are texts.
+    n_features_in_ : int
+        Number of columns.
+    n_samples_ : int
+        Number of rows.
+    schema_ : Schema
+        Columns and their states."""
+
+CLASSES = f"""classes_ : array of shape (n_classes,)
+        Class labels, in the order of the columns of `predict_proba`.
+    target_name_ : str
+        Name of the class node.
+    target_states_ : tuple
+        Its states, with their Python types.
+    {ROWS}"""
 
 
-def fill(**parts):
-    """Class decorator: every ``{name}`` of the docstring becomes the part of that name."""
+def fill(**parts: str) -> Callable[[Documented], Documented]:
+    """Decorator of a class or function: every ``{name}`` of the docstring becomes the part of that name."""
 
-    def decorate(cls):
+    def decorate(thing: Documented) -> Documented:
         for name, text in parts.items():
-            if cls.__doc__:  # none under python -OO
-                cls.__doc__ = cls.__doc__.replace("{" + name + "}", text)
-        return cls
+            if thing.__doc__:  # none under python -OO
+                thing.__doc__ = thing.__doc__.replace("{" + name + "}", text)
+        return thing
 
     return decorate

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation.averaging import class_information
 from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.priors import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
 from pgm_bma.foundation.validation import Choice, Either, Instance, Number, Optional, check_parameters, resolve_preset
 from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint
@@ -17,6 +18,7 @@ PAPER = {"alpha": 1.0, "parameter_prior": "paper"}
 ARC_PRIOR = Either(Number(0.0, 1.0), Instance(dict, "a dict column -> probability"))
 
 
+@fill(classes=CLASSES)
 class NaiveBayesClassifier(ClassifierBase):
     """Naive Bayes with Dirichlet posterior means.
 
@@ -37,8 +39,6 @@ class NaiveBayesClassifier(ClassifierBase):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        Class labels, in the order of the columns of `predict_proba`.
     class_probability_ : array of shape (n_classes,)
         Posterior means.
     feature_importances_ : array of shape (n_features_in_,)
@@ -49,18 +49,7 @@ class NaiveBayesClassifier(ClassifierBase):
         The fitted distribution itself (`model_is_exact_` is True), built on first access.
     causal_graph_ : pgmpy DAG
         Its structure.
-    target_name_ : str
-        Name of the class node.
-    target_states_ : tuple
-        Its states, with their Python types.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states.
+    {classes}
 
     Examples
     --------
@@ -135,6 +124,7 @@ class NaiveBayesClassifier(ClassifierBase):
         return naive_bayes_network(self._result, self.target_name_, self.target_states_, self.schema_)
 
 
+@fill(classes=CLASSES)
 class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
     """Naive Bayes averaged exactly over all 2^n selective structures: each column depends on the class, or does not.
 
@@ -164,8 +154,6 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         P(class -> column | data); exact, because the class is observed.
     feature_importances_ : array of shape (n_features_in_,)
         Information of every column about the class in the average, nats.
-    classes_ : array of shape (n_classes,)
-        Class labels, in the order of the columns of `predict_proba`.
     class_probability_ : array of shape (n_classes,)
         Posterior means.
     log_evidence_ : float
@@ -174,18 +162,7 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         The average, which is itself a naive Bayes network (`model_is_exact_` is True), built on first access.
     causal_graph_ : pgmpy DAG
         Its structure: an arc to every column.
-    target_name_ : str
-        Name of the class node.
-    target_states_ : tuple
-        Its states, with their Python types.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states.
+    {classes}
 
     Examples
     --------

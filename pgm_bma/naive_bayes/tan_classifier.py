@@ -9,12 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.augmented.model import log_joint
 from pgm_bma.foundation.averaging import class_information
 from pgm_bma.foundation.classifier import ClassifierBase
+from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.priors import PSEUDO_COUNT, check_prior
 from pgm_bma.foundation.table import order_states
 from pgm_bma.foundation.validation import Optional, check_parameters
 from pgm_bma.naive_bayes.tan import fit_tan, profiles
 
 
+@fill(classes=CLASSES)
 class TANClassifier(ClassifierBase):
     """Naive Bayes with a tree of arcs between the columns, the one of highest conditional mutual information.
 
@@ -42,26 +44,13 @@ class TANClassifier(ClassifierBase):
         I(X_i; X_j | class) in nats.
     feature_importances_ : array of shape (n_features_in_,)
         Information of every column about the class in the fitted model, nats.
-    classes_ : array of shape (n_classes,)
-        Class labels, in the order of the columns of `predict_proba`.
     class_probability_ : array of shape (n_classes,)
         Posterior means.
     model_ : DiscreteBayesianNetwork
         The fitted distribution itself (`model_is_exact_` is True), built on first access.
     causal_graph_ : pgmpy DAG
         Its structure.
-    target_name_ : str
-        Name of the class node.
-    target_states_ : tuple
-        Its states, with their Python types.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states.
+    {classes}
 
     Examples
     --------

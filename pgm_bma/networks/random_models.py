@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import Flag, Instance, Integer, Number, check
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network
@@ -18,7 +19,28 @@ MAX_WORK = 1e12  # steps x (nodes + arcs); about 1e-9 s each
 MAX_COUNT = 10**9  # of anything
 MAX_CELLS = 2**27  # probabilities of all tables together: 1 GB
 
+MODEL = """min_cluster_arcs : int, default=0
+        Draw the arcs again until there are at least so many; 0 allows a cluster that nothing depends on.
+    min_cardinality, max_cardinality : int, default=2 and 5
+        The number of states of each feature is uniform on min..max, both included.
+    cardinalities : sequence of int, optional
+        The numbers of states themselves, one per feature; then nothing is drawn.
+    alpha : float, default=1.0
+        Rows of the tables, and the cluster probabilities, are Dirichlet(alpha, ..., alpha).
+    cluster_name, prefix : str, default="cluster" and "x"
+        Name of the latent node; features are called prefix + "0", prefix + "1", ... All states are 0, 1, 2, ...
+    random_state : int, Generator, RandomState or None
+        Seed.
+    as_arrays : bool, default=False
+        Return `NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0) instead of a pgmpy network.
 
+    Returns
+    -------
+    DiscreteBayesianNetwork or NetworkArrays
+        The model, with the cluster as its latent."""
+
+
+@fill(model=MODEL)
 def random_selective_naive_bayes(
     n_features: int,
     n_clusters: int,
@@ -42,25 +64,7 @@ def random_selective_naive_bayes(
         Number of features, and of states of the cluster.
     arc_probability : float, default=0.5
         Each feature has the cluster as a parent with this probability, independently.
-    min_cluster_arcs : int, default=0
-        Draw the arcs again until there are at least so many; 0 allows a cluster that nothing depends on.
-    min_cardinality, max_cardinality : int, default=2 and 5
-        The number of states of each feature is uniform on min..max, both included.
-    cardinalities : sequence of int, optional
-        The numbers of states themselves, one per feature; then nothing is drawn.
-    alpha : float, default=1.0
-        Rows of the tables, and the cluster probabilities, are Dirichlet(alpha, ..., alpha).
-    cluster_name, prefix : str, default="cluster" and "x"
-        Name of the latent node; features are called prefix + "0", prefix + "1", ... All states are 0, 1, 2, ...
-    random_state : int, Generator, RandomState or None
-        Seed.
-    as_arrays : bool, default=False
-        Return `NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0) instead of a pgmpy network.
-
-    Returns
-    -------
-    DiscreteBayesianNetwork or NetworkArrays
-        The model, with the cluster as its latent.
+    {model}
 
     Examples
     --------
@@ -79,6 +83,7 @@ def random_selective_naive_bayes(
     return _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays)
 
 
+@fill(model=MODEL)
 def random_augmented_naive_bayes(
     n_features: int,
     n_clusters: int,
@@ -114,25 +119,7 @@ def random_augmented_naive_bayes(
         Length of the chain that draws the feature graph (see `random_dag`).
     arc_probability : float, default=1.0
         Each feature has the cluster as a parent with this probability, independently.
-    min_cluster_arcs : int, default=0
-        Draw the arcs again until there are at least so many; 0 allows a cluster that nothing depends on.
-    min_cardinality, max_cardinality : int, default=2 and 5
-        The number of states of each feature is uniform on min..max, both included.
-    cardinalities : sequence of int, optional
-        The numbers of states themselves, one per feature; then nothing is drawn.
-    alpha : float, default=1.0
-        Rows of the tables, and the cluster probabilities, are Dirichlet(alpha, ..., alpha).
-    cluster_name, prefix : str, default="cluster" and "x"
-        Name of the latent node; features are called prefix + "0", prefix + "1", ... All states are 0, 1, 2, ...
-    random_state : int, Generator, RandomState or None
-        Seed.
-    as_arrays : bool, default=False
-        Return `NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0) instead of a pgmpy network.
-
-    Returns
-    -------
-    DiscreteBayesianNetwork or NetworkArrays
-        The model, with the cluster as its latent.
+    {model}
 
     Examples
     --------
@@ -149,6 +136,7 @@ def random_augmented_naive_bayes(
     return _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays)
 
 
+@fill(model=MODEL)
 def random_network_classifier(
     n_features: int,
     n_clusters: int,
@@ -181,25 +169,7 @@ def random_network_classifier(
         Length of the chain that draws the feature graph (see `random_dag`).
     arc_probability : float, default=0.5
         Each feature has the cluster as a parent with this probability, independently.
-    min_cluster_arcs : int, default=0
-        Draw the arcs again until there are at least so many; 0 allows a cluster that nothing depends on.
-    min_cardinality, max_cardinality : int, default=2 and 5
-        The number of states of each feature is uniform on min..max, both included.
-    cardinalities : sequence of int, optional
-        The numbers of states themselves, one per feature; then nothing is drawn.
-    alpha : float, default=1.0
-        Rows of the tables, and the cluster probabilities, are Dirichlet(alpha, ..., alpha).
-    cluster_name, prefix : str, default="cluster" and "x"
-        Name of the latent node; features are called prefix + "0", prefix + "1", ... All states are 0, 1, 2, ...
-    random_state : int, Generator, RandomState or None
-        Seed.
-    as_arrays : bool, default=False
-        Return `NetworkArrays` (names, states, parents, cpts, latents; the cluster is node 0) instead of a pgmpy network.
-
-    Returns
-    -------
-    DiscreteBayesianNetwork or NetworkArrays
-        The model, with the cluster as its latent.
+    {model}
 
     Examples
     --------

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase, single_row
-from pgm_bma.foundation.docstrings import fill
+from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.foundation.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.validation import check_choice, resolve_preset
@@ -139,7 +139,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
     rows=parameters.ROWS,
     names=parameters.NAMES,
     results=parameters.RESULTS,
-    classes=parameters.CLASSES,
+    classes=CLASSES,
 )
 class FixedOrderClassifier(_OrderClassifier):
     """Class posterior averaged over all networks that fit one order of the variables (Dash and Cooper 2004; ORD eq. 9).
@@ -302,7 +302,7 @@ class FixedOrderClassifier(_OrderClassifier):
     run=parameters.RUN,
     names=parameters.NAMES,
     results=parameters.RESULTS,
-    classes=parameters.CLASSES,
+    classes=CLASSES,
 )
 class OrderAveragedClassifier(_OrderClassifier):
     """Class posterior averaged over networks of all variables: over all orders exactly while they are few, over sampled orders

@@ -121,18 +121,3 @@ RESULTS = """edge_posterior_ : DataFrame
         Its structure as 0 and 1, parent x child.
     best_log_score_ : float
         Its log prior + log marginal likelihood."""
-
-CLASSES = """classes_ : array of shape (n_classes,)
-        Class labels.
-    target_name_ : str
-        Name of the class.
-    target_states_ : tuple
-        States of the class in `model_`.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states."""

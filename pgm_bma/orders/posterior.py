@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.docstrings import fill
+from pgm_bma.foundation.docstrings import ROWS, fill
 from pgm_bma.foundation.face import DiscreteEstimator
 from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.foundation.seeds import seed_sequence
@@ -23,6 +23,7 @@ from pgm_bma.orders.results import OrderResults
     rows=parameters.ROWS,
     run=parameters.RUN,
     results=parameters.RESULTS,
+    columns=ROWS,
 )
 class OrderPosterior(OrderResults, DiscreteEstimator):
     """Posterior of arcs and structures: exact for up to 20 variables, sampled over orders beyond (Friedman and Koller; Hwang and
@@ -44,14 +45,7 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
     Attributes
     ----------
     {results}
-    feature_names_in_ : array of shape (n_features_in_,)
-        Column names, where they are texts.
-    n_features_in_ : int
-        Number of columns.
-    n_samples_ : int
-        Number of rows.
-    schema_ : Schema
-        Columns and their states.
+    {columns}
 
     Examples
     --------
