@@ -16,7 +16,6 @@ from pgm_bma.forests.average import (
     log_joint_with_error,
     sample_trees,
 )
-from pgm_bma.foundation.classifier import single_row
 from pgm_bma.foundation.face import DiscreteEstimator
 from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.seeds import random_generator
@@ -107,27 +106,15 @@ class ForestResults(DiscreteEstimator):
         total = np.sqrt((spread**2).sum(1, keepdims=True))
         return proba, np.sqrt(((1 - proba) * spread) ** 2 + proba**2 * np.maximum(total**2 - spread**2, 0.0))
 
-    def explain(self, row: Any) -> pd.DataFrame:
-        """Expected log evidence per column and class for one complete row, under the structures as the row re-weights them.
-
-        Parameters
-        ----------
-        row : mapping, Series or table of one row
-            Values by column, none missing.
-
-        Returns
-        -------
-        DataFrame
-            A line per column, "(prior)" and "(structures)", which is what that re-weighting costs; a column per class,
-            whose sum is the log joint.
-        """
-        codes = self._encode(single_row(row, self))
+    def _evidence(self, codes):
+        """Expected log evidence of a complete row, under the structures as the row re-weights them; last what that costs."""
         if (codes < 0).any():
             name = self.schema_.names[int(np.argmax(codes[0] < 0))]
             raise ValueError(f"the row has no value for {name!r}; evidence is split by column for complete rows only")
-        evidence = np.vstack([np.log(self._result.class_probability), expected_evidence(self._result, codes)])
-        index = ["(prior)", *self.schema_.names, "(structures)"]
-        return pd.DataFrame(evidence, index=index, columns=list(self._class_node()[1]))
+        return np.vstack([np.log(self._result.class_probability), expected_evidence(self._result, codes)])
+
+    def _evidence_labels(self):
+        return [*super()._evidence_labels(), "(structures)"]
 
     @property
     def edge_graph_(self) -> Any:

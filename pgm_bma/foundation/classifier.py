@@ -9,8 +9,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.explanation import Explains
 from pgm_bma.foundation.face import DiscreteEstimator
-from pgm_bma.foundation.inputs import as_table, single_row
+from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.scorers import refuse_misread_order
@@ -27,7 +28,7 @@ class Training(NamedTuple):
     weights: np.ndarray | None
 
 
-class ClassifierBase(ClassifierMixin, PredictsToFiles, DiscreteEstimator):
+class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimator):
     """A child implements ``_fit(training)``, ``_log_joint(codes)`` -> (n_samples, n_classes) and ``_build_model()``.
 
     Its parameters include `state_names`, `target_name` and `handle_unknown`.
@@ -134,22 +135,8 @@ class ClassifierBase(ClassifierMixin, PredictsToFiles, DiscreteEstimator):
         hits = most_probable(self._log_joint(codes)) == target
         return float(np.average(hits, weights=table.check_weights(sample_weight, len(hits))))
 
-    def explain(self, row: Any) -> pd.DataFrame:
-        """Log evidence per column and class for one row.
-
-        Parameters
-        ----------
-        row : mapping, Series, sequence or table of one row
-            Values by column.
-
-        Returns
-        -------
-        DataFrame
-            A line per column and "(prior)", a column per class, whose sum is the log joint.
-        """
-        codes = self._encode(single_row(row, self))
-        classes = pd.Index(self.classes_, tupleize_cols=False)
-        return pd.DataFrame(self._evidence(codes), index=["(prior)", *self.schema_.names], columns=classes)
+    def _evidence_classes(self):
+        return list(self.target_states_)
 
     def _read_training(self, X, y, sample_weight):
         if y is None:

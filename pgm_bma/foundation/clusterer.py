@@ -9,8 +9,9 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.explanation import Explains
 from pgm_bma.foundation.face import DiscreteEstimator
-from pgm_bma.foundation.inputs import as_table, single_row
+from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.scan import NotFolded
 from pgm_bma.foundation.scan_predict import PredictsToFiles
@@ -37,7 +38,7 @@ def check_n_clusters(n_clusters):
     return numbers
 
 
-class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEstimator):
+class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, DiscreteEstimator):
     """A child implements ``_fit(folded)``, ``_log_joint(codes)`` -> (n_samples, n_clusters), ``_build_model()``,
     ``_n_parameters()`` and ``_sample_codes(n, rng)`` -> (codes, cluster), and sets ``n_clusters_``.
 
@@ -273,23 +274,8 @@ class ClustererBase(ClusterMixin, TransformerMixin, PredictsToFiles, DiscreteEst
         codes, labels = self._sample_codes(int(n_samples), rng)
         return table.decode(codes, self.schema_), labels
 
-    def explain(self, row: Any) -> pd.DataFrame:
-        """Log evidence per column and cluster for one row.
-
-        Parameters
-        ----------
-        row : mapping, Series, sequence or table of one row
-            Values by column.
-
-        Returns
-        -------
-        DataFrame
-            A line per column and "(prior)", a column per cluster, whose sum is the log joint.
-        """
-        codes = self._encode(single_row(row, self))
-        return pd.DataFrame(
-            self._evidence(codes), index=["(prior)", *self.schema_.names], columns=range(self.n_clusters_)
-        )
+    def _evidence_classes(self):
+        return list(range(self.n_clusters_))
 
     def describe(self, n_states: int = 5) -> pd.DataFrame:
         """Cluster sizes and the states that mark each cluster, by lift P(state | cluster) / P(state).

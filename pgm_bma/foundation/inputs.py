@@ -1,8 +1,7 @@
-"""Tables and rows as a user gives them, checked before they are read."""
+"""Tables as a user gives them, checked before they are read."""
 
 import numpy as np
-import pandas as pd
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from pgm_bma.foundation import table
 
@@ -24,21 +23,3 @@ def as_table(X, estimator, fitting=False):
     if not hasattr(X, "__len__"):
         raise TypeError(f"cannot read a table from {type(X).__name__}; pass a DataFrame or 2D array")
     return X
-
-
-def single_row(row, estimator):
-    """One row in any form as a one-row table."""
-    check_is_fitted(estimator)
-    if isinstance(row, (pd.Series, dict)):
-        return row
-    if isinstance(row, (np.ndarray, list, tuple)) and np.ndim(np.asarray(row, dtype=object)) == 1:
-        names = list(estimator.schema_.names)
-        if len(row) != len(names):
-            raise ValueError(
-                f"the row has {len(row)} values for the {len(names)} columns of {type(estimator).__name__}"
-            )
-        return pd.DataFrame([list(row)], columns=names)
-    rows = table.read_columns(row)[2]
-    if rows != 1:
-        raise ValueError(f"explain wants one row, got {rows}; pass X.iloc[[0]] or X.iloc[0]")
-    return row

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.classifier import ClassifierBase, single_row
+from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.face import as_table
 from pgm_bma.foundation.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.progress import progress
@@ -43,6 +43,7 @@ from pgm_bma.kikuchi.numeric_results import (
     average_scores,
     check_terms,
     explained,
+    explained_labels,
     numeric_data,
     term_labels,
 )
@@ -331,30 +332,20 @@ class KikuchiBayesClassifier(ClassifierBase):
         rng = random_generator(self.random_state if random_state is None else random_state)
         return selection.region_loss(data, [(), *sets], inside, options, rng)
 
-    def explain(self, row: Any) -> pd.DataFrame:
-        """Evidence of each region for each class in one row: its weighted term, zeros where a value is missing.
+    def _rows_of_evidence(self, X):
+        """The weighted term of every region, zeros where a value is missing."""
+        rows = self._encode(X)
+        if self._average is not None:
+            return (explained(self._average, rows.codes[[i]], rows.values[[i]]) for i in range(len(rows.codes)))
+        return (term_evidence(self._result.terms, codes, self._result.weights) for codes in rows)
 
-        Parameters
-        ----------
-        row : Series, dict, list or one-row table
-            The row to explain.
-
-        Returns
-        -------
-        DataFrame
-            One line per region, named by its attributes ("(prior)" is the class alone), one column per class; the column sums are
-            `log_scores`.
-        """
+    def _evidence_labels(self):
+        """Regions, named by their attributes; "(prior)" is the class alone."""
         from pgm_bma.kikuchi.network import region_labels
 
         if self._average is not None:
-            rows = self._encode(single_row(row, self))
-            evidence, labels = explained(self._average, rows.codes, rows.values, list(self.schema_.names))
-            return pd.DataFrame(evidence, index=labels, columns=list(self.classes_))
-        codes = self._encode(single_row(row, self))[0]
-        evidence = term_evidence(self._result.terms, codes, self._result.weights)
-        labels = region_labels(self._result.terms.layout.sets, self.schema_.names)
-        return pd.DataFrame(evidence, index=labels, columns=list(self.classes_))
+            return explained_labels(self._average, list(self.schema_.names))
+        return region_labels(self._result.terms.layout.sets, self.schema_.names)
 
     def to_bayesian_network(self) -> DiscreteBayesianNetwork:
         """The fitted model as a directed network: exact, so that it can be written as BIF.

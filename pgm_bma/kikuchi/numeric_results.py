@@ -45,19 +45,25 @@ def average_scores(fit, codes, values):
     return scores
 
 
-def explained(fit, codes, values, names):
-    """(evidence (n_terms, n_classes), labels) of one row; the linear terms of a column are one line, the densities another."""
+def explained(fit, codes, values):
+    """Evidence (n_terms, n_classes) of one row; the linear terms of a column are one line, the densities another."""
     terms = fit.terms
     weighted = features(terms, codes, values)[0] * fit.weights
-    lines, labels = [weighted[:, : len(terms.sets)].T], set_labels(terms, names)
-    columns = [names[j] for j in np.flatnonzero(terms.numeric)]
+    lines = [weighted[:, : len(terms.sets)].T]
     if "linear" in terms.kinds:
         lines.append(_linear(weighted[None], terms)[0].T)
-        labels += [f"{name} (linear)" for name in columns]
     if "gaussian" in terms.kinds:
         lines.append(weighted[:, -N_STRENGTHS:].sum(axis=1)[None])
-        labels.append("(gaussian)")
-    return np.concatenate(lines), labels
+    return np.concatenate(lines)
+
+
+def explained_labels(fit, names):
+    """Names of the lines of `explained`."""
+    terms = fit.terms
+    labels = set_labels(terms, names)
+    if "linear" in terms.kinds:
+        labels += [f"{names[j]} (linear)" for j in np.flatnonzero(terms.numeric)]
+    return [*labels, "(gaussian)"] if "gaussian" in terms.kinds else labels
 
 
 def _linear(weighted, terms):

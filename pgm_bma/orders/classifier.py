@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.classifier import ClassifierBase, single_row
+from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.foundation.seeds import random_generator, seed_sequence
@@ -88,39 +88,26 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         log_joint, error = self._log_joint_with_error(self._encode(X))
         return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True)), error
 
-    def explain(self, row: Any) -> pd.DataFrame:
-        """Log evidence per variable and class for one complete row; the column sums are the log joint.
+    def _evidence(self, codes):
+        """A variable's log probability given its parents, averaged over the kept orders as the row re-weights them.
 
-        A variable's evidence is its log probability given its parents, averaged over the kept orders as the row re-weights
-        them. "(prior)" is the class given its own parents, "(orders)" what the averaging adds.
-
-        Parameters
-        ----------
-        row : Series, dict, array or one-row table
-            The row.
-
-        Returns
-        -------
-        DataFrame
-            Variables x classes, nats.
+        "(prior)" is the class given its own parents, "(orders)" what the averaging adds.
         """
-        codes = self._encode(single_row(row, self))
         if (codes < 0).any():
             name = self.schema_.names[int(np.argmax(codes[0] < 0))]
             raise ValueError(f"the row has no value for {name!r}; evidence is split by variable for complete rows only")
         n_classes = len(self.classes_)
         rows = np.append(codes, [[0]], axis=1)
-        terms = fixed_order.log_terms(self._mixture(), rows, codes.shape[1], n_classes)[
-            :, :, 0
-        ]  # orders, nodes, classes
+        # orders, nodes, classes
+        terms = fixed_order.log_terms(self._mixture(), rows, codes.shape[1], n_classes)[:, :, 0]
         shares = terms.sum(1)
         shares = np.exp(shares - logsumexp(shares, axis=0))
         evidence = np.einsum("tc,tvc->vc", shares, terms)
-        rest = self._log_joint_with_error(self._encode(single_row(row, self)))[0] - evidence.sum(0)
-        index = ["(prior)", *self.schema_.names, "(orders)"]
-        return pd.DataFrame(
-            np.vstack([evidence[-1:], evidence[:-1], rest]), index=index, columns=list(self.target_states_)
-        )
+        rest = self._log_joint_with_error(codes)[0] - evidence.sum(0)
+        return np.vstack([evidence[-1:], evidence[:-1], rest])
+
+    def _evidence_labels(self):
+        return [*super()._evidence_labels(), "(orders)"]
 
     def _diagnosed(self):
         yield from super()._diagnosed()
