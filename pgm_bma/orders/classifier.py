@@ -4,7 +4,6 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
