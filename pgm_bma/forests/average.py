@@ -179,7 +179,7 @@ def complete_log_joint(average, codes):
     """log p(class, row | data) of complete rows: (n_samples, n_classes)."""
     sums = np.full((len(codes), len(average.class_probability)), np.nan)
     sums[:FEW] = _sums_in_doubles(average, codes[:FEW])
-    if np.isnan(sums[:FEW]).mean() < 0.5:
+    if len(codes) > FEW and np.isnan(sums[:FEW]).mean() < 0.5:
         sums[FEW:] = _sums_in_doubles(average, codes[FEW:])
     undecided = np.flatnonzero(np.isnan(sums).any(axis=1))
     if len(undecided):

@@ -138,6 +138,13 @@ def test_a_missing_cell_of_a_constant_column_is_its_only_value(position):
     )
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rows_without_a_complete_one_are_judged_without_a_word():
+    X = pd.DataFrame({"a": list("0011") * 5, "b": list("0101") * 5})
+    classifier = ForestAveragedClassifier().fit(X, [0, 1, 1, 0] * 5)
+    assert classifier.predict_proba(X.head(2).assign(a=None)) == pytest.approx(np.full((2, 2), 0.5))
+
+
 def test_rows_are_predicted_in_blocks_of_bounded_memory(monkeypatch):
     X, y, _ = small_case(2)
     classifier = ForestAveragedClassifier().fit(X, y)
