@@ -23,6 +23,7 @@ _PUBLIC = {
     "EMAClusterer": "latent_class.clusterer",
     "EMAEstimator": "latent_class.pgmpy_face",
     "bivariate_residuals": "latent_class.results",
+    "three_step": "latent_class.three_step_results",
     "likelihood_ratio_test": "latent_class.results",
     "StructuralEMClusterer": "augmented.clusterer",
     "ForestAveragedClassifier": "forests.classifier",

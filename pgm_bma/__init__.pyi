@@ -35,6 +35,7 @@ from pgm_bma.latent_class.clusterer import LatentClassClusterer as LatentClassCl
 from pgm_bma.latent_class.pgmpy_face import EMAEstimator as EMAEstimator
 from pgm_bma.latent_class.results import bivariate_residuals as bivariate_residuals
 from pgm_bma.latent_class.results import likelihood_ratio_test as likelihood_ratio_test
+from pgm_bma.latent_class.three_step_results import three_step as three_step
 from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as AveragedNaiveBayesClassifier
 from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier
 from pgm_bma.naive_bayes.pgmpy_face import AveragedNaiveBayesEstimator as AveragedNaiveBayesEstimator

@@ -109,6 +109,16 @@ def _add_cluster(commands):
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
     )
+    parser.add_argument(
+        "--covariates",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="take no part in the clustering; how far they predict the cluster is told afterwards; repeatable, or a,b,c",
+    )
+    parser.add_argument(
+        "--outcome", metavar="COLUMN", help="takes no part in the clustering; compared between the clusters afterwards"
+    )
     parser.set_defaults(run=_learn("cluster"))
 
 

@@ -36,6 +36,7 @@ class Prepared:
     to_bin: list = field(default_factory=list)
     weights: np.ndarray | None = None
     notes: list = field(default_factory=list)
+    aside: pd.DataFrame | None = None
 
     def in_brief(self):
         missing = int(self.frame.isna().sum().sum())
@@ -44,7 +45,9 @@ class Prepared:
         return f"{self.source}: {count(len(self.frame), 'row')}, {count(self.frame.shape[1], 'column')}, {share}"
 
 
-def prepare(raw, target=None, drop=(), keep_constant=False, binning=None, said=NOTHING_SAID, supervised=False):
+def prepare(
+    raw, target=None, drop=(), keep_constant=False, binning=None, said=NOTHING_SAID, supervised=False, aside=()
+):
     """Choose and check the columns of a `RawTable`.
 
     Parameters
@@ -56,6 +59,7 @@ def prepare(raw, target=None, drop=(), keep_constant=False, binning=None, said=N
     binning : whether (and how) numbers will be binned; None makes many different numbers a problem
     said : Roles, what the user said of the columns
     supervised : whether the target is predicted (else it is only compared with)
+    aside : names of columns that take no part, and are kept as they are
 
     Returns
     -------
@@ -75,6 +79,8 @@ def prepare(raw, target=None, drop=(), keep_constant=False, binning=None, said=N
     frame = frame.drop(columns=[name for name in roles.named("drop", drop, raw) if name in frame])
     if target is not None and target not in frame:
         raise ValueError(f"--drop names the target {target!r}; it cannot be left out")
+    kept_aside = _set_aside(frame, aside, target, said)
+    frame = frame.drop(columns=list(kept_aside.columns))
     classes = None
     if target is not None:
         classes = _classes(frame.pop(target), raw.source)
@@ -107,7 +113,7 @@ def prepare(raw, target=None, drop=(), keep_constant=False, binning=None, said=N
             frame[name] = frame[name].astype(float)
         else:
             frame[name] = _categorical(frame[name], name in said.ordered)
-    return Prepared(frame, index, raw.source, classes, to_bin, weights, notes)
+    return Prepared(frame, index, raw.source, classes, to_bin, weights, notes, kept_aside)
 
 
 def conform(raw, prepared, said=NOTHING_SAID):
@@ -166,6 +172,21 @@ class InformativeColumns(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         return X[self.columns_]
+
+
+def _set_aside(frame, names, target, said):
+    """The columns `names`: numbers as they are, unless they are said to be names; all others as categoricals."""
+    absent = [name for name in names if name not in frame]
+    if absent or target in names:
+        wrong = absent[0] if absent else target
+        raise ValueError(f"{wrong!r} is a covariate or outcome; it cannot be dropped, or be id, weight or target, too")
+    return pd.DataFrame(
+        {
+            name: frame[name] if _is_number(frame[name]) and name not in said.categorical else _categorical(frame[name])
+            for name in names
+        },
+        index=frame.index,
+    )
 
 
 def _classes(column, source):

@@ -23,7 +23,7 @@ RECORD = "run.json"
 REPEATABLE = ("cluster", "classify", "structure", "compare")
 OURS = {
     "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "predictions.csv", "arcs.csv", "comparison.csv",
-    "graph.graphml", "graph.png", "graph.svg", "bins.pgm", "estimator.pgm", "report.html", RECORD,
+    "covariates.csv", "outcome.csv", "graph.graphml", "graph.png", "graph.svg", "bins.pgm", "estimator.pgm", "report.html", RECORD,
 }  # fmt: skip
 
 

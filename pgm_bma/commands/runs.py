@@ -14,6 +14,7 @@ from pgm_bma import plotting
 from pgm_bma.commands import cluster_findings as clusters
 from pgm_bma.commands import findings as telling
 from pgm_bma.commands import methods
+from pgm_bma.commands import relation_findings as relations
 from pgm_bma.commands.console import UsageError, count, ends_at_once
 from pgm_bma.commands.preparation import conform, pipeline
 from pgm_bma.commands.session import Run, as_seen, last_step, source_record
@@ -52,6 +53,13 @@ def cluster(arguments, console):
     if estimator.n_clusters_ > 1:
         weights = None if weights is None else scaled(weights)
         found.add(profiles).add(clusters.residual_findings(estimator, seen, weights, arguments.method))
+    aside = run.set_aside()
+    covariates = aside if arguments.outcome is None else aside[:-1]
+    related, files = relations.relation_findings(
+        estimator, seen, run.data.aside, covariates, arguments.outcome, run.data.weights
+    )
+    found.add(related)
+    run.tables.update(files)
     labels = pd.DataFrame({estimator.cluster_name: estimator.labels_, "probability": proba.max(axis=1)})
     labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))
     labels = _with_row_names(labels, run.data.index)

@@ -14,7 +14,7 @@ from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, ends_at_once, text_table
 from pgm_bma.commands.findings import MANY_REGIONS
 from pgm_bma.commands.preparation import pipeline, prepare
-from pgm_bma.commands.roles import Roles, codes_text
+from pgm_bma.commands.roles import Roles, codes_text, named
 from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import collected_warnings, fitted
@@ -37,6 +37,7 @@ class Run:
         self.arguments, self.console, self.began = arguments, console, time.perf_counter()
         with collected_warnings() as messages:
             data = [getattr(arguments, "target", None), arguments.weight, *arguments.categorical, *arguments.numeric]
+            data += [getattr(arguments, "outcome", None), *getattr(arguments, "covariates", [])]
             self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, data)
         self.raw.notes += messages
         if method is None and arguments.method is None:
@@ -62,6 +63,7 @@ class Run:
             arguments.discretize,
             self.roles,
             supervised=arguments.command in ("classify", "compare"),
+            aside=self.set_aside(),
         )
         if arguments.discretize and not self.data.to_bin:
             self.data.notes.append("no column needs to be discretised: none has many different numbers")
@@ -75,6 +77,12 @@ class Run:
             self.console.note(note)
         if self.arguments.command != "compare":
             self.console.item("method", f"{self.method.title} ({self.method.estimator}), seed {arguments.seed}")
+
+    def set_aside(self):
+        """Columns that take no part in the fit: covariates and outcome of a clustering."""
+        covariates = named("covariates", getattr(self.arguments, "covariates", []), self.raw)
+        outcome = getattr(self.arguments, "outcome", None)
+        return (*covariates, *(() if outcome is None else named("outcome", [outcome], self.raw)))
 
     def note(self, text):
         self.data.notes.append(text)

@@ -284,3 +284,37 @@ def test_pairs_that_stay_dependent_name_the_method_that_models_them(table, tmp_p
     profiles = pd.read_csv(tmp_path / "out" / "profiles.csv")
     sizes = profiles[profiles["column"] == "(size of the cluster)"]
     assert sizes["probability"].sum() == pytest.approx(1, abs=1e-5) and (profiles["low"] <= profiles["high"]).all()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_covariates_and_outcome_take_no_part_and_are_told_afterwards(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 80, 500)
+    z = rng.random(500) < 1 / (1 + np.exp(-(age - 45) / 8))
+    columns = {name: np.where((rng.random(500) < 0.85) == z, "yes", "no") for name in "abcde"}
+    columns |= {"age": age, "sex": rng.choice(["f", "m"], 500), "income": np.round(rng.normal(2000 + 900 * z, 300), 2)}
+    path, out = table(columns), tmp_path / "out"
+    words = ["cluster", path, "--clusters", 2, "--set", "n_init=3", "--out", out]
+    said, _ = run(capsys, *words, "--covariates", "age,sex", "--outcome", "income")
+    said = " ".join(said.split())
+    assert "500 rows, 5 columns" in said  # neither age nor income was clustered, nor do they need --discretize
+    assert "What predicts the cluster: age (Wald" in said and "Not clearly: sex." in said
+    assert "income differs between the clusters (Wald" in said
+    covariates, outcome = pd.read_csv(out / "covariates.csv"), pd.read_csv(out / "outcome.csv")
+    assert covariates["term"].tolist() == ["(intercept)", "age", "sex=m"]
+    assert abs(covariates["estimate"][1]) == pytest.approx(1 / 8, abs=0.04)
+    assert np.ptp(outcome["estimate"]) == pytest.approx(900, abs=120)  # three standard errors
+    page = (out / "report.html").read_text(encoding="utf-8")
+    for title in ("What predicts the cluster", "income by cluster", "How sure the clusters are"):
+        assert f"<h2>{title}</h2>" in page
+    record = json.loads((out / "run.json").read_text())
+    assert record["arguments"]["covariates"] == ["age,sex"] and record["result"]["outcome"]["income"] < 1e-6
+    again, _ = run(capsys, "repeat", out)
+    assert "came out the same" in again
+    for wrong, message in (
+        (["--covariates", "agee"], "--covariates names 'agee'"),
+        (["--outcome", "sex", "--target", "sex"], "'sex' is a covariate or outcome"),
+        (["--covariates", "age", "--drop", "age"], "'age' is a covariate or outcome"),
+    ):
+        _, err = run(capsys, *words, *wrong, code=1)
+        assert message in err
