@@ -32,9 +32,10 @@ from pgm_bma.kikuchi.energies import region_free_energy as region_free_energy
 from pgm_bma.kikuchi.network import region_graph as region_graph
 from pgm_bma.latent_class.clusterer import EMAClusterer as EMAClusterer
 from pgm_bma.latent_class.clusterer import LatentClassClusterer as LatentClassClusterer
+from pgm_bma.latent_class.fit_tests import bivariate_residuals as bivariate_residuals
+from pgm_bma.latent_class.fit_tests import goodness_of_fit as goodness_of_fit
+from pgm_bma.latent_class.fit_tests import likelihood_ratio_test as likelihood_ratio_test
 from pgm_bma.latent_class.pgmpy_face import EMAEstimator as EMAEstimator
-from pgm_bma.latent_class.results import bivariate_residuals as bivariate_residuals
-from pgm_bma.latent_class.results import likelihood_ratio_test as likelihood_ratio_test
 from pgm_bma.latent_class.three_step_results import three_step as three_step
 from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as AveragedNaiveBayesClassifier
 from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier

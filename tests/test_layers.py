@@ -34,7 +34,7 @@ ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 # what a folder must not import at all, and what only inside functions
 NEVER = {"foundation": {"pgmpy", "networkx", "matplotlib"}, **{system: {"matplotlib"} for system in SYSTEMS}}
 FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "diagnostics", "fitting", "tan_classifier",
-         "pgmpy_face", "intervals", "inference", "reading", "numeric_reading", "three_step_results")  # fmt: skip
+         "pgmpy_face", "intervals", "inference", "reading", "numeric_reading", "three_step_results", "fit_tests")  # fmt: skip
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "matplotlib"}
 
 

@@ -16,6 +16,8 @@ TINY_CLUSTER = 5
 MOST_PARAMETERS = 400  # with more, standard errors of profiles take long
 MOST_PAIRS = 40  # in the table of pairs that stay dependent
 UNLIKELY = 0.001  # of a pair's residual under the model, by its limiting law
+N_BOOTSTRAP = 99  # tables drawn for p-values, where that takes seconds
+MOST_WORK = 400_000  # distinct rows x columns x clusters (of all numbers tried) for it
 
 # columns of `n_clusters_path_` in words; the first ones are printed, all are in the report
 PATH = {
@@ -35,8 +37,11 @@ MORE = {
 }  # fmt: skip
 
 
-def cluster_findings(estimator, frame, proba, truth=None):
-    """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes."""
+def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
+    """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes.
+
+    goodness : what `pgm_bma.goodness_of_fit` found, or None
+    """
     labels, k = estimator.labels_, estimator.n_clusters_
     sizes = np.bincount(labels, minlength=k)
     found = Findings(numbers={"n_clusters": int(k), "cluster_sizes": sizes.tolist()})
@@ -44,7 +49,8 @@ def cluster_findings(estimator, frame, proba, truth=None):
     found.words.append(_how_many(estimator, k, n_filled))
     path = getattr(estimator, "n_clusters_path_", None)
     if path is not None:
-        found.add(_numbers_tried(path))
+        found.add(_numbers_tried(path, goodness))
+    found.add(_patterns(goodness, k))
     marks = estimator.describe(n_states=4)
     if n_filled > 1:
         certainty = float(proba.max(axis=1).mean())
@@ -108,8 +114,35 @@ def _how_many(estimator, k, n_filled):
     return f"{text} ({tried}; the next best number, {best.index[1]}, scores {gap:.1f} lower in natural logs)."
 
 
-def _numbers_tried(path):
-    """The table of the numbers tried: the main columns as a headline, every criterion in the report."""
+def goodness_of_fit(estimator, frame, weights, seed, jobs):
+    """`pgm_bma.goodness_of_fit` where the method has it and it takes seconds, else None."""
+    if not hasattr(type(estimator), "profiles_") or not _is_quick(estimator, frame):
+        return None
+    return pgm_bma.goodness_of_fit(
+        estimator, frame, sample_weight=weights, n_bootstrap=N_BOOTSTRAP, random_state=seed, n_jobs=jobs
+    )
+
+
+def _is_quick(estimator, frame):
+    path = getattr(estimator, "n_clusters_path_", None)
+    numbers = estimator.n_clusters_ if path is None else path["n_clusters"].sum()
+    return len(frame.drop_duplicates()) * frame.shape[1] * numbers <= MOST_WORK
+
+
+def _patterns(goodness, k):
+    if goodness is None or k not in goodness["n_clusters"].to_numpy():
+        return Findings()
+    line = goodness.set_index("n_clusters").loc[k]
+    if not np.isfinite(line["g2"]):
+        return Findings()
+    verb = "occur" if line["g2_p"] > 0.05 else "do not all occur"
+    how = f"G2 {line['g2']:.1f}, p = {line['g2_p']:.2f} by {N_BOOTSTRAP} tables drawn from the model"
+    words = f"Patterns of answers {verb} as often as the model expects ({how})."
+    return Findings([words], numbers={"g2": float(line["g2"]), "g2_p": float(line["g2_p"])})
+
+
+def _numbers_tried(path, goodness=None):
+    """The tables of the numbers tried: score and main criteria, and all further ones; and a picture of them."""
     text = "Higher scores are better; natural logs."
     best = path.loc[path.groupby("n_clusters")["score"].idxmax()]
     if "log_likelihood" in path and (best["log_likelihood"].diff() < -0.05).any():
@@ -119,11 +152,18 @@ def _numbers_tried(path):
         )
     shown = [name for name in PATH if name in path]
     found = Findings(headline=[("Numbers of clusters tried", path[shown].rename(columns=PATH), text)])
+    how = "no p: too few rows for it"
+    if goodness is not None:
+        p_values = goodness.set_index("n_clusters")[["g2_p", "x2_p"]].reindex(path["n_clusters"])
+        path, how = path.assign(**{name: p_values[name].to_numpy() for name in p_values}), "p by parametric bootstrap"
     more = [name for name in ("n_clusters", *MORE) if name in path and path[name].notna().any()]
     more = [name for name in more if name != "move" or path[name].nunique() > 1]
     if len(more) > 1:
-        caption = "Criteria: lower is better. G2 and X2 compare observed with expected rows; no p: too few rows for it."
-        found.tables.append(("Fit of every number of clusters", path[more].rename(columns={**PATH, **MORE}), caption))
+        caption = f"Criteria: lower is better. G2 and X2 compare observed with expected patterns of answers; {how}."
+        found.headline.append(("Fit of every number of clusters", path[more].rename(columns={**PATH, **MORE}), caption))
+    if path["n_clusters"].nunique() > 1 and "bic" in path:
+        caption = "Each criterion as its distance from its own best, at 0; lower is better. Shaded: the number that was taken."
+        found.figures.append(("Criteria of every number of clusters", lambda: plotting.plot_criteria(path), caption))
     return found
 
 
@@ -141,30 +181,40 @@ def profile_findings(estimator):
     )
     caption = "Share of each value inside each cluster, its standard error and 95 % interval."
     shown = profiles.rename(columns={"standard_error": "standard error"})
-    return Findings(tables=[("Profiles of the clusters", shown, caption)]), profiles
+    found = Findings(tables=[("Profiles of the clusters", shown, caption)])
+    if estimator.n_clusters_ > 1:
+        picture = lambda: plotting.plot_profile_intervals(estimator)  # noqa: E731
+        said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
+        found.figures.append(("Profiles with intervals", picture, said))
+    return found, profiles
 
 
-def residual_findings(estimator, frame, weights, method):
+def residual_findings(estimator, frame, weights):
     """Pairs of columns that depend on each other more than the clusters explain, and the method that models them."""
     if "bivariate_residuals" not in pgm_bma.__all__ or frame.shape[1] < 2:
         return Findings()
     from scipy.stats import chi2
 
-    pairs = pgm_bma.bivariate_residuals(estimator, frame, sample_weight=weights, random_state=0)
+    is_latent = hasattr(type(estimator), "profiles_")
+    n_bootstrap = N_BOOTSTRAP if is_latent and _is_quick(estimator, frame) else 0
+    pairs = pgm_bma.bivariate_residuals(
+        estimator, frame, sample_weight=weights, random_state=0, n_bootstrap=n_bootstrap
+    )
     left = pairs[chi2.sf(pairs["x2"], np.maximum(pairs["df"], 1)) < UNLIKELY / len(pairs)]
     found = Findings(numbers={"dependent_pairs": len(left)})
     if len(left):
         said = "; ".join(f"{row.first} with {row.second}" for row in left.head(5).itertuples())
-        cure = "" if method in ("structural", "forest") else "; --method structural or forest models such dependences"
-        found.words.append(
-            f"The clusters leave {count(len(left), 'pair')} of columns dependent: {said}"
-            f"{' and others' if len(left) > 5 else ''}{cure}."
-        )
+        cure = "; --method structural or forest models such dependences" if is_latent else ""
+        who, more = "The clusters" if is_latent else "The clusters and arcs", " and others" if len(left) > 5 else ""
+        found.words.append(f"{who} leave {count(len(left), 'pair')} of columns dependent: {said}{more}{cure}.")
     else:
         found.words.append("Inside the clusters no pair of columns is clearly dependent.")
-    shown = pairs.dropna(axis=1, how="all").head(MOST_PAIRS).rename(columns={"x2": "X2", "df": "degrees of freedom"})
+    names = {"x2": "X2", "df": "degrees of freedom", "p_value": "p (bootstrap)"}
+    shown = pairs.dropna(axis=1, how="all").head(MOST_PAIRS).rename(columns=names)
     caption = "Observed against expected tables of pairs: X2 by its degrees of freedom; near 1 is what chance gives."
-    found.tables.append(("Pairs that the clusters leave dependent", shown, caption))
+    heading = "Pairs that the clusters leave dependent" if is_latent else "Pairs that clusters and arcs leave dependent"
+    found.tables.append((heading, shown, caption))
+    found.figures.append((heading, lambda: plotting.plot_residuals(pairs), caption))
     return found
 
 

@@ -48,11 +48,12 @@ def cluster(arguments, console):
     model = run.fit(frame, weights=run.data.weights, n_clusters=arguments.clusters)
     estimator, proba = last_step(model), model.predict_proba(frame)
     seen, weights = as_seen(model, frame), run.data.weights
-    found = clusters.cluster_findings(estimator, seen, proba, run.data.target)
+    weights = None if weights is None else scaled(weights)
+    goodness = clusters.goodness_of_fit(estimator, seen, weights, arguments.seed, arguments.jobs)
+    found = clusters.cluster_findings(estimator, seen, proba, run.data.target, goodness)
     profiles, run.tables["profiles.csv"] = clusters.profile_findings(estimator)
     if estimator.n_clusters_ > 1:
-        weights = None if weights is None else scaled(weights)
-        found.add(profiles).add(clusters.residual_findings(estimator, seen, weights, arguments.method))
+        found.add(profiles).add(clusters.residual_findings(estimator, seen, weights))
     aside = run.set_aside()
     covariates = aside if arguments.outcome is None else aside[:-1]
     related, files = relations.relation_findings(

@@ -156,7 +156,7 @@ class LatentClassBase(LatentClassResults):
         check_parameters(self, values)
         self._check_numbers(values)
         folded, squares = self._weighted(folded)
-        for name in ("n_clusters_path_", "_uncertainty"):
+        for name in ("n_clusters_path_", "_uncertainty", "_cached_fits"):
             self.__dict__.pop(name, None)
         with progress(self.verbose, "starts") as bar:
             self._result = self._find(folded, self._settings(folded.schema, bar))
@@ -221,7 +221,7 @@ class LatentClassBase(LatentClassResults):
             found = search_clusters(*data, settings, weights=folded.weights, rng=rng)
         else:
             found = scan_clusters(*data, self.n_clusters, settings, weights=folded.weights, rng=rng)
-        self.n_clusters_path_ = path_frame(found.path)
+        self.n_clusters_path_, self._cached_fits = path_frame(found.path), found.fits
         return found.fit
 
     def _fit_rows(self, rows, sample_rows):

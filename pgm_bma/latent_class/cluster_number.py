@@ -59,13 +59,14 @@ def scan_numbers(fit_number, candidates, averaging, cardinalities, total):
 
 def _best_number(found, averaging):
     """`NumberFit` of (number asked for, fit, statistics) by rising number."""
-    path, best = [], None
+    path, best, fits = [], None, {}
     for k, fit, statistics in found:
         score = number_score(fit, averaging)
         path.append(Step(k, score, fit.log_likelihood, len(fit.theta_c), "fit", statistics))
+        fits[k] = fit._replace(starts=None)
         if best is None or score > best[0] + GAIN:
             best = score, fit
-    return NumberFit(best[1], tuple(path))
+    return NumberFit(best[1], tuple(path), fits)
 
 
 def search_clusters(codes, cardinalities, settings=None, *, rng, max_clusters=None, weights=None, **changes):
@@ -243,5 +244,8 @@ class Step(NamedTuple):
 
 
 class NumberFit(NamedTuple):
+    """The best fit, the numbers tried, and (of a scan) the fit of each number without its starts."""
+
     fit: LatentClassFit
     path: tuple
+    fits: dict | None = None

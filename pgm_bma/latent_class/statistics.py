@@ -46,7 +46,8 @@ def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
         log_r = log_p - log_row[:, None]
         terms = np.where(log_r > -np.inf, np.exp(log_r) * log_r, 0.0)
     entropy = float(-(weights @ terms.sum(axis=1)))
-    g2, x2, g2_p, x2_p = _goodness(codes, weights, cardinalities, log_row, known.df)
+    g2, x2 = goodness(codes, weights, log_row)
+    g2_p, x2_p = (_asymptotic(value, codes, weights, cardinalities, known.df) for value in (g2, x2))
     return known._replace(
         icl=known.bic + 2 * entropy,
         entropy_r2=1.0 if len(theta_c) == 1 else 1 - entropy / (total * np.log(len(theta_c))),
@@ -88,18 +89,27 @@ def count_parameters(n_clusters, cardinalities):
     return n_clusters - 1 + n_clusters * int((np.asarray(cardinalities) - 1).sum())
 
 
-def _goodness(codes, weights, cardinalities, log_row, df):
-    """G2, X2 and their asymptotic p-values, over the complete rows."""
-    complete = (codes >= 0).all(axis=1) & (weights > 0)
+def goodness(codes, weights, log_row):
+    """G2 and X2 over the complete rows; NaN where there are none. log_row : log p(row)"""
+    complete = _is_complete(codes, weights)
     observed, total = weights[complete], float(weights[complete].sum())
-    expected = total * np.exp(log_row[complete])
     if not total:
-        return np.nan, np.nan, np.nan, np.nan
+        return np.nan, np.nan
+    expected = total * np.exp(log_row[complete])
     with np.errstate(divide="ignore"):
         g2 = float(2 * (observed * np.log(observed / expected)).sum())
         # cells without rows add what is expected of them
         x2 = float(((observed - expected) ** 2 / expected).sum() + max(total - expected.sum(), 0.0))
-    p_values = [np.nan, np.nan]
-    if df > 0 and total >= ROWS_PER_CELL * prod(int(r) for r in cardinalities):
-        p_values = [float(gammaincc(df / 2, max(value, 0.0) / 2)) for value in (g2, x2)]
-    return g2, x2, *p_values
+    return g2, x2
+
+
+def _is_complete(codes, weights):
+    return (codes >= 0).all(axis=1) & (weights > 0)
+
+
+def _asymptotic(value, codes, weights, cardinalities, df):
+    """p-value from the limiting law, NaN where there are too few complete rows for the cells."""
+    total = float(weights[_is_complete(codes, weights)].sum())
+    if df <= 0 or not total or total < ROWS_PER_CELL * prod(int(r) for r in cardinalities):
+        return np.nan
+    return float(gammaincc(df / 2, max(value, 0.0) / 2))

@@ -262,10 +262,13 @@ def test_numbers_tried_count_clusters_with_rows_and_explain_a_falling_likelihood
         }
     )
     found = cluster_findings._numbers_tried(path)
-    (_, table, caption), (_, more, _) = found.headline[0], found.tables[0]
+    (_, table, caption), (_, more, _) = found.headline
     assert table.columns.tolist() == ["clusters", "score", "log likelihood", "clusters with rows"]
     assert table["clusters with rows"].tolist() == [2, 3, 3] and "can fall with more clusters" in caption
     assert more.columns.tolist() == ["clusters", "AIC"]  # what could not be computed is not shown
+    tested = pd.DataFrame({"n_clusters": [2, 3, 4], "g2_p": [0.01, 0.4, 0.5], "x2_p": [0.01, 0.3, 0.6]})
+    more, caption = cluster_findings._numbers_tried(path, tested).headline[1][1:]
+    assert more["p of G2"].tolist() == [0.01, 0.4, 0.5] and "bootstrap" in caption
     rising = cluster_findings._numbers_tried(path.assign(log_likelihood=[-15.0, -8.0, -7.0]))
     assert "can fall" not in rising.headline[0][2]
 

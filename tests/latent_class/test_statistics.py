@@ -9,6 +9,7 @@ from pgm_bma import (
     LatentClassClusterer,
     StructuralEMClusterer,
     bivariate_residuals,
+    goodness_of_fit,
     likelihood_ratio_test,
     load,
     save,
@@ -268,6 +269,35 @@ def test_the_likelihood_ratio_test_repeats_and_tells_two_clusters_from_one():
     assert found.p_value == again.p_value == 1 / 20 and found.statistic == again.statistic
     np.testing.assert_array_equal(found.bootstrap, again.bootstrap)
     assert likelihood_ratio_test(two, X, n_bootstrap=19, random_state=3).p_value > 0.05
+
+
+def test_bootstrap_p_values_of_sparse_tables():
+    """118 slides for 128 cells: by its limiting law G2 = 62.4 with 103 degrees of freedom would be no misfit of two clusters."""
+    X, weights = carcinoma()
+    model = LatentClassClusterer(range(2, 4), alpha=1e-6, n_init=20, random_state=0).fit(X, sample_weight=weights)
+    found = goodness_of_fit(model, X, sample_weight=weights, n_bootstrap=39, random_state=1)
+    assert found["n_clusters"].tolist() == [2, 3] and found["df"].tolist() == [103, 95]
+    np.testing.assert_allclose(found["g2"], [62.365, 15.262], atol=2e-3)  # as published
+    assert found["g2_p"][0] == 1 / 40 and found["g2_p"][1] > 0.05
+    assert found["x2_p"][0] <= 0.05 and found["x2_p"][1] > 0.05 and found["g2_asymptotic_p"].isna().all()
+    again = goodness_of_fit(model, X, sample_weight=weights, n_bootstrap=39, random_state=1, n_jobs=2)
+    pd.testing.assert_frame_equal(found, again)
+    with pytest.raises(TypeError, match="bivariate_residuals takes any clusterer"):
+        goodness_of_fit(StructuralEMClusterer(), X)
+
+
+def test_goodness_of_fit_of_a_file_is_that_of_the_chosen_number(tmp_path):
+    X = survey(200)
+    model = LatentClassClusterer(range(1, 4), n_init=3, random_state=0).fit(X)
+    save(model, tmp_path / "model.pgm")
+    found = goodness_of_fit(load(tmp_path / "model.pgm"), X, n_bootstrap=9, random_state=0)
+    assert found["n_clusters"].tolist() == [2] and found["g2"].item() == pytest.approx(model.fit_statistics_["g2"])
+    # 200 rows for 32 cells are enough for the limiting law, which the bootstrap then repeats
+    found = goodness_of_fit(model, X, n_bootstrap=99, random_state=0).set_index("n_clusters")
+    assert found.loc[2, "g2_p"] == pytest.approx(
+        found.loc[2, "g2_asymptotic_p"], abs=0.2
+    )  # 4 standard errors of 99 tables
+    assert found.loc[1, "g2_p"] == 0.01
 
 
 def test_a_scan_goes_on_from_splits_and_merges():

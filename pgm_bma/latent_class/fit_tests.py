@@ -1,0 +1,293 @@
+"""Tests of what a fitted model leaves open: one more cluster, patterns of answers, pairs of columns that stay dependent."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from pgm_bma.foundation import table
+from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.validation import check_number
+from pgm_bma.latent_class.problem import log_joint
+from pgm_bma.latent_class.residuals import bootstrap, expected_pairs, likelihood_ratio, pair_residuals, refit
+from pgm_bma.latent_class.results import LatentClassResults
+from pgm_bma.latent_class.statistics import fit_statistics, goodness
+
+EXPECTED_ROWS = 200_000  # drawn from a model whose pair probabilities have no closed form here
+
+
+class LikelihoodRatioTest(NamedTuple):
+    """Result of `likelihood_ratio_test`: 2 x the gain in log-likelihood, its p-value, and the values of the bootstrap."""
+
+    statistic: float
+    p_value: float
+    n_clusters: int
+    bootstrap: np.ndarray
+
+
+def likelihood_ratio_test(
+    clusterer: Any,
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    n_bootstrap: int = 99,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> LikelihoodRatioTest:
+    """Bootstrapped likelihood-ratio test: does one more cluster fit better than chance?
+
+    Tables are drawn from the fitted model with k clusters; to each, and to `X`, models with k and with k + 1 clusters are fitted
+    with the settings of the clusterer. The p-value is the share of tables, `X` among them, whose gain is at least that of `X`.
+
+    Parameters
+    ----------
+    clusterer : LatentClassClusterer or EMAClusterer
+        Fitted; its `n_clusters_` is k.
+    X : table of discrete values
+        The rows that it was fitted to.
+    sample_weight : array-like (n_samples,), optional
+        A weight is a repetition of the row.
+    n_bootstrap : int, default=99
+        Tables drawn.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed; the same seed gives the same p.
+    n_jobs : int or None, default=None
+        Threads, as joblib reads it; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    LikelihoodRatioTest
+        The fields are statistic, p_value, n_clusters (k) and bootstrap (the values under k clusters).
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from pgm_bma import LatentClassClusterer, likelihood_ratio_test
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.integers(0, 2, 300)
+    >>> X = pd.DataFrame({name: np.where(rng.random(300) < 0.85, z, 1 - z) for name in "abcde"})
+    >>> one, two = (LatentClassClusterer(k, n_init=4, random_state=0).fit(X) for k in (1, 2))
+    >>> bool(likelihood_ratio_test(one, X, n_bootstrap=19, random_state=0).p_value <= 0.05)
+    True
+    >>> bool(likelihood_ratio_test(two, X, n_bootstrap=19, random_state=0).p_value <= 0.05)
+    False
+    """
+    check_number("n_bootstrap", n_bootstrap, 1, integer=True)
+    codes, weights = _folded_rows(clusterer, X, sample_weight)
+    cardinalities, k = clusterer.schema_.cardinalities, clusterer.n_clusters_
+    settings = clusterer._settings(clusterer.schema_)._replace(n_jobs=1)
+    rng = random_generator(random_state)
+    statistic, small, _ = likelihood_ratio(codes, weights, cardinalities, k, settings, rng.spawn(1)[0])
+
+    def again(drawn, drawn_weights, child):
+        return likelihood_ratio(drawn, drawn_weights, cardinalities, k, settings, child)[0]
+
+    with progress(verbose, "tables", total=n_bootstrap) as bar:
+        values = bootstrap(codes, weights, cardinalities, small, again, n_bootstrap, rng, n_jobs, bar)
+    return LikelihoodRatioTest(float(statistic), _p_value(values, statistic), k, values)
+
+
+def goodness_of_fit(
+    clusterer: Any,
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    n_bootstrap: int = 99,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> pd.DataFrame:
+    """Do the patterns of answers occur as often as the model expects? G-squared and X-squared with bootstrap p-values.
+
+    The usual law of both needs some five rows for every possible pattern, which questionnaires never have. Here tables are drawn
+    from the fitted model, fitted again from its tables on, and compared in the same way; the p-value is the share of tables, `X`
+    among them, that fit no better than `X`.
+
+    Parameters
+    ----------
+    clusterer : LatentClassClusterer or EMAClusterer
+        Fitted. After a choice among several numbers of clusters each of them is tested; a copy or a file holds only the chosen one.
+    X : table of discrete values
+        The rows that it was fitted to; those with missing cells take part in the fits, not in the comparison.
+    sample_weight : array-like (n_samples,), optional
+        A weight is a repetition of the row.
+    n_bootstrap : int, default=99
+        Tables drawn for each number.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed; the same seed gives the same p.
+    n_jobs : int or None, default=None
+        Threads, as joblib reads it; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        A line per number of clusters: `n_clusters`, `g2`, `x2`, `df`, `g2_p`, `x2_p` (bootstrap), and `g2_asymptotic_p`,
+        `x2_asymptotic_p`, which are NaN where there are too few rows for the cells.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from pgm_bma import LatentClassClusterer, goodness_of_fit
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.integers(0, 2, 300)
+    >>> X = pd.DataFrame({name: np.where(rng.random(300) < 0.85, z, 1 - z) for name in "abcde"})
+    >>> clusterer = LatentClassClusterer(range(1, 3), n_init=4, random_state=0).fit(X)
+    >>> found = goodness_of_fit(clusterer, X, n_bootstrap=39, random_state=0)
+    >>> (found["g2_p"] > 0.05).tolist()
+    [False, True]
+    """
+    check_number("n_bootstrap", n_bootstrap, 1, integer=True)
+    if not isinstance(clusterer, LatentClassResults):
+        raise TypeError(
+            f"goodness_of_fit is for latent-class models, got {type(clusterer).__name__}; bivariate_residuals takes any clusterer"
+        )
+    codes, weights = _folded_rows(clusterer, X, sample_weight)
+    cardinalities, settings = clusterer.schema_.cardinalities, clusterer._settings(clusterer.schema_)
+    fits = clusterer.__dict__.get("_cached_fits") or {clusterer.n_clusters_: clusterer._result}
+    lines = []
+    with progress(verbose, "tables", total=n_bootstrap * len(fits)) as bar:
+        for (k, fit), child in zip(fits.items(), random_generator(random_state).spawn(len(fits))):
+            found = fit_statistics(codes, weights, cardinalities, fit.theta_c, fit.theta, fit.state_start)
+
+            def again(drawn, drawn_weights, _, fit=fit):
+                renewed = refit(drawn, drawn_weights, cardinalities, fit, settings)
+                log_p = log_joint(np.asfortranarray(drawn), renewed.theta_c, renewed.theta, renewed.state_start)
+                return goodness(drawn, drawn_weights, np.logaddexp.reduce(log_p, axis=1))
+
+            values = bootstrap(codes, weights, cardinalities, fit, again, n_bootstrap, child, n_jobs, bar)
+            p_values = [_p_value(drawn, value * (1 - 1e-9)) for drawn, value in zip(values.T, (found.g2, found.x2))]
+            lines.append((k, found.g2, found.x2, found.df, *p_values, found.g2_p, found.x2_p))
+    names = ["n_clusters", "g2", "x2", "df", "g2_p", "x2_p", "g2_asymptotic_p", "x2_asymptotic_p"]
+    return pd.DataFrame(lines, columns=names)
+
+
+def bivariate_residuals(
+    clusterer: Any,
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    n_bootstrap: int = 0,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> pd.DataFrame:
+    """Pairs of columns that the clusters leave dependent: observed against expected tables, largest residual first.
+
+    Where pairs stay dependent, `StructuralEMClusterer` or `ForestAveragedClusterer` model the dependence; the same table of
+    their fit shows what is left.
+
+    Parameters
+    ----------
+    clusterer : fitted clusterer
+        Any clusterer of the package. The expected tables of latent-class models are exact, those of the others are taken from
+        200,000 rows drawn from the model.
+    X : table of discrete values
+        The rows to compare with; a pair is compared on the rows that have both values.
+    sample_weight : array-like (n_samples,), optional
+        A weight is a repetition of the row.
+    n_bootstrap : int, default=0
+        Tables drawn from the model, and fitted again, for the p-values; 0 leaves them out. 99 is a usual number.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of what is drawn.
+    n_jobs : int or None, default=None
+        Threads over the tables, as joblib reads it; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        Columns `first`, `second`, `residual` (X2 / degrees of freedom; about 1 or less where nothing is left), `x2`, `df` and
+        `p_value` (NaN without a bootstrap).
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from pgm_bma import LatentClassClusterer, bivariate_residuals
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.integers(0, 2, 300)
+    >>> X = pd.DataFrame({name: np.where(rng.random(300) < 0.85, z, 1 - z) for name in "abcd"})
+    >>> X["copy"] = np.where(rng.random(300) < 0.95, X["a"], 1 - X["a"])
+    >>> clusterer = LatentClassClusterer(2, alpha=0.01, n_init=4, random_state=0).fit(X[list("abcd")])
+    >>> found = bivariate_residuals(clusterer, X[list("abcd")])
+    >>> list(found), len(found), bool(found["residual"].max() < 4)
+    (['first', 'second', 'residual', 'x2', 'df', 'p_value'], 6, True)
+    """
+    check_number("n_bootstrap", n_bootstrap, 0, integer=True)
+    codes, weights = _folded_rows(clusterer, X, sample_weight)
+    cardinalities = clusterer.schema_.cardinalities
+    rng = random_generator(random_state)
+    found = pair_residuals(codes, weights, cardinalities, _pair_probabilities(clusterer, rng))
+    p_values = np.full(found.x2.shape, np.nan)
+    if n_bootstrap:
+        with progress(verbose, "tables", total=n_bootstrap) as bar:
+            values = _bootstrap_residuals(clusterer, codes, weights, n_bootstrap, rng, n_jobs, bar)
+        p_values = (1 + (values >= found.x2 * (1 - 1e-9)).sum(axis=0)) / (1 + n_bootstrap)
+    names = list(clusterer.schema_.names)
+    a, b = np.triu_indices(len(names), 1)
+    frame = pd.DataFrame(
+        {
+            "first": [names[i] for i in a],
+            "second": [names[j] for j in b],
+            "residual": found.x2[a, b] / np.maximum(found.df[a, b], 1),
+            "x2": found.x2[a, b],
+            "df": found.df[a, b],
+            "p_value": p_values[a, b],
+        }
+    )
+    return frame.sort_values("residual", ascending=False, kind="stable", ignore_index=True)
+
+
+def _bootstrap_residuals(clusterer, codes, weights, n_bootstrap, rng, n_jobs, bar):
+    cardinalities = clusterer.schema_.cardinalities
+    if isinstance(clusterer, LatentClassResults):
+        settings, fit = clusterer._settings(clusterer.schema_), clusterer._result
+
+        def again(drawn, drawn_weights, child):
+            renewed = refit(drawn, drawn_weights, cardinalities, fit, settings)
+            return pair_residuals(
+                drawn, drawn_weights, cardinalities, expected_pairs(renewed.theta_c, renewed.theta)
+            ).x2
+
+        return bootstrap(codes, weights, cardinalities, fit, again, n_bootstrap, rng, n_jobs, bar)
+    values = []
+    for child in rng.spawn(n_bootstrap):
+        drawn = clusterer.sample(round(float(weights.sum())), random_state=child)[0]
+        renewed = clone(clusterer).set_params(n_clusters=clusterer.n_clusters_).fit(drawn)
+        rows, counts = _folded_rows(clusterer, drawn, None)
+        values.append(pair_residuals(rows, counts, cardinalities, _pair_probabilities(renewed, child)).x2)
+        if bar is not None:
+            bar(1)
+    return np.array(values)
+
+
+def _pair_probabilities(clusterer, rng):
+    """(n_states_total, n_states_total) under the model."""
+    if isinstance(clusterer, LatentClassResults):
+        return expected_pairs(clusterer._result.theta_c, clusterer._result.theta)
+    codes = clusterer._sample_codes(EXPECTED_ROWS, rng.spawn(1)[0])[0]
+    cardinalities = clusterer.schema_.cardinalities
+    columns = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    states = np.concatenate([np.arange(r) for r in cardinalities])
+    one_hot = (codes[:, columns] == states).astype(np.float32)
+    return (one_hot.T @ one_hot).astype(float) / len(codes)
+
+
+def _folded_rows(clusterer, X, sample_weight):
+    codes = clusterer._encode(X)
+    weights = table.check_weights(sample_weight, len(codes))
+    if weights is not None and getattr(clusterer, "weight_type", "repetition") == "sampling":
+        weights = weights * ((weights > 0).sum() / weights.sum())
+    rows, weights, _ = table.fold(codes, weights)
+    return rows[weights > 0], weights[weights > 0]
+
+
+def _p_value(values, statistic):
+    return float((1 + (values >= statistic).sum()) / (1 + len(values)))
