@@ -15,15 +15,17 @@ from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
 from pgm_bma.foundation import table
-from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
+from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.docstrings import ROWS, fill
 from pgm_bma.foundation.graphs import sample_codes, topological_order
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.rows import as_is
+from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.starts import starts_table
+from pgm_bma.foundation.starts import choose_starts, starts_table
 from pgm_bma.foundation.validation import (
     Choice,
     Either,
@@ -68,6 +70,9 @@ class Network:
 
     def __str__(self):
         return "a pgmpy network"
+
+
+N_POLISHED = 2  # screened starts that are run on all rows, where these are visited in passes
 
 
 @fill(rows=ROWS)
@@ -249,7 +254,21 @@ class StructuralEMClusterer(ClustererBase):
 
     # ------------------------------------------------------------------------------------------------ fitting
 
-    def _fit(self, folded):
+    def _fit_rows(self, rows, sample_rows):
+        """Fit on rows that are visited in passes; starts are screened on `sample_rows` of them, None for no screening."""
+        values = self._checked_values(rows.schema)
+        for name, needed in (("parameters", "em"), ("structures", "augmented")):
+            if values[name] != needed:
+                raise NeedsRows(f"{name}={values[name]!r}", f"{name}={needed!r}")
+        rows = rows.prepared(as_is)
+        sample = None
+        if sample_rows is not None:
+            block, share = rows.sample(sample_rows)
+            codes, weights, _ = table.fold(block.codes, block.weights)
+            sample = Rows(codes, weights, rows.schema.cardinalities), share
+        self._fit(Folded(rows.schema, rows, None, None), sample)
+
+    def _fit(self, folded, sample=None):
         values = self._checked_values(folded.schema)
         prior = Prior(float(values["alpha"]), values["equivalent_sample_size"])
         settings = Settings(prior=prior, **{field: values[field] for field in Settings._fields if field != "prior"})
@@ -258,11 +277,14 @@ class StructuralEMClusterer(ClustererBase):
         generators = random_generator(self.random_state).spawn(len(candidates))
         with progress(self.verbose, "starts", total=len(candidates) * len(inits)) as tick:
             found = [
-                self._fit_number(folded, kind, int(k), rng.spawn(len(inits)), inits, settings, tick)
+                self._fit_number(folded, kind, int(k), rng.spawn(len(inits)), inits, settings, tick, sample)
                 for k, rng in zip(candidates, generators)
             ]
-        bests = [int(np.argmax([run.completed_score for run in runs])) for runs in found]
-        kept = [runs[best] for runs, best in zip(found, bests)]
+        bests = [
+            int(np.argmax([run.completed_score if done else -np.inf for run, done in zip(runs, finished)]))
+            for runs, finished in found
+        ]
+        kept = [runs[best] for (runs, _), best in zip(found, bests)]
         chosen = int(np.argmax([run.cheeseman_stutz for run in kept]))
         self.__dict__.pop("n_clusters_path_", None)
         if not np.isscalar(values["n_clusters"]):
@@ -275,30 +297,49 @@ class StructuralEMClusterer(ClustererBase):
                 }
             )
         self._keep(kind, kept[chosen], [self.cluster_name, *folded.schema.names])
-        self.starts_ = _starts_table(found[chosen], bests[chosen], inits)
+        self.starts_ = _starts_table(*found[chosen], bests[chosen], inits)
         if not self.converged_ and values["tol"] > 0:
             warn(
                 f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, folded, kind, n_clusters, generators, inits, settings, tick):
-        """All runs for one number of clusters."""
+    def _fit_number(self, folded, kind, n_clusters, generators, inits, settings, tick, sample=None):
+        """All runs for one number of clusters, and which of them saw all rows.
+
+        sample : (rows, share of all rows that they are) to screen the starts on, the best of which are run on all rows
+        """
         names = [self.cluster_name, *folded.schema.names]
         given = None
         if "network" in inits:
             given = *read_cluster_network(self.init, folded.schema, n_clusters), names
         rows = Rows(folded.codes, folded.weights, folded.schema.cardinalities)
-        starts = make_starts(kind, rows, n_clusters, generators, inits, settings, given)
+        first = rows if sample is None else sample[0]
+        starts = make_starts(kind, first, n_clusters, generators, inits, settings, given)
 
-        def run(start):
-            result = run_structural_em(start.model, start.parameters, settings)
+        def run(model, parameters):
+            result = run_structural_em(model, parameters, settings)
             if tick is not None:
                 tick(1)
             return result
 
+        def run_all(models):
+            return map_jobs(run, models, self.n_jobs, threads=True)
+
         try:
-            return map_jobs(run, [(start,) for start in starts], self.n_jobs, threads=True)
+            runs = run_all([(start.model, start.parameters) for start in starts])
+            finished = np.ones(len(runs), dtype=bool)
+            if sample is None:
+                return runs, finished
+            scores = [found.completed_score for found in runs]
+            chosen = choose_starts(scores, finished, N_POLISHED)
+            if given is not None:
+                chosen = np.union1d(chosen, [0])  # the given network keeps its place
+            runs = [found.scaled(1.0 / sample[1]) for found in runs]
+            models = [(kind.model(rows, n_clusters, runs[i].parents, settings), runs[i].parameters) for i in chosen]
+            for i, found in zip(chosen, run_all(models)):
+                runs[i] = found
+            return runs, np.isin(np.arange(len(runs)), chosen)
         except CliqueTooLarge as error:
             raise error.named(names) from None
         except ImpossibleEvidence as error:
@@ -314,7 +355,7 @@ class StructuralEMClusterer(ClustererBase):
     def _keep(self, kind, run, names):
         """Read the fitted state off a run; clusters by falling probability unless a network gave their order."""
         self._parents, self._parameters = kind.by_size(run, renumber=not is_network(self.init))
-        self.n_clusters_ = run.responsibilities.shape[1]
+        self.n_clusters_ = int(self._network()[1][0].shape[-1])
         self.score_path_ = np.array(run.scores)
         self.structure_path_ = [
             {what: [(names[a], names[b]) for a, b in change] for what, change in step.items()} for step in run.changes
@@ -488,12 +529,13 @@ class StructuralEMClusterer(ClustererBase):
         return {**known_states(self.init, table.read_columns(X)[0]), **(declared or {})}
 
 
-def _starts_table(runs, best, inits):
+def _starts_table(runs, finished, best, inits):
     frame = starts_table(
         [run.completed_score for run in runs],
         [run.converged for run in runs],
         [len(run.scores) - 1 for run in runs],
         np.arange(len(runs)) == best,
+        finished,
         log_likelihood=[run.log_likelihood for run in runs],
         cheeseman_stutz=[run.cheeseman_stutz for run in runs],
     )

@@ -11,17 +11,20 @@ import numpy as np
 
 from pgm_bma.augmented import general
 from pgm_bma.augmented import model as anb
+from pgm_bma.augmented.passes import BlocksModel, tree_of_blocks
 from pgm_bma.augmented.search import family_scores
 from pgm_bma.augmented.structures import AugmentedModel, attribute_families, tree_structure
+from pgm_bma.foundation.rows import Rows as BlockRows
 from pgm_bma.networks.cluster_network import as_augmented
 from pgm_bma.networks.em import relabel
 
 
 class Rows(NamedTuple):
-    """codes (n, n_columns), weights (n,), cardinalities (n_columns,)."""
+    """codes (n, n_columns), weights (n,), cardinalities (n_columns,). Rows that are visited in passes stand in `codes`, as
+    `foundation.rows.Rows` of `Block`; then `weights` is None."""
 
-    codes: np.ndarray
-    weights: np.ndarray
+    codes: Any
+    weights: np.ndarray | None
     cardinalities: np.ndarray
 
 
@@ -42,7 +45,10 @@ def make_starts(kind, rows, n_clusters, generators, inits, settings, given=None)
     naive = kind.model(rows, n_clusters, kind.structure(no_arcs, settings.max_indegree), settings)
     models = {"naive_bayes": naive}
     if "tree" in inits:
-        tree = tree_structure(cases_of(rows), settings.prior)
+        in_passes = isinstance(rows.codes, BlockRows)
+        tree = (
+            tree_of_blocks(rows.codes, settings.prior) if in_passes else tree_structure(cases_of(rows), settings.prior)
+        )
         models["tree"] = naive.with_structure(kind.structure(tree, settings.max_indegree))
     starts = []
     for init, rng in zip(inits, generators):
@@ -59,6 +65,8 @@ class _Augmented:
 
     def model(self, rows, n_clusters, parents, settings):
         """A structure with its rows, for the loops."""
+        if isinstance(rows.codes, BlockRows):
+            return BlocksModel.build(rows.codes, parents, settings.prior)
         return AugmentedModel.build(cases_of(rows), parents, settings.prior)
 
     def structure(self, parents, max_indegree):

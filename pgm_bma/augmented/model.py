@@ -243,18 +243,6 @@ def log_score(counts, layout, prior):
     return float(log_marginal_likelihood(counts.classes[None], alpha_classes) + lines.sum())
 
 
-def cheeseman_stutz(cases, layout, parameters, prior, groups=None):
-    """Cheeseman-Stutz approximation of log p(data | structure), in nats.
-
-    W = expected counts of the model, theta' = posterior mean of W: log p(W) - sum W log theta' + log p(data | theta').
-    """
-    groups = group_columns(cases, layout) if groups is None else groups
-    _, counts, _ = em_counts(cases, layout, parameters, groups)
-    mean = update(counts, layout, prior)
-    complete = expected_log_joint(counts, mean)
-    return log_score(counts, layout, prior) - complete + expect(cases, layout, mean, groups)[1]
-
-
 def expected_log_joint(counts, parameters):
     """Log probability of completed data with these counts: sum of count x log parameter."""
     return float(xlogy(counts.classes, parameters.class_probs).sum() + xlogy(counts.table, parameters.table).sum())

@@ -28,12 +28,19 @@ def family_scores(cases, responsibilities, prior=None, layout=None, parameters=N
     source : `make_pair_source(cases)`, if at hand
     returns (n_features, n_features + 1); column 0 is the cluster alone, [i, i + 1] is nan
     """
-    prior = (Prior() if prior is None else prior).for_scores()
     pairs = completed_pairs(cases, responsibilities, layout, parameters, source)
-    cells = pair_prior(len(pairs), cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
-    found = pair_scores(pairs, cases.cardinalities, cells)
+    return scores_of_pairs(
+        pairs, cases.cardinalities, prior, parameters is None and cases.n_complete < len(cases.codes)
+    )
+
+
+def scores_of_pairs(pairs, cardinalities, prior=None, has_gaps=False):
+    """`family_scores` from the counts of all pairs; has_gaps : pairs with a missing cell were left out of them."""
+    prior = (Prior() if prior is None else prior).for_scores()
+    cells = pair_prior(len(pairs), cardinalities, prior.alpha, prior.equivalent_sample_size)
+    found = pair_scores(pairs, cardinalities, cells)
     paired = found.with_parent
-    if parameters is None and cases.n_complete < len(cases.codes):
+    if has_gaps:
         paired = found.alone[:, None] + found.with_parent - found.without_parent
     scores = np.column_stack([found.alone, paired])
     scores[np.arange(len(scores)), np.arange(len(scores)) + 1] = np.nan

@@ -205,3 +205,8 @@ class StructuralRun(NamedTuple):
     @property
     def parents(self):
         return self.model.parents
+
+    def scaled(self, factor):
+        """The run with its scores on the scale of more rows than it saw."""
+        names = ("log_likelihood", "completed_score", "cheeseman_stutz")
+        return self._replace(**{name: factor * getattr(self, name) for name in names})

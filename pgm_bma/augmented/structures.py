@@ -39,8 +39,54 @@ def attribute_families(parents):
     return ((), *((0,) if p < 0 else (0, int(p) + 1) for p in parents))
 
 
+class Structured:
+    """What a structure with its data says whatever the data are: it has a `layout` and a `prior`, and `e_step` and
+    `expected_completion` are sums over rows."""
+
+    @property
+    def parents(self):
+        return self.layout.parents
+
+    def random_parameters(self, n_clusters, rng):
+        return anb.random_parameters(self.layout, n_clusters, rng)
+
+    def update(self, counts):
+        return anb.update(counts, self.layout, self.prior)
+
+    def log_prior(self, parameters):
+        return anb.log_prior(parameters, self.layout, self.prior)
+
+    def log_score(self, counts):
+        return anb.log_score(counts, self.layout, self.prior)
+
+    def completed_score(self, parameters, completion):
+        """Score of the data completed by a model: at expected counts, or with the most probable cluster."""
+        if completion == "most_probable":
+            return self.log_score(self.e_step(parameters, True)[2])
+        return self.log_score(self.expected_completion(parameters)[1])
+
+    def run_score(self, parameters, completion):
+        """The score that a run must not lower: the completed score plus the entropy of the completion (0 when hard)."""
+        if completion == "most_probable":
+            return self.completed_score(parameters, completion)
+        log_likelihood, counts = self.expected_completion(parameters)
+        if log_likelihood == -np.inf:  # the start finds a row impossible
+            return log_likelihood
+        # log p(observed) = E log p(completion, observed) + entropy, under the parameters that complete
+        return self.log_score(counts) + log_likelihood - anb.expected_log_joint(counts, parameters)
+
+    def cheeseman_stutz(self, parameters):
+        """Cheeseman-Stutz approximation of log p(data | structure), in nats.
+
+        W = expected counts of the model, theta' = posterior mean of W: log p(W) - sum W log theta' + log p(data | theta').
+        """
+        counts = self.e_step(parameters)[1]
+        mean = self.update(counts)
+        return self.log_score(counts) - anb.expected_log_joint(counts, mean) + self.e_step(mean)[0]
+
+
 @dataclass(frozen=True)
-class AugmentedModel:
+class AugmentedModel(Structured):
     """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts their pairs."""
 
     cases: anb.Cases
@@ -58,10 +104,6 @@ class AugmentedModel:
         return anb.group_columns(self.cases, self.layout)
 
     @property
-    def parents(self):
-        return self.layout.parents
-
-    @property
     def weights(self):
         return self.cases.weights
 
@@ -72,9 +114,6 @@ class AugmentedModel:
 
     def with_structure(self, parents):
         return AugmentedModel.build(self.cases, parents, self.prior, self.source)
-
-    def random_parameters(self, n_clusters, rng):
-        return anb.random_parameters(self.layout, n_clusters, rng)
 
     def read_tables(self, families, tables):
         """Parameters from the tables of a network whose families, cluster first or last, are those of this structure."""
@@ -97,39 +136,11 @@ class AugmentedModel:
     def responsibilities(self, parameters):
         return anb.expect(self.cases, self.layout, parameters, self.groups)[0]
 
-    def update(self, counts):
-        return anb.update(counts, self.layout, self.prior)
-
-    def log_prior(self, parameters):
-        return anb.log_prior(parameters, self.layout, self.prior)
-
-    def log_score(self, counts):
-        return anb.log_score(counts, self.layout, self.prior)
-
-    def completed_score(self, parameters, completion):
-        """Score of the data completed by a model: at expected counts, or with the most probable cluster."""
-        if completion == "most_probable":
-            return self.log_score(self.e_step(parameters, True)[2])
-        return self.log_score(self._expected_completion(parameters)[1])
-
-    def run_score(self, parameters, completion):
-        """The score that a run must not lower: the completed score plus the entropy of the completion (0 when hard)."""
-        if completion == "most_probable":
-            return self.completed_score(parameters, completion)
-        log_likelihood, counts = self._expected_completion(parameters)
-        if log_likelihood == -np.inf:  # the start finds a row impossible
-            return log_likelihood
-        # log p(observed) = E log p(completion, observed) + entropy, under the parameters that complete
-        return self.log_score(counts) + log_likelihood - anb.expected_log_joint(counts, parameters)
-
-    def _expected_completion(self, parameters):
+    def expected_completion(self, parameters):
         """Log-likelihood, and expected counts in which every missing cell is completed."""
         weights, log_likelihood = anb.expect(self.cases, self.layout, parameters, self.groups)
         counts = anb.expected_counts(self.cases, self.layout, parameters, weights, self.groups, every_cell=True)
         return log_likelihood, counts
-
-    def cheeseman_stutz(self, parameters):
-        return anb.cheeseman_stutz(self.cases, self.layout, parameters, self.prior, self.groups)
 
     def family_scores(self, parameters, responsibilities):
         """[i, j + 1]: score of attribute i with the cluster and attribute j as parents; [i, 0]: the cluster alone."""
@@ -164,17 +175,22 @@ class AugmentedModel:
         cases, layout = self.cases, new.layout
         if cases.n_complete == len(cases.codes):
             return anb.expected_counts(cases, layout, None, responsibilities, new.groups)
-        starts = state_offsets(cases.cardinalities)
         pairs = completed_pairs(cases, responsibilities, self.layout, parameters, self.source)
-        table = np.empty((layout.offsets[-1], len(pairs)))
-        for i, parent in enumerate(layout.parents):
-            own = slice(starts[i], starts[i + 1])
-            if parent < 0:
-                block = np.diagonal(pairs, axis1=1, axis2=2)[:, own]
-            else:
-                block = pairs[:, starts[parent] : starts[parent + 1], own]
-            table[layout.offsets[i] : layout.offsets[i + 1]] = block.reshape(len(pairs), -1).T
-        return anb.Counts(cases.weights @ responsibilities, table)
+        return counts_of_pairs(pairs, cases.weights @ responsibilities, layout)
+
+
+def counts_of_pairs(pairs, classes, layout):
+    """Counts of the families of a layout, read off the counts of all pairs (n_clusters, S, S) and of the clusters."""
+    starts = state_offsets(layout.cardinalities)
+    table = np.empty((layout.offsets[-1], len(pairs)))
+    for i, parent in enumerate(layout.parents):
+        own = slice(starts[i], starts[i + 1])
+        if parent < 0:
+            block = np.diagonal(pairs, axis1=1, axis2=2)[:, own]
+        else:
+            block = pairs[:, starts[parent] : starts[parent + 1], own]
+        table[layout.offsets[i] : layout.offsets[i + 1]] = block.reshape(len(pairs), -1).T
+    return anb.Counts(classes, table)
 
 
 def swap_parents(cpt, parents, cards):

@@ -22,7 +22,7 @@ from pgm_bma.forests.certain import lifts
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.pair_groups import count_class_pairs
+from pgm_bma.foundation.pair_groups import count_classes_and_pairs
 from pgm_bma.foundation.pairs import mass_consistent_prior, pair_means, pair_prior, pair_scores
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
@@ -94,9 +94,8 @@ def family_priors(prior, n_classes, cardinalities):
 
 
 def fit_forest_average(codes, cardinalities, target, n_classes, weights=None, prior=None):
-    """Weigh all families of complete or incomplete rows under a `ForestPrior`."""
-    pairs = count_class_pairs(codes, cardinalities, target, n_classes, weights)
-    totals = np.bincount(target, weights, minlength=n_classes).astype(float)
+    """Weigh all families of complete or incomplete rows, or of `Rows`, under a `ForestPrior`."""
+    pairs, totals = count_classes_and_pairs(codes, cardinalities, target, n_classes, weights)
     return average_from_counts(pairs, totals, np.asarray(cardinalities), prior)
 
 

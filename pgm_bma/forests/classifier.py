@@ -137,6 +137,8 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         self._read_result(random_generator(self.random_state))
         self.log_evidence_ = self._result.log_evidence
 
+    _fit_rows = _fit  # `fit_forest_average` counts rows that are visited in passes
+
     def _class_node(self):
         return self.target_name_, self.target_states_, False
 

@@ -8,21 +8,27 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.explanation import Explains
-from pgm_bma.foundation.face import DiscreteEstimator
+from pgm_bma.foundation.face import DiscreteEstimator, refuse_missing_target
 from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
+from pgm_bma.foundation.rows import split_target
+from pgm_bma.foundation.scan import NotFolded
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.scorers import refuse_misread_order
 from pgm_bma.foundation.validation import NAME, Optional
 
 
 class Training(NamedTuple):
-    """What a classifier's room sees: codes of the features, codes of the class, weights (None = one each)."""
+    """What a classifier's room sees: codes of the features, codes of the class, weights (None = one each).
+
+    Rows that are visited in passes stand in `codes`, as `Rows` of `ClassBlock`; then `target` is None.
+    """
 
     schema: table.Schema
-    codes: np.ndarray
-    target: np.ndarray
+    codes: Any
+    target: np.ndarray | None
     classes: tuple
     weights: np.ndarray | None
 
@@ -54,7 +60,12 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
             The estimator itself.
         """
         with self._unchanged_by_failure():
-            X, sample_weight = self._fold_scan(X, sample_weight, y)
+            try:
+                X, sample_weight = self._fold_scan(X, sample_weight, y)
+            except NotFolded as refusal:
+                with self._in_passes(refusal):
+                    self._fit_rows(self._read_training_rows(y, sample_weight))
+                return self
             self._fit(self._read_training(X, y, sample_weight))
         return self
 
@@ -153,6 +164,10 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         if isinstance(y, np.ndarray) and y.dtype.kind == "f" and np.isfinite(y).all() and len(y):
             check_classification_targets(y)
         target, classes = table.encode_target(y, name, (self.state_names or {}).get(name))
+        self._set_classes(name, classes)
+        return Training(read.schema, read.codes, target, classes, read.weights)
+
+    def _set_classes(self, name, classes):
         if len(classes) < 2:
             raise ValueError(
                 f"target {name!r} has one class only, {classes[0]!r}; a classifier needs at least two classes"
@@ -160,7 +175,31 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         self.target_name_ = name
         self.classes_ = table.label_array(classes)
         self.target_states_ = classes
-        return Training(read.schema, read.codes, target, classes, read.weights)
+
+    def _read_training_rows(self, y, sample_weight):
+        """A `Training` whose rows are visited in passes, of the scan that did not fold; `y` is a column of it."""
+        name = self._target_node(y)
+        rows, self._cached_sample_rows = self._read_rows(sample_weight, name, y)
+        position = rows.schema.index(y)
+        offsets = state_offsets(rows.schema.cardinalities)
+        own = slice(offsets[position], offsets[position + 1])
+        if rows.has_missing[position]:
+            refuse_missing_target(y, rows.total_weight - rows.state_counts[own].sum())
+        self._set_classes(name, rows.schema.states[position])
+        names, states = rows.schema.names, rows.schema.states
+        names, states = (part[:position] + part[position + 1 :] for part in (names, states))
+        if name in names:
+            raise ValueError(
+                f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
+            )
+        profile = rows.profile._replace(
+            schema=table.Schema(names, states),
+            state_counts=np.delete(rows.state_counts, np.arange(own.start, own.stop)),
+            has_missing=np.delete(rows.has_missing, position),
+        )
+        self._set_columns(profile.schema, named=True)
+        viewed = rows.viewed(split_target, position, profile=profile)
+        return Training(profile.schema, viewed, None, self.target_states_, None)
 
     def _split_target(self, X, y):
         """(y as an array, X without the target column, name of the target node)."""

@@ -20,12 +20,15 @@ from pgm_bma.foundation.validation import NAME, check_number
 
 
 class Folded(NamedTuple):
-    """What a clusterer's room sees: distinct rows in sorted order, their weights, and where every given row went."""
+    """What a clusterer's room sees: distinct rows in sorted order, their weights, and where every given row went.
+
+    Rows that are visited in passes stand in `codes`, as `Rows`; then the others are None.
+    """
 
     schema: table.Schema
-    codes: np.ndarray
-    weights: np.ndarray
-    inverse: np.ndarray
+    codes: Any
+    weights: np.ndarray | None
+    inverse: np.ndarray | None
 
 
 def check_n_clusters(n_clusters):
@@ -68,10 +71,9 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
         with self._unchanged_by_failure():
             try:
                 X, sample_weight = self._fold_scan(X, sample_weight)
-            except NotFolded:
-                if not hasattr(type(self), "_fit_rows"):
-                    raise
-                self._fit_rows(*self._read_rows(sample_weight, self.cluster_name))
+            except NotFolded as refusal:
+                with self._in_passes(refusal):
+                    self._fit_rows(*self._read_rows(sample_weight, self.cluster_name))
                 self.__dict__.pop("labels_", None)
                 return self
             X = as_table(X, self, fitting=True)

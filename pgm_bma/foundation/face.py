@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation import table
 from pgm_bma.foundation.compiling import announcing
 from pgm_bma.foundation.inputs import as_table
-from pgm_bma.foundation.scan import NotFolded, as_scan, is_scan
+from pgm_bma.foundation.scan import NeedsRows, NotFolded, as_scan, is_scan
 from pgm_bma.foundation.scan_margins import margin_table
 from pgm_bma.foundation.scan_rows import scanned_rows
 from pgm_bma.foundation.validation import Choice, Instance, Optional, check_parameters
@@ -154,14 +154,23 @@ class DiscreteEstimator(BaseEstimator):
             raise NotFolded(f"{type(self).__name__} needs the distinct rows in memory, but {refusal}") from None
         return frame, weights
 
+    @contextmanager
+    def _in_passes(self, refusal):
+        """Around a fit in passes because of `refusal`, which is told where a choice needs the rows in memory after all."""
+        if not hasattr(type(self), "_fit_rows"):
+            raise refusal
+        try:
+            yield
+        except NeedsRows as choice:
+            raise NotFolded(f"{choice}, but {refusal}") from None
+
     def _margin_table(self, sample_weight, y):
         """(rows, weights) with the counts of the scan, for estimators that see nothing but counts of column and class."""
         scan = self._cached_scan
-        if y not in scan.names:
-            raise ValueError(f"y={y!r} is no column of X; its columns are {', '.join(map(repr, scan.names[:6]))}")
+        check_target_column(y, scan.names)
         declared = {name: states for name, states in (self.state_names or {}).items() if name in scan.names}
         frame, weights, self._cached_n_rows = margin_table(scan, y, declared, sample_weight)
-        self._refuse_missing_target(y, frame[y], weights)
+        refuse_missing_target(y, weights[frame[y].isna().to_numpy()].sum())
         return frame, weights
 
     def _folded(self, X, sample_weight, y=None):
@@ -176,25 +185,23 @@ class DiscreteEstimator(BaseEstimator):
         states = self.state_names if isinstance(self.state_names, dict) else None
         folded = as_scan(X).fold(sample_weight, states)
         if y in folded.frame.columns:
-            self._refuse_missing_target(y, folded.frame[y], folded.weights)
+            refuse_missing_target(y, folded.weights[folded.frame[y].isna().to_numpy()].sum())
         return folded
 
-    def _refuse_missing_target(self, y, column, weights):
-        """The error of `encode_target` with the number of rows, which distinct rows do not tell."""
-        n_missing = int(weights[column.isna().to_numpy()].sum())
-        if n_missing:
-            values = "value" if n_missing == 1 else "values"
-            raise ValueError(f"target {y!r} has {n_missing} missing {values} (NaN); drop those rows")
-
-    def _read_rows(self, sample_weight, forbidden_name):
-        """(`Rows` of the scan that did not fold, its `sample_rows`) for methods that work in passes."""
+    def _read_rows(self, sample_weight, forbidden_name, target=None):
+        """(`Rows` of the scan that did not fold, its `sample_rows`) for methods that work in passes; `target` is a column."""
         self.__dict__.pop("_cached_model", None)
         check_parameters(self, {name: getattr(self, name) for name in self._read_first})
         scan = self._cached_scan
-        if forbidden_name in scan.names:
+        if target is not None:
+            check_target_column(target, scan.names)
+        elif forbidden_name in scan.names:
             raise ValueError(f"{forbidden_name!r} is also a column of X; choose another name for the cluster")
         empty = pd.DataFrame(columns=[name for name in scan.names if name != sample_weight])
-        rows = scanned_rows(scan, self._feature_state_names(empty, forbidden_name), sample_weight)
+        declared = self._feature_state_names(empty, forbidden_name)
+        if target is not None and forbidden_name in (self.state_names or {}):
+            declared = {**declared, target: self.state_names[forbidden_name]}
+        rows = scanned_rows(scan, declared, sample_weight)
         self._set_columns(rows.schema, named=True)
         self.n_samples_ = rows.n_rows
         return rows, scan.sample_rows
@@ -248,3 +255,16 @@ class DiscreteEstimator(BaseEstimator):
                     f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
                 )
         return table.encode_like(X, self.schema_, self.handle_unknown, by_position=by_position)
+
+
+def check_target_column(y, names):
+    """An error unless the target is a column of a scan."""
+    if y not in names:
+        raise ValueError(f"y={y!r} is no column of X; its columns are {', '.join(map(repr, names[:6]))}")
+
+
+def refuse_missing_target(y, n_missing):
+    """The error of `encode_target` with the number of rows, which distinct rows do not tell."""
+    if int(n_missing):
+        values = "value" if int(n_missing) == 1 else "values"
+        raise ValueError(f"target {y!r} has {int(n_missing)} missing {values} (NaN); drop those rows")

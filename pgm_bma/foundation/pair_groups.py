@@ -13,9 +13,17 @@ import numpy as np
 from pgm_bma.foundation import _pair_kernels as kernels
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.pairs import indicators, pair_counts
+from pgm_bma.foundation.rows import over_rows
 
 _GROUP_STATES = 32  # two super-columns make a table of 1024 lines, which stays in the second cache
 _ROWS_AT_ONCE = 1 << 16
+
+
+@over_rows
+def count_classes_and_pairs(codes, cardinalities, target, n_classes, weights=None):
+    """(counts of all pairs of states under an observed class (n_classes, S, S), counts of the classes); takes `Rows` too."""
+    pairs = count_class_pairs(codes, cardinalities, target, n_classes, weights)
+    return pairs, np.bincount(target, weights, minlength=n_classes).astype(float)
 
 
 def count_class_pairs(codes, cardinalities, target, n_classes, weights=None):

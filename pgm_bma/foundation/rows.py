@@ -2,7 +2,8 @@
 
 The protocol: `schema`; `n_rows`, `total_weight`, `state_counts` and `has_missing`, known from one pass; ``reduce(f, *args)``, the
 sum over all blocks of ``f(block, *args)`` (a tuple of arrays and numbers) in one pass; ``collect(f, *args)``, the list of them;
-``prepared(f, *args)``, the same rows with ``f(block, *args)`` in place of every block, kept for many passes.
+``prepared(f, *args)``, the same rows with ``f(block, *args)`` in place of every block, kept for many passes; ``viewed(f, *args)``,
+the same made anew in every pass. A counting function that is marked `over_rows` takes rows in place of codes.
 
 A block has at most `BLOCK_ROWS` rows, cut inside a part of the table. Sums are added in a tree that is fixed by the numbers of
 the blocks, so that the bits do not depend on who computed which block, nor on when.
@@ -12,6 +13,7 @@ import itertools
 import shutil
 import tempfile
 import weakref
+from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +29,14 @@ class Block(NamedTuple):
     """Codes (n_rows, n_columns), column-contiguous, -1 = missing; weights (n_rows,), or None for one each."""
 
     codes: np.ndarray
+    weights: np.ndarray | None
+
+
+class ClassBlock(NamedTuple):
+    """A `Block` whose class stands apart: codes (n_rows, n_columns), target (n_rows,) and weights, None for one each."""
+
+    codes: np.ndarray
+    target: np.ndarray
     weights: np.ndarray | None
 
 
@@ -57,6 +67,79 @@ class Rows:
     def collect(self, f, *args):
         """``[f(block, *args)]`` over all blocks, in their order."""
         return list(self.visit(f, *args))
+
+    def viewed(self, f, *args, profile=None):
+        """The same rows with ``f(block, *args)`` in place of every block, made anew in every pass; perhaps of fewer columns."""
+        return ViewedRows(self.profile if profile is None else profile, self, f, args)
+
+    def sample(self, size):
+        """At most about `size` evenly spaced rows as one block, with the share of the rows that they are."""
+        parts = self.collect(every_row, max(-(-self.n_rows // size), 1))
+        joined = [None if column[0] is None else np.concatenate(column) for column in zip(*parts)]
+        block = type(parts[0])(*joined)
+        total = len(block.codes) if block.weights is None else block.weights.sum()
+        return block, total / self.total_weight
+
+
+class ViewedRows(Rows):
+    """Blocks that are made of those of other rows whenever they are visited.
+
+    profile : Profile     rows : Rows     f, args : what makes a block of ``f(block, *args)``
+    """
+
+    def __init__(self, profile, rows, f, args):
+        super().__init__(profile)
+        self.rows, self.f, self.args = rows, f, args
+
+    def visit(self, f, *args):
+        """``f(block, *args)``, block by block."""
+        return self.rows.visit(through, self.f, self.args, f, args)
+
+    def prepared(self, f, *args):
+        """The same rows with ``f(block, *args)`` in place of every block, kept."""
+        kept = self.rows.prepared(through, self.f, self.args, f, args)
+        Rows.__init__(kept, self.profile)
+        return kept
+
+
+def through(block, first, first_args, second, second_args):
+    """``second(first(block))``, each with its arguments."""
+    return second(first(block, *first_args), *second_args)
+
+
+def every_row(block, step):
+    """Every `step`-th row of a block whose arrays have rows first."""
+    return type(block)(*(None if array is None else np.array(array[::step]) for array in block))
+
+
+def as_is(block):
+    """The block itself: ``rows.prepared(as_is)`` keeps rows for many passes."""
+    return block
+
+
+def split_target(block, position):
+    """A `ClassBlock` of a block whose column `position` is the class."""
+    others = np.delete(np.arange(block.codes.shape[1]), position)
+    return ClassBlock(np.asfortranarray(block.codes[:, others]), np.array(block.codes[:, position]), block.weights)
+
+
+def over_rows(count):
+    """Mark a counting function: given `Rows` of `ClassBlock` in place of codes, it is the sum over all blocks, in one pass.
+
+    count : (codes, cardinalities, target, n_classes, weights) -> tuple of arrays that add up
+    """
+
+    @wraps(count)
+    def counted(codes, cardinalities, target, n_classes, weights=None):
+        if isinstance(codes, Rows):
+            return codes.reduce(_count_block, counted, cardinalities, n_classes)
+        return count(codes, cardinalities, target, n_classes, weights)
+
+    return counted
+
+
+def _count_block(block, count, cardinalities, n_classes):
+    return count(block.codes, cardinalities, block.target, n_classes, block.weights)
 
 
 class MemoryRows(Rows):

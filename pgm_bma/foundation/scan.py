@@ -186,6 +186,13 @@ class NotFolded(MemoryError):
     """Equal rows do not collapse far enough to fit in the memory that the scan may take."""
 
 
+class NeedsRows(Exception):
+    """Raised where rows are visited in passes by a choice that looks at them one by one: what it is, and what to pass instead."""
+
+    def __init__(self, choice: str, instead: str) -> None:
+        super().__init__(f"{choice} needs the distinct rows in memory (in passes: {instead})")
+
+
 class Scan:
     """A table whose rows stay where they are; made by `scan_parquet` and `scan_csv`.
 

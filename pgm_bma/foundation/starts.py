@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 NEGLIGIBLE = 1e-12  # a start of smaller weight is left out of the average: it would not show
 SHORT, FINISHED = 1, 2  # stages
+SAME = 1e-7  # relative difference of the scores of two starts in the same optimum
 
 # what `starts_` holds, for the docstrings of the faces (`docstrings.fill`)
 STARTS_DOC = """starts_ : DataFrame
@@ -39,6 +40,21 @@ def finish_best(scores, alive, n_final, finish):
         if np.any(finish(chosen)):
             break
     return finished
+
+
+def choose_starts(scores, alive, n_chosen):
+    """Positions of the best starts that ended in different optima; where none is alive, the best of all."""
+    scores = np.nan_to_num(np.asarray(scores, dtype=float), nan=-np.inf)
+    order = np.lexsort((np.arange(len(scores)), -scores, ~np.asarray(alive)))
+    chosen: list[int] = []
+    for start in order:
+        if chosen and not alive[start]:
+            break
+        if all(abs(scores[start] - scores[other]) > SAME * abs(scores[other]) for other in chosen):
+            chosen.append(int(start))
+        if len(chosen) == n_chosen:
+            break
+    return np.sort(np.array(chosen, dtype=np.int64))
 
 
 def starts_table(score, converged, n_iter, weight, finished=None, **more):

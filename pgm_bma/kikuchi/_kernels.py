@@ -221,12 +221,12 @@ def pair_interactions(codes, target, weights, cards, n_classes, max_cells):
                     table[codes[r, i], codes[r, j], target[r]] += weights[r]
                     total += weights[r]
             if total > 0.0:
-                result[i, j] = result[j, i] = _interaction(table, total)
+                result[i, j] = result[j, i] = interaction(table, total)
     return result
 
 
 @compiled
-def _interaction(table, total):
+def interaction(table, total):
     """The same of one table of weights (states, states, classes). Margins by loops: numba's sums compile for seconds."""
     one, two, three = table.shape
     pair, first, second = np.zeros((one, two)), np.zeros((one, three)), np.zeros((two, three))

@@ -14,6 +14,8 @@ from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.face import as_table
 from pgm_bma.foundation.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import (
     Choice,
@@ -47,7 +49,7 @@ from pgm_bma.kikuchi.numeric_results import (
     numeric_data,
     term_labels,
 )
-from pgm_bma.kikuchi.reading import attribute_sets, read_class_data
+from pgm_bma.kikuchi.reading import attribute_sets, read_class_data, read_data
 from pgm_bma.kikuchi.terms import (
     attribute_importances,
     check_regions,
@@ -475,7 +477,8 @@ class KikuchiBayesClassifier(ClassifierBase):
         if self.numeric == "average":
             self._fit_average(training, raw)
             return
-        data, self._state_columns = read_class_data(training, values["missing"])
+        size = self.__dict__.pop("_cached_sample_rows", None)
+        data, self._state_columns, sample = read_data(training, values, size)
         given = values["regions"]
         if given is not None:
             given = attribute_sets(given, training.schema, self.target_name_)
@@ -483,7 +486,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         holding = None if given is None else [s for s, holds in given if holds]
         self._check_tree(options, holding)
         with progress(self.verbose, "steps", label="regions and weights") as step:
-            result = fit_kikuchi(data, options, holding, step)
+            result = fit_kikuchi(data, options, holding, step, sample)
         names, target = list(training.schema.names), self.target_name_
         self._result = result
         self._free_terms = self._terms_without_class(data, options, [s for s, holds in given or [] if not holds])
@@ -498,6 +501,12 @@ class KikuchiBayesClassifier(ClassifierBase):
         self.ridge_ = None if result.learned is None else result.learned.ridge
         self.prior_strength_ = result.strength
         self._information = self._count_information(data, values["level"] > 1 or given is not None)
+
+    def _fit_rows(self, training):
+        self._cuts = None
+        if self.numeric is not None:
+            raise NeedsRows(f"numeric={self.numeric!r}", "columns that are cut already")
+        self._fit(training)
 
     def _fit_average(self, training, raw):
         from pgm_bma.kikuchi.network import named_region
@@ -584,13 +593,12 @@ class KikuchiBayesClassifier(ClassifierBase):
         sets = downward_closure([*free_regions, *alone])
         if len(sets) == 1:
             return None
-        blind = data._replace(target=np.zeros_like(data.target), n_classes=1)
-        return interaction_terms(blind, sets, options.prior, self._result.strength)
+        return interaction_terms(data._replace(n_classes=1), sets, options.prior, self._result.strength)
 
     def _count_information(self, data, pairs):
         """(n, n) with the interactions of all pairs, or (n,) information gains when pairs are not wanted or too many."""
-        n_features = len(data.cardinalities)
-        if pairs and n_features**2 * (data.n_classes + len(data.codes)) <= _PAIR_WORK:
+        n_features, n_rows = len(data.cardinalities), 0 if isinstance(data.codes, Rows) else len(data.codes)
+        if pairs and n_features**2 * (data.n_classes + n_rows) <= _PAIR_WORK:
             return interaction_information(data)
         return information_gains(data)
 

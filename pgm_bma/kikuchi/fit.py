@@ -5,21 +5,33 @@ regions), `kikuchi_weights` (tree and learned weights), `kikuchi_tuning` (ridge 
 together, from codes to a `KikuchiFit` that scores rows. Nothing is iterated but the learned weights.
 """
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from pgm_bma.foundation.graphs import maximum_tree
-from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
+from pgm_bma.foundation.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.pairs import conditional_mutual_information
+from pgm_bma.foundation.rows import Rows
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.criteria import cross_validated_tests
 from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
-from pgm_bma.kikuchi.terms import MAX_CELLS, Terms, check_regions, downward_closure, interaction_terms
+from pgm_bma.kikuchi.terms import (
+    MAX_CELLS,
+    Terms,
+    check_regions,
+    count_tables,
+    downward_closure,
+    flat_table,
+    interaction_terms,
+    make_layout,
+)
 from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH, tune_weights
 from pgm_bma.kikuchi.weights import LearnedWeights, find_copies, learned_weights, tree_weights
 
 
-def fit_kikuchi(data, options, regions=None, progress=None):
+def fit_kikuchi(data, options, regions=None, progress=None, sample=None):
     """Fit a Kikuchi-Bayes classifier.
 
     Parameters
@@ -28,6 +40,7 @@ def fit_kikuchi(data, options, regions=None, progress=None):
     options : KikuchiOptions
     regions : attribute tuples of the initial regions that hold the class, or None to select them
     progress : function (number of steps done) or None
+    sample : ClassData of some of the rows, on which the ridge is tuned where `data` is visited in passes
 
     Returns
     -------
@@ -42,7 +55,8 @@ def fit_kikuchi(data, options, regions=None, progress=None):
     learned = options.weights == "learned"
     strength, ridge, path = options.strength, options.ridge, []
     if learned and ridge == "cv":
-        strength, ridge, path = tune_weights(data, sets, options.prior, strength, progress=progress)
+        tuned = data if sample is None else sample
+        strength, ridge, path = tune_weights(tuned, sets, options.prior, strength, progress=progress)
     strength = DEFAULT_STRENGTH if strength is None else strength
     terms = interaction_terms(data, sets, options.prior, strength, leave_one_out=learned)
     result = None
@@ -81,9 +95,7 @@ def choose_regions(data, options, progress=None):
 
 def tan_regions(data):
     """The pairs of the tree of highest I(X_i; X_j | C), as regions; all single attributes lie in them."""
-    class_weights = np.zeros((len(data.codes), data.n_classes))
-    class_weights[np.arange(len(data.codes)), data.target] = data.weights
-    pairs = pair_counts(indicators(data.codes, data.cardinalities), class_weights)
+    pairs, _ = count_classes_and_pairs(data.codes, data.cardinalities, data.target, data.n_classes, data.weights)
     information = conditional_mutual_information(pairs, data.cardinalities)
     parents = maximum_tree(information)
     pairs = [tuple(sorted((child, int(parent)))) for child, parent in enumerate(parents) if parent >= 0]
@@ -96,26 +108,38 @@ def interaction_information(data):
     Positive: the pair says more than its two attributes (synergy); negative: they repeat each other.
     Returns (n_features, n_features), symmetric; NaN for a pair whose table is too large.
     """
-    result = kernels.pair_interactions(
-        data.codes, data.target, data.weights, data.cardinalities, data.n_classes, MAX_CELLS
-    )
+    if isinstance(data.codes, Rows):
+        result = _counted_interactions(data)
+    else:
+        result = kernels.pair_interactions(
+            data.codes, data.target, data.weights, data.cardinalities, data.n_classes, MAX_CELLS
+        )
     np.fill_diagonal(result, information_gains(data))
+    return result
+
+
+def _counted_interactions(data):
+    """`kernels.pair_interactions` from tables that are counted in passes."""
+    n = len(data.cardinalities)
+    result = np.zeros((n, n))
+    layout = make_layout(list(combinations(range(n), 2)), data.cardinalities, data.n_classes)
+    counts, totals = count_tables(data, layout)
+    for t, (i, j) in enumerate(layout.sets):
+        if totals[t] > 0:
+            result[i, j] = result[j, i] = kernels.interaction(flat_table(counts, layout, t), totals[t])
     return result
 
 
 def information_gains(data):
     """I(X_i; C) of every attribute in nats, over the rows that have it."""
     gains = np.zeros(len(data.cardinalities))
-    for a, cardinality in enumerate(data.cardinalities):
-        seen = data.codes[:, a] >= 0
-        cell = data.codes[seen, a].astype(np.int64) * data.n_classes + data.target[seen]
-        table = np.bincount(cell, data.weights[seen], minlength=int(cardinality) * data.n_classes)
-        table = table.reshape(-1, data.n_classes)
-        if table.sum() > 0:
-            table = table / table.sum()
-            independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
-            filled = table > 0
-            gains[a] = max(float(table[filled] @ np.log(table[filled] / independent[filled])), 0.0)
+    layout = make_layout([(a,) for a in range(len(gains))], data.cardinalities, data.n_classes)
+    counts, totals = count_tables(data, layout)
+    for a in np.flatnonzero(totals > 0):
+        table = flat_table(counts, layout, a) / totals[a]
+        independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
+        filled = table > 0
+        gains[a] = max(float(table[filled] @ np.log(table[filled] / independent[filled])), 0.0)
     return gains
 
 

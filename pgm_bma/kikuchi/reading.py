@@ -3,10 +3,34 @@
 import numpy as np
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.missing import add_missing_state
-from pgm_bma.kikuchi.terms import class_data
+from pgm_bma.foundation.missing import add_missing_state, with_missing_state
+from pgm_bma.foundation.rows import Rows, as_is
+from pgm_bma.foundation.scan import NeedsRows
+from pgm_bma.kikuchi.terms import ClassData, class_data
 
 MAX_WEIGHT = 1e12
+# choices that look at one row after the other
+_ROW_BY_ROW = {"criterion": ("log_loss", "error"), "prior": ("marginal",), "ridge": ("loo",)}
+_INSTEAD = {"criterion": "criterion='divergence'", "prior": "prior='consistent'", "ridge": "ridge='cv' or a number"}
+
+
+def read_data(training, values, sample_rows):
+    """(ClassData, columns that have a state for missing cells, a sample for what is tuned or None where that is all rows).
+
+    values : parameters by name     sample_rows : rows of the sample, where rows are visited in passes
+    """
+    if not isinstance(training.codes, Rows):
+        return *read_class_data(training, values["missing"]), None
+    learned = values["weights"] == "learned"
+    for name, refused in _ROW_BY_ROW.items():
+        if values[name] in refused and (learned or name != "ridge"):
+            raise NeedsRows(f"{name}={values[name]!r}", _INSTEAD[name])
+    data, columns = rows_class_data(training, values["missing"])
+    if not (learned and values["ridge"] == "cv"):
+        return data, columns, None
+    if sample_rows is None:
+        raise NeedsRows("ridge='cv'", "sample_rows= a number, or ridge= a number")
+    return data, columns, sample_data(data, sample_rows)
 
 
 def read_class_data(training, missing):
@@ -17,16 +41,57 @@ def read_class_data(training, missing):
     rows, weights, _ = table.fold(
         np.column_stack([codes.astype(np.int32), training.target.astype(np.int32)]), training.weights
     )
-    if weights.sum() > MAX_WEIGHT:
-        raise ValueError(
-            f"sample_weight adds up to {weights.sum():.3g} rows, more than {MAX_WEIGHT:.3g}, beside which priors are lost in "
-            "rounding; divide the weights by a constant"
-        )
+    _check_weight(weights.sum())
     unit = 1.0
     if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
         shares = training.weights / training.weights.sum()
         unit = min(float(shares @ training.weights), 1.0)
     return class_data(rows[:, :-1], rows[:, -1], schema.cardinalities, len(training.classes), weights, unit), columns
+
+
+def rows_class_data(training, missing):
+    """The same of rows that are visited in passes, kept for many of them."""
+    rows, columns, unit = training.codes, np.zeros(0, dtype=np.int64), 1.0
+    _check_weight(rows.total_weight)
+    schema = rows.schema
+    if missing == "state":
+        columns = np.flatnonzero(rows.has_missing)
+        cardinalities, schema = schema.cardinalities, with_missing_state(schema, columns)
+        rows = rows.viewed(fill_missing, columns, cardinalities)
+    rows = rows.prepared(as_is)
+    total, squares = rows.reduce(weight_sums)
+    unit = min(float(squares / total), 1.0)
+    return ClassData(rows, None, schema.cardinalities, len(training.classes), np.array([total]), unit), columns
+
+
+def weight_sums(block):
+    """(sum of the weights, sum of their squares) of a block."""
+    if block.weights is None:
+        return float(len(block.codes)), float(len(block.codes))
+    return block.weights.sum(), block.weights @ block.weights
+
+
+def fill_missing(block, columns, cardinalities):
+    """A block whose missing cells in `columns` have the state past the last."""
+    codes = np.array(block.codes, dtype=np.int32, order="F")
+    for column in columns:
+        codes[codes[:, column] < 0, column] = cardinalities[column]
+    return block._replace(codes=codes)
+
+
+def sample_data(data, size):
+    """`ClassData` in memory of about `size` evenly spaced rows of such data."""
+    block, _ = data.codes.sample(size)
+    rows, weights, _ = table.fold(np.column_stack([block.codes, block.target]).astype(np.int32), block.weights)
+    return class_data(rows[:, :-1], rows[:, -1], data.cardinalities, data.n_classes, weights, data.unit)
+
+
+def _check_weight(total):
+    if total > MAX_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {total:.3g} rows, more than {MAX_WEIGHT:.3g}, beside which priors are lost in "
+            "rounding; divide the weights by a constant"
+        )
 
 
 def attribute_sets(regions, schema, target):

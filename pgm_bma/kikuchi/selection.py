@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
+from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.warn import warn
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.content import content_generator, resampling_order
@@ -209,7 +210,8 @@ def _chunks(candidates, data):
     """Parts of the candidates, all of one size, whose tables and whose counting are done in a moment, so that Ctrl-C is heard."""
     cards = np.asarray(data.cardinalities, dtype=float)
     cells = cards[np.asarray(candidates, dtype=np.int64)].prod(axis=1) * data.n_classes
-    work = np.cumsum(np.maximum(cells / _CHUNK_CELLS, len(data.codes) / _CHUNK_ROWS))
+    n_rows = 0 if isinstance(data.codes, Rows) else len(data.codes)  # in passes every chunk reads all rows
+    work = np.cumsum(np.maximum(cells / _CHUNK_CELLS, n_rows / _CHUNK_ROWS))
     first = 0
     while first < len(candidates):
         done = work[first - 1] if first else 0.0

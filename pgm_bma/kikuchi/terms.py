@@ -15,10 +15,11 @@ Tables of all sets lie in one flat array (`Layout`); log P comes from one of thr
 """
 
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.rows import Rows
 from pgm_bma.kikuchi import _kernels as kernels
 
 # cells of all tables together; 50 million numbers are 400 MB
@@ -153,11 +154,16 @@ def make_layout(sets, cardinalities, n_classes):
 
 
 def count_tables(data, layout):
-    """Flat weighted counts of every set with the class, and the weight counted per set (complete rows of the set only)."""
+    """Flat weighted counts of every set with the class, and the weight counted per set (complete rows of the set only).
+
+    A layout of one class counts all rows as of one class.
+    """
+    if isinstance(data.codes, Rows):
+        return data.codes.reduce(count_block, data.cardinalities, layout)
     counts, totals = np.zeros(int(layout.offsets[-1])), np.zeros(len(layout.sets))
     kernels.count_cells(
         data.codes,
-        data.target,
+        data.target if layout.n_classes > 1 else np.zeros_like(data.target),
         data.weights,
         layout.columns,
         layout.strides,
@@ -167,6 +173,12 @@ def count_tables(data, layout):
         totals,
     )
     return counts, totals
+
+
+def count_block(block, cardinalities, layout):
+    """`count_tables` of a block of rows that are visited in passes."""
+    data = class_data(block.codes, block.target, cardinalities, layout.n_classes, block.weights)
+    return count_tables(data, layout)
 
 
 def log_tables(counts, totals, layout, prior, strength, taken=0.0):
@@ -297,10 +309,13 @@ class ClassData(NamedTuple):
     """codes (n_samples, n_features) column-contiguous, -1 = missing; target (n_samples,); weights (n_samples,).
 
     unit : weight of a row that is left out of its own tables; 1 unless the rows weigh less
+
+    Rows that are visited in passes stand in `codes`, as `Rows` of `ClassBlock`; then `target` is None and `weights` has one entry,
+    the sum.
     """
 
-    codes: np.ndarray
-    target: np.ndarray
+    codes: Any
+    target: np.ndarray | None
     cardinalities: np.ndarray
     n_classes: int
     weights: np.ndarray

@@ -13,6 +13,7 @@ learned : the weights that maximise the leave-one-out conditional likelihood wit
     row's own features come from tables without that row, so that the fitted tables do not flatter themselves.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +21,17 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 
+from pgm_bma.foundation.rows import Rows, tree_sum
 from pgm_bma.kikuchi import _kernels as kernels
+from pgm_bma.kikuchi.terms import class_data, count_tables, flat_table, make_layout
 
 NEAR_COPY = 0.9  # of the larger entropy in common
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _NEWTON_TERMS, _NEWTON_STEPS = 300, 50
 # contrasts kept in memory: 120 million numbers are 1 GB
 MAX_CONTRASTS = 120_000_000
+_CONTRASTS_AT_ONCE = 4_000_000  # of a block of rows that are visited in passes
+_PAIRS_AT_ONCE = 20_000
 
 
 def tree_weights(sets, copies=()):
@@ -84,28 +89,32 @@ def find_copies(data, similarity=NEAR_COPY):
     both; a group is what is joined directly or through others, so that no order of columns matters. Pair terms of near-copies
     hold nothing but the rows in which they differ, and those hardly tell a class.
     """
-    n = len(data.cardinalities)
+    n, blind = len(data.cardinalities), data._replace(n_classes=1)
     joined = np.full((n, n), False)
-    own = [_entropy(np.bincount(c[c >= 0], data.weights[c >= 0])) for c in data.codes.T]
-    for i in range(n):
-        for j in range(i):
-            larger, smaller = max(own[i], own[j]), min(own[i], own[j])
-            if smaller < similarity * larger or larger <= 0:  # I(X_i; X_j) is below the smaller entropy
+    singles = make_layout([(i,) for i in range(n)], data.cardinalities, 1)
+    counts, seen = count_tables(blind, singles)
+    own = [_entropy(flat_table(counts, singles, i)) for i in range(n)]
+    # I(X_i; X_j) is below the smaller entropy
+    alike = [
+        (j, i) for i in range(n) for j in range(i) if min(own[i], own[j]) >= similarity * max(own[i], own[j], 1e-300)
+    ]
+    for first in range(0, len(alike), _PAIRS_AT_ONCE):
+        pairs = make_layout(alike[first : first + _PAIRS_AT_ONCE], data.cardinalities, 1)
+        counts, both = count_tables(blind, pairs)
+        for t, (j, i) in enumerate(pairs.sets):
+            if both[t] <= 0 or both[t] < similarity * max(seen[i], seen[j]):
                 continue
-            seen = (data.codes[:, i] >= 0) & (data.codes[:, j] >= 0)
-            first, second = data.codes[seen, i].astype(np.int64), data.codes[seen, j]
-            weights = data.weights[seen]
-            if weights.sum() <= 0 or seen.mean() < similarity * max((data.codes[:, k] >= 0).mean() for k in (i, j)):
-                continue
-            marginal = [_entropy(np.bincount(c, weights)) for c in (first, second)]
-            shared = sum(marginal) - _entropy(np.bincount(first * data.cardinalities[j] + second, weights))
-            joined[i, j] = shared >= similarity * max(*marginal, 1e-300)
+            table = flat_table(counts, pairs, t)[..., 0]
+            marginal = [_entropy(table.sum(axis=axis)) for axis in (0, 1)]
+            joined[i, j] = sum(marginal) - _entropy(table) >= similarity * max(*marginal, 1e-300)
     labels = connected_components(joined, directed=False)[1]
     groups = [tuple(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)]
     return [group for group in groups if len(group) > 1]
 
 
 def _entropy(counts):
+    if not counts.any():
+        return 0.0
     share = counts[counts > 0] / counts.sum()
     return -float(share @ np.log(share))
 
@@ -122,6 +131,9 @@ def learned_weights(data, terms, ridge=5.0):
     start = naive_weights(sets)
     if data.weights.sum() == 0:
         return LearnedWeights(start, {}, {})
+    if isinstance(data.codes, Rows):
+        theta = minimise(partial(_sums_in_passes, data, terms), start, ridge_vector(sets, ridge), start)
+        return LearnedWeights(theta, _by_order(sets, ridge), {})
     contrasts = leave_one_out_contrasts(data, terms)
     rows, path = data.weights, {}
     if ridge == "loo":
@@ -134,8 +146,28 @@ def learned_weights(data, terms, ridge=5.0):
         ridge, theta = best
     else:
         theta = ridge_fit(contrasts, rows, start, ridge_vector(sets, ridge), start)
-    orders = {max(len(s), 1): float(r) for s, r in zip(sets, ridge_vector(sets, ridge))}
-    return LearnedWeights(theta, orders, path)
+    return LearnedWeights(theta, _by_order(sets, ridge), path)
+
+
+def _by_order(sets, ridge):
+    return {max(len(s), 1): float(r) for s, r in zip(sets, ridge_vector(sets, ridge))}
+
+
+def _sums_in_passes(data, terms, theta, wanted):
+    return data.codes.reduce(sums_of_block, data.cardinalities, data.n_classes, terms, theta, wanted)
+
+
+def sums_of_block(block, cardinalities, n_classes, terms, theta, wanted):
+    """`loss_sums` of a block; contrasts are made for a part of its rows at a time."""
+    n_rows = len(block.codes)
+    step = max(_CONTRASTS_AT_ONCE // (len(theta) * max(n_classes - 1, 1)), 1)
+    weights = np.ones(n_rows) if block.weights is None else block.weights
+    parts = []
+    for first in range(0, n_rows, step):
+        rows = slice(first, first + step)
+        part = class_data(block.codes[rows], block.target[rows], cardinalities, n_classes, weights[rows])
+        parts.append(loss_sums(leave_one_out_contrasts(part, terms), part.weights, theta, wanted))
+    return tree_sum(parts)
 
 
 def naive_weights(sets):
@@ -179,15 +211,39 @@ def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
 
     Newton steps while the curvature matrix is small, else L-BFGS. tolerance : promised gain, relative, at which it ends
     """
+    return minimise(partial(loss_sums, contrasts, rows), centre, ridge, start, tolerance)
+
+
+def loss_sums(contrasts, rows, theta, wanted):
+    """Sums over rows at `theta`, each a tuple: "newton" (loss, its slope, its curvature), "gradient" (loss, slope) or "scale"
+    (the curvature's diagonal at even odds)."""
     n, k, p = contrasts.shape
-    if p > _NEWTON_TERMS:
-        return _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start, tolerance)
     flat = contrasts.reshape(n * k, p)
+    if wanted == "scale":
+        return (0.25 * np.repeat(rows, k) @ (flat * flat),)
+    loss, probability = _objective(flat @ theta, rows, k)
+    slope = (probability * rows[:, None]).ravel() @ flat
+    return (loss, slope, _curvature(contrasts, rows, probability, 0.0)) if wanted == "newton" else (loss, slope)
+
+
+def minimise(sums, centre, ridge, start, tolerance=1e-10):
+    """`ridge_fit` of a loss of which only sums over rows are seen.
+
+    sums : (theta, what is wanted) -> as `loss_sums`
+    """
+    if len(centre) > _NEWTON_TERMS:
+        return _minimise_by_gradient(sums, centre, ridge, start, tolerance)
+
+    def evaluate(theta):
+        loss, slope, curvature = sums(theta, "newton")
+        shift = theta - centre
+        curvature[np.diag_indices(len(centre))] += ridge
+        return loss + 0.5 * np.sum(ridge * shift * shift), slope + ridge * shift, curvature
+
     theta = start
-    value, probability = _objective(flat @ theta, rows, theta - centre, ridge, k)
+    value, slope, curvature = evaluate(theta)
     for _ in range(_NEWTON_STEPS):
-        slope = (probability * rows[:, None]).ravel() @ flat + ridge * (theta - centre)
-        factor = cho_factor(_curvature(contrasts, rows, probability, ridge), overwrite_a=True, check_finite=False)
+        factor = cho_factor(curvature, overwrite_a=True, check_finite=False)
         step = -cho_solve(factor, slope, check_finite=False)
         gain = -float(slope @ step)  # twice the fall that the quadratic model promises
         if gain < tolerance * (1.0 + abs(value)):
@@ -195,37 +251,35 @@ def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
         length = 1.0
         while True:
             trial = theta + length * step
-            trial_value, trial_probability = _objective(flat @ trial, rows, trial - centre, ridge, k)
-            if trial_value <= value - 1e-4 * length * gain or length < 1e-6:
+            found, slope, curvature = evaluate(trial)
+            if found <= value - 1e-4 * length * gain or length < 1e-6:
                 break
             length /= 2
-        theta, value, probability = trial, trial_value, trial_probability
+        theta, value = trial, found
     return theta
 
 
-def _ridge_fit_by_gradient(contrasts, rows, centre, ridge, start, tolerance):
-    n, k, p = contrasts.shape
-    flat = contrasts.reshape(n * k, p)
+def _minimise_by_gradient(sums, centre, ridge, start, tolerance):
     # steps are scaled by the curvature at even odds, so that strong and weak terms converge alike
-    scale = 1.0 / np.sqrt(ridge + 0.25 * np.repeat(rows, k) @ (flat * flat))
+    scale = 1.0 / np.sqrt(ridge + sums(centre, "scale")[0])
 
     def objective(u):
         shift = scale * u
-        value, probability = _objective(flat @ (centre + shift), rows, shift, ridge, k)
-        return value, ((probability * rows[:, None]).ravel() @ flat + ridge * shift) * scale
+        loss, slope = sums(centre + shift, "gradient")
+        return loss + 0.5 * np.sum(ridge * shift * shift), (slope + ridge * shift) * scale
 
     options = {"maxiter": 500, "maxcor": 20, "ftol": max(tolerance / 10, 1e-11), "gtol": 1e-6}
     result = minimize(objective, (start - centre) / scale, jac=True, method="L-BFGS-B", options=options)
     return centre + scale * result.x
 
 
-def _objective(scores, rows, shift, ridge, k):
-    """Penalised loss, and the probabilities of the other classes (n, k)."""
+def _objective(scores, rows, k):
+    """Loss, and the probabilities of the other classes (n, k)."""
     scores = scores.reshape(-1, k)
     top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)
     weights = np.exp(scores - top[:, None])
     total = np.exp(-top) + weights.sum(axis=1)
-    return rows @ (top + np.log(total)) + 0.5 * np.sum(ridge * shift * shift), weights / total[:, None]
+    return rows @ (top + np.log(total)), weights / total[:, None]
 
 
 def _curvature(contrasts, rows, probability, ridge):
@@ -250,7 +304,7 @@ def leave_one_out_loss(contrasts, rows, theta, ridge):
     """
     n, k, p = contrasts.shape
     scores = (contrasts.reshape(n * k, p) @ theta).reshape(n, k)
-    probability = _objective(scores, rows, np.zeros(1), np.zeros(1), k)[1]
+    probability = _objective(scores, rows, k)[1]
     leverage = _leverages(contrasts, rows, probability, ridge)
     curvature = -probability[:, :, None] * probability[:, None, :]
     curvature[:, np.arange(k), np.arange(k)] += probability

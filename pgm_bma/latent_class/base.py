@@ -11,7 +11,7 @@ from pgm_bma.foundation.clusterer import check_n_clusters
 from pgm_bma.foundation.priors import arc_prior_array
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import Rows
-from pgm_bma.foundation.scan import NotFolded
+from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.table import column_names
 from pgm_bma.foundation.validation import (
@@ -231,9 +231,7 @@ class LatentClassBase(LatentClassResults):
 
     def _find_in_passes(self, rows, settings, rng):
         if isinstance(self.n_clusters, str):
-            raise NotFolded(
-                "n_clusters='auto' splits and merges clusters of rows in memory; pass a range such as range(1, 9)"
-            )
+            raise NeedsRows("n_clusters='auto'", "a range such as range(1, 9)")
         size = self.__dict__.pop("_cached_sample_rows")
         joined, layout = join_rows(rows)
         sample = None if size is None else sample_codes(joined, layout, size)

@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.starts import choose_starts
 from pgm_bma.latent_class import _kernels as kernels
 from pgm_bma.latent_class.loop import Starts, conclude, run_all_starts, run_starts, start_scores
 from pgm_bma.latent_class.problem import (
@@ -28,7 +29,6 @@ from pgm_bma.latent_class.problem import (
 )
 
 N_POLISHED = 4  # screened starts that are run on all rows
-SAME = 1e-7  # relative difference of the scores of two starts in the same optimum
 
 
 class Joined(NamedTuple):
@@ -157,21 +157,6 @@ def _screened(problem, settings, rng, rows, share):
             scaled[chosen] = new
             merged.append(scaled)
     return Starts(*merged)
-
-
-def choose_starts(scores, alive, n_chosen):
-    """Positions of the best starts that ended in different optima; where none is alive, the best of all."""
-    scores = np.nan_to_num(np.asarray(scores, dtype=float), nan=-np.inf)
-    order = np.lexsort((np.arange(len(scores)), -scores, ~np.asarray(alive)))
-    chosen: list[int] = []
-    for start in order:
-        if chosen and not alive[start]:
-            break
-        if all(abs(scores[start] - scores[other]) > SAME * abs(scores[other]) for other in chosen):
-            chosen.append(int(start))
-        if len(chosen) == n_chosen:
-            break
-    return np.sort(np.array(chosen, dtype=np.int64))
 
 
 # ------------------------------------------------------------------------------------------------------ one start

@@ -10,10 +10,10 @@ import numpy as np
 
 from pgm_bma.augmented.model import Parameters
 from pgm_bma.foundation.averaging import class_information
-from pgm_bma.foundation.counts import class_counts, state_offsets
+from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
 from pgm_bma.foundation.graphs import maximum_tree, topological_order
-from pgm_bma.foundation.pair_groups import count_class_pairs
+from pgm_bma.foundation.pair_groups import count_classes_and_pairs
 from pgm_bma.foundation.pairs import conditional_mutual_information
 
 MAX_PAIR_CELLS = 1 << 26  # of the pair tables of all columns: half a GB
@@ -36,6 +36,8 @@ def fit_tan(
 ):
     """The tree, and posterior-mean tables, each family from the rows that have its cells.
 
+    codes : (n_samples, n_columns), or `Rows`, which bring their classes and weights
+
     name_ranks : (n_columns,) place of every column among the sorted names, for ties; default: the order of the columns
     """
     n_states = int(np.sum(cardinalities))
@@ -45,9 +47,9 @@ def fit_tan(
             f"{n_classes * n_states**2:.1e} pair counts, more than {MAX_PAIR_CELLS:.1e}; select columns first, or join rare "
             "states of the columns that have many"
         )
-    pairs = count_class_pairs(codes, cardinalities, target, n_classes, weights)
+    pairs, totals = count_classes_and_pairs(codes, cardinalities, target, n_classes, weights)
     information = conditional_mutual_information(pairs, cardinalities)
-    counts = class_counts(codes, cardinalities, target, n_classes, weights)
+    counts = np.diagonal(pairs, axis1=1, axis2=2)
     ranks = np.arange(len(cardinalities)) if name_ranks is None else name_ranks
     parents = rooted_tree(information, _observed_information(counts, cardinalities), ranks)
     starts, tables = state_offsets(cardinalities), []
@@ -59,9 +61,7 @@ def fit_tan(
             family = pairs[:, starts[parent] : starts[parent + 1], own]
         rows = n_classes * family.shape[1]
         tables.append(posterior_mean(family, cell_alpha(rows, family.shape[2], alpha, equivalent_sample_size)))
-    probability = posterior_mean(
-        np.bincount(target, weights, n_classes), cell_alpha(1, n_classes, alpha, equivalent_sample_size)
-    )
+    probability = posterior_mean(totals, cell_alpha(1, n_classes, alpha, equivalent_sample_size))
     flat = np.concatenate([table.reshape(n_classes, -1) for table in tables], axis=1).T
     return TANFit(parents, information, tables, Parameters(probability, np.ascontiguousarray(flat)))
 

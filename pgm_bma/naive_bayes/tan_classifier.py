@@ -98,6 +98,8 @@ class TANClassifier(ClassifierBase):
         self.parents_ = pd.Series(parents, index=names, dtype=object, name="parent")
         self.conditional_mutual_information_ = pd.DataFrame(self._result.information, index=names, columns=names)
 
+    _fit_rows = _fit  # `fit_tan` counts rows that are visited in passes
+
     @property
     def feature_importances_(self) -> np.ndarray:
         """Information of every column about the class, nats: for scikit-learn's SelectFromModel."""

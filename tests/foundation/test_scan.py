@@ -147,7 +147,7 @@ def test_refusal_names_size_limit_and_cure(tmp_path):
     frame = pd.DataFrame({f"c{i}": rng.integers(0, 1000, 20_000) for i in range(6)})
     frame.to_parquet(tmp_path / "wide.parquet")
     scan = pgm_bma.scan_parquet(tmp_path / "wide.parquet", memory="1MB")
-    before = pgm_bma.TANClassifier()
+    before = pgm_bma.KikuchiBayesClassifier(ridge="loo")
     with pytest.raises(
         MemoryError, match=r"20k rows have .* distinct ones in 6 columns, more than the .* that memory=1MB"
     ):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pgm_bma.foundation.rows import Block, MappedRows, MemoryRows, Profile
+from pgm_bma.foundation.starts import choose_starts
 from pgm_bma.foundation.table import Schema
 from pgm_bma.latent_class import passes
 from pgm_bma.latent_class.loop import Settings, fit_latent_class
@@ -145,9 +146,9 @@ def score_of_starts(found, averaging):
 def test_chosen_starts_differ_and_are_alive():
     scores = np.array([-10.0, -5.0, -5.0 - 1e-9, -7.0, np.nan, -1.0])
     alive = np.array([True, True, True, True, True, False])
-    assert passes.choose_starts(scores, alive, 2).tolist() == [1, 3]
-    assert passes.choose_starts(scores, alive, 9).tolist() == [0, 1, 3, 4]
-    assert passes.choose_starts(scores, np.zeros(6, dtype=bool), 2).tolist() == [5]
+    assert choose_starts(scores, alive, 2).tolist() == [1, 3]
+    assert choose_starts(scores, alive, 9).tolist() == [0, 1, 3, 4]
+    assert choose_starts(scores, np.zeros(6, dtype=bool), 2).tolist() == [5]
 
 
 def test_split_columns_undoes_the_joining():

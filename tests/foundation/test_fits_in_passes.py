@@ -1,0 +1,142 @@
+"""Every estimator on rows that do not fit: the fit in passes is that in memory, or a refusal that tells size and cure."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgm_bma
+from pgm_bma.foundation import rows as blocks
+from tests.foundation.scanned import CLASSIFIERS, CLUSTERERS, cut, differences, make_table, write_parts
+
+# what counts whole numbers has the bits of memory: block sums of those are exact
+EXACT = {
+    "TAN": {},
+    "forest classifier": {},
+    "forest classifier, selective": {"class_arcs": "selective"},
+    "Kikuchi, counting": {},
+    "Kikuchi, tree": {"weights": "tree"},
+    "Kikuchi, TAN": {"preset": "TAN"},
+    "Kikuchi, state": {"weights": "counting", "missing": "state", "level": 3, "significance_level": 1.0},
+    "Kikuchi, laplace": {"weights": "counting", "prior": "laplace", "cycles": "gated"},
+}
+CLASSES = {"TAN": pgm_bma.TANClassifier, "forest classifier": pgm_bma.ForestAveragedClassifier}
+MEMORY = r"needs the distinct rows in memory .*but the 900 rows have .* memory= more"
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 97)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    weighted = cut(make_table(900, missing=0.15), 3)
+    return [part.assign(w=np.arange(len(part)) % 3) for part in weighted]
+
+
+@pytest.fixture(scope="module")
+def frame(parts):
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def pattern(parts, tmp_path_factory):
+    return write_parts(parts, tmp_path_factory.mktemp("parts"))
+
+
+def scan(pattern, **options):
+    return pgm_bma.scan_parquet(pattern, memory=1000, **options)
+
+
+def classifier(name, **options):
+    kind = CLASSES.get(name.split(",")[0], pgm_bma.KikuchiBayesClassifier)
+    seed = {} if kind is pgm_bma.TANClassifier else {"random_state": 0}
+    base = CLASSIFIERS[name]().get_params() if name in CLASSIFIERS else {}
+    return kind(**{**base, **seed, **EXACT.get(name, {}), **options})
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("name", sorted(EXACT))
+def test_counts_of_passes_have_the_bits_of_memory(name, weight, frame, pattern):
+    X, rows = (frame, scan(pattern)) if weight else (frame.drop(columns="w"), scan(pattern).drop("w"))
+    weights = None if weight is None else X["w"]
+    want = classifier(name).fit(X.drop(columns="w", errors="ignore"), "class", sample_weight=weights)
+    got = classifier(name).fit(rows, "class", sample_weight=weight)
+    assert got.n_samples_ == want.n_samples_ and got.schema_ == want.schema_
+    found = {path for path in differences(vars(want), vars(got)) if not path.startswith(".schema_")}
+    assert found <= {"._information"}  # made of tables in memory one after the other: the last digit may differ
+    if found:
+        np.testing.assert_allclose(got.interaction_strength_, want.interaction_strength_, atol=1e-12)
+    X = X.drop(columns="w", errors="ignore").drop(columns="class")
+    assert got.predict_proba(X).tobytes() == want.predict_proba(X).tobytes()
+
+
+@pytest.mark.parametrize("many_terms", [False, True])
+@pytest.mark.parametrize("ridge", [5.0, "cv"])
+def test_learned_weights_by_sums_of_slope_and_curvature(ridge, many_terms, frame, pattern, monkeypatch):
+    if many_terms:  # steps by the gradient alone
+        monkeypatch.setattr("pgm_bma.kikuchi.weights._NEWTON_TERMS", 3)
+    monkeypatch.setattr("pgm_bma.kikuchi.weights._CONTRASTS_AT_ONCE", 400)
+    rows, X = scan(pattern, sample_rows=900).drop("w"), frame.drop(columns=["w", "class"])
+    want = classifier("Kikuchi", ridge=ridge).fit(frame.drop(columns="w"), "class")
+    got = classifier("Kikuchi", ridge=ridge).fit(rows, "class")
+    assert got.ridge_ == want.ridge_ and got.prior_strength_ == want.prior_strength_  # the sample is all rows
+    # L-BFGS ends where a step gains 1e-11 of the loss: its own rounding may end it elsewhere
+    np.testing.assert_allclose(got.term_weights_, want.term_weights_, atol=1e-4 if many_terms else 1e-9)
+    np.testing.assert_allclose(got.predict_proba(X), want.predict_proba(X), atol=1e-4 if many_terms else 1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"completion": "most_probable", "search": "hill_climb"},
+        {"n_clusters": range(1, 4), "convergence": "completed_score"},
+    ],
+)
+def test_structural_em(options, frame, pattern):
+    make = lambda: CLUSTERERS["structural EM"]().set_params(n_init=4, **options)  # noqa: E731
+    want = make().fit(frame.drop(columns="w"))
+    got = make().fit(scan(pattern, sample_rows=None).drop("w"))
+    assert got.structure_path_ == want.structure_path_ and got.n_em_updates_ == want.n_em_updates_
+    assert got.cheeseman_stutz_ == pytest.approx(want.cheeseman_stutz_, rel=1e-9)
+    np.testing.assert_allclose(got.starts_["score"], want.starts_["score"], rtol=1e-9)
+    np.testing.assert_allclose(got.predict_proba(frame), want.predict_proba(frame), atol=1e-9)
+
+
+def test_structural_em_screens_its_starts(pattern):
+    make = lambda: CLUSTERERS["structural EM"]().set_params(n_init=6)  # noqa: E731
+    got = make().fit(scan(pattern, sample_rows=450).drop("w"))
+    assert set(got.starts_["stage"]) == {1, 2} and got.starts_.loc[got.starts_["weight"] > 0, "stage"].tolist() == [2]
+    # the scores of starts that saw half of the rows are told on the scale of all
+    assert got.starts_["log_likelihood"].max() == pytest.approx(got.starts_["log_likelihood"].min(), rel=0.1)
+
+
+REFUSED = {
+    "bound and collapse": CLUSTERERS["bound and collapse"],
+    "any network": lambda: pgm_bma.StructuralEMClusterer(2, structures="general"),
+    "Kikuchi by error": lambda: pgm_bma.KikuchiBayesClassifier(criterion="error"),
+    "Kikuchi, marginal": lambda: pgm_bma.KikuchiBayesClassifier(prior="marginal"),
+    "Kikuchi, loo": lambda: pgm_bma.KikuchiBayesClassifier(ridge="loo"),
+    "Kikuchi, numbers": lambda: pgm_bma.KikuchiBayesClassifier(numeric="mdl"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_what_stays_in_memory_says_so(name, pattern):
+    estimator = REFUSED[name]()
+    with pytest.raises(MemoryError, match=MEMORY):
+        estimator.fit(scan(pattern), "class")
+    assert not hasattr(estimator, "schema_")
+
+
+def test_targets_of_passes(pattern, parts, tmp_path):
+    for make in (pgm_bma.TANClassifier, pgm_bma.AveragedNaiveBayesClassifier):
+        with pytest.raises(ValueError, match="y='nothing' is no column of X; its columns are 'text'"):
+            make().fit(scan(pattern), "nothing")
+        with pytest.raises(ValueError, match=r"target 'text' has \d+ missing values \(NaN\); drop those rows"):
+            make().fit(scan(pattern), "text")
+    with pytest.raises(ValueError, match="target 'flag' is also a column of X"):
+        pgm_bma.TANClassifier(target_name="flag").fit(scan(pattern), "class")
+    got = pgm_bma.TANClassifier(target_name="group", state_names={"group": [1, 0, 7]}).fit(scan(pattern), "class")
+    assert got.classes_.tolist() == [1, 0, 7] and got.target_name_ == "group"
