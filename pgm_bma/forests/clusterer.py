@@ -10,13 +10,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.forests.average import ForestPrior, best_tree, sample_trees, tree_tables
 from pgm_bma.forests.clustering import INITS, Settings, fit_forest_clusters
+from pgm_bma.forests.passes import fit_forest_blocks, log_likelihood
 from pgm_bma.forests.results import PAPER, ForestResults
-from pgm_bma.foundation.clusterer import ClustererBase, check_n_clusters
+from pgm_bma.foundation import table
+from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.docstrings import ROWS, fill
 from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.rows import Rows, as_is
+from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.validation import Choice, Integer, Jobs, Number, Optional, Verbose
@@ -182,7 +186,23 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         self.cluster_name = cluster_name
         self.handle_unknown = handle_unknown
 
-    def _fit(self, folded):
+    def _fit_rows(self, rows, sample_rows):
+        """Fit on complete rows that are visited in passes; starts are screened on `sample_rows` of them, None for no screening."""
+        if rows.has_missing.any():
+            name = rows.schema.names[int(np.argmax(rows.has_missing))]
+            raise NeedsRows(
+                f"forest clustering of missing cells (such as in {name!r})", "columns without missing cells"
+            )
+        if self.init == "random":
+            raise NeedsRows("init='random'", "init='both', 'em' or 'structural'")
+        rows = rows.prepared(as_is)
+        sample = None
+        if sample_rows is not None:
+            block, share = rows.sample(sample_rows)
+            sample = *table.fold(block.codes, block.weights)[:2], share
+        self._fit(Folded(rows.schema, rows, None, None), sample)
+
+    def _fit(self, folded, sample=None):
         candidates = [int(k) for k in check_n_clusters(self.n_clusters)]
         values = self._checked_values(folded.schema, max(candidates))
         prior = ForestPrior(
@@ -192,7 +212,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         rng = random_generator(self.random_state)
         with progress(self.verbose, "starts", total=len(candidates) * self.n_init) as tick:
             found = [
-                self._fit_number(folded, k, child, settings, values["n_final"], tick)
+                self._fit_number(folded, k, child, settings, values["n_final"], tick, sample)
                 for k, child in zip(candidates, rng.spawn(len(candidates)))
             ]
         chosen = found[int(np.argmax([result.bound for result in found]))]
@@ -202,12 +222,12 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
                 {
                     "n_clusters": candidates,
                     "score": [result.bound for result in found],
-                    "n_effective": [result.responsibilities.shape[1] for result in found],
+                    "n_effective": [len(result.average.class_probability) for result in found],
                 }
             )
         run = chosen.runs[chosen.best]
         self._result = chosen.average
-        self.n_clusters_ = chosen.responsibilities.shape[1]
+        self.n_clusters_ = len(chosen.average.class_probability)
         self.evidence_bound_ = chosen.bound
         self.score_path_ = run.bounds
         self.n_iter_ = len(run.bounds) - 1
@@ -221,16 +241,19 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
             pruned_loss=[r.pruned_loss for r in chosen.runs],
         )
         self._read_result(rng)
-        joint = self._log_joint(folded.codes)
-        self._cached_joint = folded.codes, joint  # the labels are read off it next
-        self.log_likelihood_ = float(folded.weights @ logsumexp(joint, axis=1))
+        if isinstance(folded.codes, Rows):
+            self.log_likelihood_ = log_likelihood(folded.codes, self._result)
+        else:
+            joint = self._log_joint(folded.codes)
+            self._cached_joint = folded.codes, joint  # the labels are read off it next
+            self.log_likelihood_ = float(folded.weights @ logsumexp(joint, axis=1))
         if not self.converged_:
             warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, folded, n_clusters, rng, settings, n_final, tick):
+    def _fit_number(self, folded, n_clusters, rng, settings, n_final, tick, sample):
         def run_all(function, starts):
             def run(start):
                 found = function(start)
@@ -240,8 +263,11 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
 
             return map_jobs(run, [(start,) for start in starts], self.n_jobs, threads=True)
 
+        starts = self.n_init, n_final, self.init, self.combine_starts, run_all
+        if isinstance(folded.codes, Rows):
+            return fit_forest_blocks(folded.codes, n_clusters, rng, settings, *starts, sample)
         data = folded.codes, folded.schema.cardinalities, folded.weights, n_clusters
-        return fit_forest_clusters(*data, rng, settings, self.n_init, n_final, self.init, self.combine_starts, run_all)
+        return fit_forest_clusters(*data, rng, settings, *starts)
 
     def _log_joint(self, codes):
         rows, joint = self.__dict__.pop("_cached_joint", (None, None))

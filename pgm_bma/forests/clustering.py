@@ -100,22 +100,49 @@ def go_on(run, rows, settings):
 
 
 def _run(rows, q, hidden, entropy, bounds, loss, settings, max_updates=None):
+    state = [q, hidden]
+
+    def expect(logs):
+        state[0], state[1], entropy = _expect(rows, state[1], *logs)
+        return *_soft_counts(rows, *state), float(rows.weights @ entropy)
+
+    first = *_soft_counts(rows, q, hidden), float(rows.weights @ entropy)
+    climbed = climb(first, expect, rows.cardinalities, settings, bounds, loss, max_updates)
+    result = np.empty_like(q)
+    result[rows.order] = state[0]
+    return Run(result, *climbed[:-1], state[1])
+
+
+def climb(sums, expect, cardinalities, settings, bounds=(), loss=0.0, max_updates=None):
+    """The loop, which sees sums over rows only: soft counts of all pairs and of the clusters, and the entropy.
+
+    sums : (pairs, totals, entropy) of the start     expect : (expected logs) -> the next ones     bounds, loss : so far
+    """
     max_updates = settings.max_iter if max_updates is None else min(max_updates, settings.max_iter)
-    converged = False
+    bounds, converged, logs = list(bounds), False, None
     while True:
-        pairs, totals = _soft_counts(rows, q, hidden)
-        forest, bound = _structures(pairs, totals, rows.cardinalities, settings.prior)
-        bounds.append(bound + float(rows.weights @ entropy))
+        pairs, totals, entropy = sums
+        forest, bound = _structures(pairs, totals, cardinalities, settings.prior)
+        bounds.append(bound + entropy)
         if len(bounds) > 1 and bounds[-1] - bounds[-2] <= settings.tol * abs(bounds[-2]):
             converged = True
         if converged or len(bounds) > max_updates:
-            break
-        single, both, pruned = _expected_logs(pairs, totals, rows.cardinalities, forest, settings.prior)
+            return Climb(np.array(bounds), converged, pairs, totals, loss, logs)
+        *logs, pruned = _expected_logs(pairs, totals, cardinalities, forest, settings.prior)
         loss = max(loss, pruned)
-        q, hidden, entropy = _expect(rows, hidden, single, both, totals, settings.prior)
-    result = np.empty_like(q)
-    result[rows.order] = q
-    return Run(result, np.array(bounds), converged, pairs, totals, loss, hidden)
+        sums = expect(logs)
+
+
+class Climb(NamedTuple):
+    """See `Run`; logs: (log_cluster, single, both), the expected logs that the last responsibilities follow from, None for those
+    of the start."""
+
+    bounds: np.ndarray
+    converged: bool
+    pairs: np.ndarray
+    totals: np.ndarray
+    pruned_loss: float
+    logs: list | None
 
 
 def _structures(pairs, totals, cardinalities, prior):
@@ -135,7 +162,8 @@ def _cluster_alpha(prior, n_clusters):
 
 
 def _expected_logs(pairs, totals, cardinalities, forest, prior):
-    """Weighted expected logs: single (n_clusters, S), both (n_clusters, S, S) symmetric in its use, and the pruned loss.
+    """Weighted expected logs: log_cluster (n_clusters,), single (n_clusters, S), both (n_clusters, S, S) symmetric in its use, and
+    the pruned loss.
 
     both[c, a, b] for states a of column i and b of column j holds the two directions of the pair together; it is zero for i = j.
     """
@@ -153,17 +181,26 @@ def _expected_logs(pairs, totals, cardinalities, forest, prior):
     weighted = posterior.T[np.ix_(column, column)] * log_cells
     pruned = np.where(posterior == 0.0, forest.arc_posterior, 0.0)
     loss = float((pruned.T[np.ix_(column, column)] * -log_cells).max(initial=0.0) * n)
-    return single, weighted + weighted.swapaxes(1, 2), loss
-
-
-def _expect(rows, hidden, single, both, totals, prior):
-    """New responsibilities, hidden cells, and the entropy of every row."""
     alpha = _cluster_alpha(prior, len(totals))
     log_cluster = digamma(totals + alpha) - digamma((totals + alpha).sum())
-    m, q = rows.n_complete, np.empty((len(rows.codes), len(totals)))
+    return log_cluster, single, weighted + weighted.swapaxes(1, 2), loss
+
+
+def expected_logs_at(pairs, totals, cardinalities, prior):
+    """(log_cluster, single, both) behind soft counts."""
+    return _expected_logs(pairs, totals, cardinalities, _structures(pairs, totals, cardinalities, prior)[0], prior)[:3]
+
+
+def expect_complete(groups, log_cluster, single, both, q):
+    """Responsibilities of complete rows into `q`; returns the entropy of every row."""
+    return expect_rows(groups.columns, log_cluster, *_group_tables(groups, single, both), q)
+
+
+def _expect(rows, hidden, log_cluster, single, both):
+    """New responsibilities, hidden cells, and the entropy of every row."""
+    m, q = rows.n_complete, np.empty((len(rows.codes), len(log_cluster)))
     entropy = np.empty(len(q))
-    lookups = _group_tables(rows.groups, single, both)
-    entropy[:m] = expect_rows(rows.groups.columns, log_cluster, *lookups, q[:m])
+    entropy[:m] = expect_complete(rows.groups, log_cluster, single, both, q[:m])
     if m < len(q):
         hidden = _update_hidden(rows, hidden, single, both)
         cells = np.empty_like(q[m:])
@@ -263,7 +300,7 @@ INITS = ("both", "em", "structural", "random")
 
 class ForestClusters(NamedTuple):
     """average: the model of the combined starts; bound: of the best start; runs: every start; weights (n_starts,);
-    finished (n_starts,): which were run to the end; responsibilities (n, n_clusters) behind the model, clusters by falling size."""
+    finished (n_starts,): which were run to the end."""
 
     average: ForestAverage
     bound: float
@@ -271,7 +308,6 @@ class ForestClusters(NamedTuple):
     weights: np.ndarray
     finished: np.ndarray
     best: int
-    responsibilities: np.ndarray
 
 
 def fit_forest_clusters(
@@ -295,32 +331,56 @@ def fit_forest_clusters(
     """
     rows = make_rows(codes, cardinalities, weights)
     starts = starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_init, init)
-    short = None if n_final is None or n_final >= n_init else SHORT_UPDATES
-    runs = list(run_all(partial(_run_one, rows=rows, settings=settings, max_updates=short), starts))
+    runs, finished = run_stages(
+        starts,
+        partial(_run_one, rows=rows, settings=settings),
+        partial(go_on, rows=rows, settings=settings),
+        n_final,
+        run_all,
+    )
+
+    def align(best, run):
+        return align_labels(best.responsibilities, run.responsibilities, weights)
+
+    return combine(runs, finished, combine_starts, align, rows.cardinalities, settings.prior)
+
+
+def run_stages(starts, run, go_on, n_final, run_all):
+    """Run all starts for a few updates, the best `n_final` of them (None: all) to the end: (runs, which are finished).
+
+    run : (start, max_updates=) -> run     go_on : (run) -> run at its end
+    """
+    short = None if n_final is None or n_final >= len(starts) else SHORT_UPDATES
+    runs = list(run_all(partial(run, max_updates=short), starts))
 
     def finish(chosen):
-        for i, run in zip(chosen, run_all(partial(go_on, rows=rows, settings=settings), [runs[i] for i in chosen])):
-            runs[i] = run
+        for i, done in zip(chosen, run_all(go_on, [runs[i] for i in chosen])):
+            runs[i] = done
         return np.ones(len(chosen), dtype=bool)
 
     finished = np.ones(len(runs), dtype=bool)
     if short is not None:
         finished = finish_best(np.array([run.bounds[-1] for run in runs]), finished, n_final, finish)
         finished |= [run.converged for run in runs]  # nothing was left to do for those that the first stage ended
+    return runs, finished
+
+
+def combine(runs, finished, combine_starts, align, cardinalities, prior):
+    """One model of several runs, clusters by falling size.
+
+    align : (best run, run) -> order of the clusters of the run that fits those of the best
+    """
     bounds = np.array([run.bounds[-1] for run in runs])
     best = int(np.argmax(np.where(finished, bounds, -np.inf)))
     shares = start_weights(combine_starts, bounds, bounds, finished, best)
-    combined, pairs = np.zeros_like(runs[best].responsibilities), np.zeros_like(runs[best].pairs)
-    for run, share in zip(runs, shares):
-        if share > 0:
-            order = align_labels(runs[best].responsibilities, run.responsibilities, weights)
-            combined += share * run.responsibilities[:, order]
-            pairs += share * run.pairs[order]
-    totals = weights @ combined
+    pairs, totals = np.zeros_like(runs[best].pairs), np.zeros_like(runs[best].totals)
+    for i in np.flatnonzero(shares):
+        order = np.arange(len(totals)) if i == best else align(runs[best], runs[i])
+        pairs += shares[i] * runs[i].pairs[order]
+        totals += shares[i] * runs[i].totals[order]
     order = [k for k in np.argsort(-totals, kind="stable") if totals[k] >= MIN_WEIGHT] or [int(np.argmax(totals))]
-    combined = combined[:, order] / combined[:, order].sum(1, keepdims=True)
-    average = average_from_counts(pairs[order], totals[order], rows.cardinalities, settings.prior)
-    return ForestClusters(average, float(bounds[best]), runs, shares, finished, best, combined)
+    average = average_from_counts(pairs[order], totals[order], cardinalities, prior)
+    return ForestClusters(average, float(bounds[best]), runs, shares, finished, best)
 
 
 def _run_one(responsibilities, rows, settings, max_updates):
@@ -331,14 +391,20 @@ def starting_responsibilities(codes, cardinalities, weights, n_clusters, rng, n_
     """Responsibilities (n, n_clusters) of every start; start i does not depend on `n_init`."""
     if init == "random":
         return [child.dirichlet(np.ones(n_clusters), size=len(codes)) for child in rng.spawn(n_init)]
-    data, (for_em, for_trees) = (codes, cardinalities, weights, n_clusters), rng.spawn(2)
+    data = codes, cardinalities, weights, n_clusters
+    return in_turns(partial(_em_starts, *data), partial(_structural_starts, *data), rng, n_init, init)
+
+
+def in_turns(em_starts, structural_starts, rng, n_init, init):
+    """Starts of "em", of "structural", or of "both" in turns; each is a function (rng, number of starts) -> list."""
+    for_em, for_trees = rng.spawn(2)
     if init == "em":
-        return _em_starts(*data, for_em, n_init)
+        return em_starts(for_em, n_init)
     if init == "structural":
-        return _structural_starts(*data, for_trees, n_init)
+        return structural_starts(for_trees, n_init)
     starts = [None] * n_init
-    starts[::2] = _em_starts(*data, for_em, len(starts[::2]))
-    starts[1::2] = _structural_starts(*data, for_trees, len(starts[1::2]))
+    starts[::2] = em_starts(for_em, len(starts[::2]))
+    starts[1::2] = structural_starts(for_trees, len(starts[1::2]))
     return starts
 
 

@@ -112,7 +112,30 @@ def test_structural_em_screens_its_starts(pattern):
     assert got.starts_["log_likelihood"].max() == pytest.approx(got.starts_["log_likelihood"].min(), rel=0.1)
 
 
+COMPLETE = ["half", "class", "differs", "w"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"n_final": None, "init": "em", "combine_starts": "best"}, {"n_clusters": [1, 3]}]
+)
+def test_forest_clusters_of_complete_rows(options, frame, pattern):
+    make = lambda: CLUSTERERS["forest clusters"]().set_params(**{"n_init": 4, "n_final": 2, **options})  # noqa: E731
+    want = make().fit(frame[COMPLETE])
+    got = make().fit(scan(pattern, sample_rows=None).select(COMPLETE))
+    assert got.n_iter_ == want.n_iter_ and got.n_clusters_ == want.n_clusters_
+    assert got.log_likelihood_ == pytest.approx(want.log_likelihood_, rel=1e-9)
+    assert got.evidence_bound_ == pytest.approx(want.evidence_bound_, rel=1e-9)
+    np.testing.assert_allclose(got.starts_["score"], want.starts_["score"], rtol=1e-9)
+    np.testing.assert_allclose(got.edge_posterior_, want.edge_posterior_, atol=1e-9)
+    np.testing.assert_allclose(got.predict_proba(frame[COMPLETE]), want.predict_proba(frame[COMPLETE]), atol=1e-9)
+    screened = make().fit(scan(pattern, sample_rows=450).select(COMPLETE))
+    assert set(screened.starts_["stage"]) == {1, 2}
+    assert screened.evidence_bound_ == pytest.approx(want.evidence_bound_, rel=0.01)
+
+
 REFUSED = {
+    "forest clusters with gaps": CLUSTERERS["forest clusters"],
+    "forest clusters at random": lambda: pgm_bma.ForestAveragedClusterer(2, init="random"),
     "bound and collapse": CLUSTERERS["bound and collapse"],
     "any network": lambda: pgm_bma.StructuralEMClusterer(2, structures="general"),
     "Kikuchi by error": lambda: pgm_bma.KikuchiBayesClassifier(criterion="error"),
@@ -124,9 +147,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_stays_in_memory_says_so(name, pattern):
-    estimator = REFUSED[name]()
+    estimator, rows = REFUSED[name](), scan(pattern)
+    rows = rows.select(COMPLETE) if name == "forest clusters at random" else rows
     with pytest.raises(MemoryError, match=MEMORY):
-        estimator.fit(scan(pattern), "class")
+        estimator.fit(rows, "class")
     assert not hasattr(estimator, "schema_")
 
 
