@@ -1,6 +1,6 @@
 """What a column of a survey is, seen from its name and values: an id, a date, free text, weights; codes that mean missing.
 
-Only pointed out, never acted upon: the caller says so, with the cure. A column is a pandas Series of texts or numbers.
+Only pointed out, never acted upon. A column is a pandas Series of texts or numbers.
 """
 
 import re
@@ -8,6 +8,13 @@ import re
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.warn import warn
+
+WHAT_IT_IS = {
+    "id": "names the rows",
+    "date": "holds dates or times",
+    "text": "holds free text",
+}
 FEW = 12  # rows; fewer say nothing about what a column is
 _ID_NAME = re.compile(
     r"(?:(?:.*[ _.-])?(?:id|ids|uuid|guid|nr|no|num|number|key|caseid|case|row|index|rowid|respid|respondent|lfd|lfdn|kennung))"
@@ -139,3 +146,53 @@ def _are_days(values):
     if values.min() < 19000101 or values.max() > 21001231:
         return False
     return bool(((values // 100 % 100).between(1, 12) & (values % 100).between(1, 31)).all())
+
+
+def warn_of_kinds(names: list, states: list, codes: np.ndarray, weights: np.ndarray | None, settled: set) -> None:
+    """Warn of columns that name the rows, hold dates or free text; an error where all columns do.
+
+    Parameters
+    ----------
+    names : list
+        Names of the columns.
+    states : list of sequences
+        Their different values.
+    codes : array of shape (n_samples, n_columns)
+        Positions of the values in `states`, -1 where missing.
+    weights : array of shape (n_samples,), optional
+        A weight is a repetition of the row.
+    settled : set
+        Columns that somebody has declared: nothing is said about them.
+
+    Raises
+    ------
+    ValueError
+        When no column is left that could be learned from.
+    """
+    found = {}
+    for position, (name, values) in enumerate(zip(names, states)):
+        if len(values) >= FEW and name not in settled:
+            seen = codes[:, position] >= 0
+            n_seen = int(seen.sum()) if weights is None else float(weights[seen].sum())
+            kind = _kind_of_states(name, values, n_seen)
+            if kind is not None:
+                found[name] = f"column {name!r} {WHAT_IT_IS[kind]} ({len(values)} different values in {n_seen:g} rows)"
+    if found and len(found) == len(names):
+        told = "; ".join(list(found.values())[:3])
+        cure = "pass columns of answers, or categoricals to take them as they are"
+        raise ValueError(f"{told}: there is nothing to learn from; {cure}")
+    for name, told in found.items():
+        cure = f"X.drop(columns=[{name!r}]) leaves it out, X[{name!r}].astype('category') takes it as it is"
+        warn(f"{told} and adds noise only: {cure}")
+
+
+def _kind_of_states(name, values, n_seen):
+    """`column_kind` from the different values and the number of rows that have one."""
+    values = pd.Series(list(values))
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return "date"
+    kind = column_kind(name, values)
+    is_unique = len(values) >= n_seen
+    if (kind == "id" and not is_unique) or (kind == "text" and len(values) <= max(20, 0.2 * n_seen)):
+        return None
+    return kind

@@ -64,6 +64,18 @@ def is_one_row(X):
     return isinstance(X, (pd.Series, Mapping)) and not hasattr(X, "columns") and not hasattr(X, "tocsr")
 
 
+def categoricals(X):
+    """Names of the columns of a DataFrame that were made categorical by somebody."""
+    if isinstance(X, pd.DataFrame):
+        return [name for name, dtype in X.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
+    schema = getattr(X, "schema", None)
+    return (
+        [name for name, dtype in schema.items() if str(dtype).startswith(("Categorical", "Enum"))]
+        if hasattr(schema, "items")
+        else []
+    )
+
+
 def default_names(n_columns):
     return [f"x{i}" for i in range(n_columns)]
 

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.column_kinds import warn_of_kinds
 from pgm_bma.foundation.compiling import announcing
 from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.scan import NeedsRows, NotFolded, as_scan, is_scan
@@ -219,7 +220,11 @@ class DiscreteEstimator(BaseEstimator):
         self.__dict__.pop("_cached_model", None)
         check_parameters(self, {name: getattr(self, name) for name in self._read_first})
         X = as_table(X, self, fitting=True)
-        read = table.encode(X, self._feature_state_names(X, forbidden_name), sample_weight)
+        declared = self._feature_state_names(X, forbidden_name)
+        read = table.encode(X, declared, sample_weight)
+        if table.is_named(X) and "_cached_n_rows" not in self.__dict__:
+            settled = {*(declared or ()), *table.categoricals(X)}
+            warn_of_kinds(read.schema.names, read.schema.states, read.codes, read.weights, settled)
         self._set_columns(read.schema, table.is_named(X))
         self.n_samples_ = self.__dict__.pop("_cached_n_rows", len(read.codes))
         return read

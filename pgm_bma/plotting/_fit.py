@@ -144,8 +144,8 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
     edge = max(text_size(labels[name])[0] for name in shown) + 0.2
     ax = new_axes(ax, n * cell + edge + 1.3, n * cell + edge + 0.5)
     high = max(float(np.nanmax(values, initial=10.0, where=np.isfinite(values))), 10.0)
-    colours = LinearSegmentedColormap.from_list("residuals", ["#FFFFFF", "#B9D3E6", BLUE, "#00304D"])
-    colours = colours.with_extremes(bad=RULE)
+    blues = LinearSegmentedColormap.from_list("residuals", ["#FFFFFF", "#B9D3E6", BLUE, "#00304D"])
+    colours = blues.with_extremes(bad=RULE)
     drawn = np.clip(np.where(np.isinf(values), high, values), 1.0, high)  # at most 1 is what chance gives: white
     image = ax.imshow(drawn, cmap=colours, norm=LogNorm(1.0, high), aspect="equal")
     ax.set_xticks(range(n), [labels[name] for name in shown], rotation=90, fontsize=FONT - 1.5, parse_math=False)
