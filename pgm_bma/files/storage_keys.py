@@ -9,7 +9,7 @@ not exist in format v gets the value that keeps the old behaviour.
 
 from typing import NamedTuple
 
-VERSION = 3
+VERSION = 4
 
 # key in files -> (module below pgm_bma, class)
 ESTIMATORS = {
@@ -49,6 +49,7 @@ RECORDS = {
     "family-table": ("orders.family_table", "FamilyTable"),
     "family-lists": ("orders.family_lists", "FamilyLists"),
     "order-chains": ("orders.structure_average", "ChainRecord"),
+    "order-gaps": ("orders.augmented_average", "Gaps"),
     "order-training": ("orders.fixed_order", "Training"),
     "structure-average": ("orders.structure_average", "StructureAverage"),
     "kikuchi-fit": ("kikuchi.fit", "KikuchiFit"),
@@ -109,7 +110,15 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
             ("LatentClassClusterer", "EMAClusterer"), Change(added={**_ALL_STARTS, "weight_type": "repetition"})
         ),
         "latent-class-starts": Change(added={"finished": None}),
-    }
+    },
+    # `missing` governed prediction; its former values are still read as such
+    3: {
+        **dict.fromkeys(
+            ("FixedOrderClassifier", "OrderAveragedClassifier", "OrderPosterior"),
+            Change(added={"unobserved": "sum_out", "_missing_counts": None}),
+        ),
+        "structure-average": Change(added={"gaps": None}),
+    },
 }
 
 

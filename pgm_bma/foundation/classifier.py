@@ -163,7 +163,8 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
             )
         if isinstance(y, np.ndarray) and y.dtype.kind == "f" and np.isfinite(y).all() and len(y):
             check_classification_targets(y)
-        target, classes = table.encode_target(y, name, (self.state_names or {}).get(name))
+        declared, keep = (self.state_names or {}).get(name), self._takes_missing_targets()
+        target, classes = table.encode_target(y, name, declared, keep_missing=keep)
         self._set_classes(name, classes)
         return Training(read.schema, read.codes, target, classes, read.weights)
 

@@ -185,9 +185,13 @@ class DiscreteEstimator(BaseEstimator):
                 )
         states = self.state_names if isinstance(self.state_names, dict) else None
         folded = as_scan(X).fold(sample_weight, states)
-        if y in folded.frame.columns:
+        if y in folded.frame.columns and not self._takes_missing_targets():
             refuse_missing_target(y, folded.weights[folded.frame[y].isna().to_numpy()].sum())
         return folded
+
+    def _takes_missing_targets(self):
+        """Whether rows without a class are of use in fit."""
+        return False
 
     def _read_rows(self, sample_weight, forbidden_name, target=None):
         """(`Rows` of the scan that did not fold, its `sample_rows`) for methods that work in passes; `target` is a column."""

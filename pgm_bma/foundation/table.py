@@ -209,14 +209,14 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     return pack(coded, schema.states)
 
 
-def encode_target(y, name, states=None, unknown="undeclared"):
-    """Encode a target column: (codes, states). Missing targets are an error that tells their count.
+def encode_target(y, name, states=None, unknown="undeclared", keep_missing=False):
+    """Encode a target column: (codes, states). Missing targets are an error that tells their count, or -1 under `keep_missing`.
 
     A value that is not among `states` is an error too, or gets the code -1 when `unknown="missing"`.
     """
     column = as_column(y)
     n_missing = int(pd.isna(column).sum())
-    if n_missing:
+    if n_missing and not keep_missing:
         raise ValueError(
             f"target {name!r} has {n_missing} missing {'value' if n_missing == 1 else 'values'} (NaN); drop those rows"
         )

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.filling import as_frame, labelled
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import Choice, Flag, Number, check
 from pgm_bma.networks import evidence
@@ -191,26 +192,10 @@ def impute(
         rng = random_generator(random_state)
         found = asked.answer(lambda plan: evidence.completions(plan, asked.theta, rng), fold=False)
         states = [found[:, p] for p in positions]
-    filled = data.copy() if isinstance(data, pd.DataFrame) else _as_pandas(data)
+    filled = data.copy() if isinstance(data, pd.DataFrame) else as_frame(data)
     for column, codes in zip(open_columns, states):
-        filled[column] = _labelled(filled[column], asked.states[column], codes)
+        filled[column] = labelled(filled[column], asked.states[column], codes)
     return filled
-
-
-def _as_pandas(data):
-    """A table of another library, or a single row, as a DataFrame."""
-    if table.is_one_row(data):
-        return pd.DataFrame({name: [value] for name, value in data.items()})
-    if not hasattr(data, "columns") and not hasattr(data, "column_names"):
-        return pd.DataFrame(list(data))
-    return pd.DataFrame({name: table.take_column(data, name)[0] for name in table.column_names(data)})
-
-
-def _labelled(column, states, codes):
-    """Codes as values of the type that the states have, or of the categorical dtype that was there."""
-    if isinstance(column.dtype, pd.CategoricalDtype) and set(states) <= set(column.dtype.categories):
-        return pd.Categorical.from_codes(codes, categories=list(states)).astype(column.dtype)
-    return table.label_array(states)[codes]
 
 
 class _Question:

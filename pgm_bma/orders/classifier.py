@@ -13,13 +13,16 @@ from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.foundation.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.validation import check_choice, resolve_preset
-from pgm_bma.orders import exact_orders, fixed_order, parameters, search
+from pgm_bma.orders import exact_orders, fixed_order, order_mcmc, parameters, search
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders.arcs import order_positions
+from pgm_bma.orders.augment import GapTable
+from pgm_bma.orders.augment_run import FIRST
 from pgm_bma.orders.diagnostics import N_DIAGNOSED_ROWS
 from pgm_bma.orders.results import OrderResults
 from pgm_bma.orders.structure_average import given_average
 
+MAX_SWEEPS = 1024  # of the fixed order with missing cells, the default of the averaged classifier
 MAX_CELLS = 1_000_000  # of the exact averaged network; pgmpy takes about a second to build that
 
 
@@ -31,11 +34,15 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         self._forget()
         self._feature_states = training.schema.states
         schema, codes = training.schema, training.codes
+        self._count_missing(np.column_stack([codes, training.target]), training.weights)
         if settings.missing == "state":
             schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema((*schema.names, self.target_name_), (*schema.states, tuple(training.classes)))
         codes = np.column_stack([codes, training.target])
-        return _order_fit.complete_training(self._variables, codes, training.weights, settings)
+        return _order_fit.training_rows(self._variables, codes, training.weights, settings)
+
+    def _takes_missing_targets(self):
+        return self.missing == "augment"
 
     def _log_joint(self, codes):
         return self._log_joint_with_error(codes)[0]
@@ -147,9 +154,10 @@ class FixedOrderClassifier(_OrderClassifier):
     order_ : tuple
         Names, earliest first.
     order_log_score_ : float
-        Log of prod_i sum over parent sets of prior x marginal likelihood.
+        Log of prod_i sum over parent sets of prior x marginal likelihood; with missing cells, its mean over completed tables.
     model_is_exact_ : bool
-        Whether `model_` is the averaged network itself, which it is while that has at most a million cells.
+        Whether `model_` is the averaged network itself, which it is while that has at most a million cells and no cell of the
+        training rows was missing.
     {results}
     {classes}
 
@@ -185,7 +193,8 @@ class FixedOrderClassifier(_OrderClassifier):
         eps: float = 1e-3,
         beam: int = 60,
         n_candidates: None = None,
-        missing: str = "sum_out",
+        missing: str = "auto",
+        unobserved: str = "sum_out",
         max_completions: int = 1024,
         n_completions: int = 200,
         random_state: Any = None,
@@ -206,6 +215,7 @@ class FixedOrderClassifier(_OrderClassifier):
         self.beam = beam
         self.n_candidates = n_candidates
         self.missing = missing
+        self.unobserved = unobserved
         self.max_completions = max_completions
         self.n_completions = n_completions
         self.random_state = random_state
@@ -217,19 +227,40 @@ class FixedOrderClassifier(_OrderClassifier):
         settings = _order_fit.checked_settings(self, self.get_params(deep=False))
         rows = self._prepare(training, settings)
         names = list(self._variables.names)
-        families, arcs = _order_fit.score(rows, names, settings, True)
-        rng = random_generator(self.random_state)
-        order = self._choose_order(families, names, arcs.required, rng)
-        self._average = given_average(families, rows, [order])
-        self._seed = int(rng.integers(2**63))
+        ready = None
+        if isinstance(rows, GapTable):
+            order, ready = self._fit_gaps(rows, names, settings)
+        else:
+            families, arcs = _order_fit.score(rows, names, settings, True)
+            rng = random_generator(self.random_state)
+            order = self._choose_order(families, names, arcs.required, rng)
+            self._average = given_average(families, rows, [order])
+            self._seed = int(rng.integers(2**63))
         self.order_ = tuple(names[v] for v in order)
-        self.order_log_score_ = float(self._average.log_scores[0, 0])
-        self._get_ready()
+        self.order_log_score_ = float(self._average.log_scores.mean())
+        self._get_ready(ready)
+
+    def _fit_gaps(self, gaps, names, settings):
+        """The average given one order with the missing cells sampled; an order to be found is the best over sampled tables."""
+        root = seed_sequence(self.random_state)
+        settings = settings._replace(max_sweeps=MAX_SWEEPS)
+        _, arcs = _order_fit.reach(names, settings)
+        families = None
+        if isinstance(self.order, str) and self.order in ("best", "greedy"):
+            short = settings._replace(max_sweeps=FIRST * _order_fit.ORDER_SWEEPS)
+            families = _order_fit.augment(gaps, names, short, self.random_state, root, quiet=True)[0].table
+        rng = np.random.default_rng(root.spawn(1)[0])
+        order = self._choose_order(families, names, arcs.required, rng)
+        self._average, mix = _order_fit.augment(gaps, names, settings, self.random_state, root, orders=[order])
+        self._seed = int(rng.integers(2**63))
+        return order, mix
 
     def _choose_order(self, families, names, required, rng):
         if not isinstance(self.order, str):
             return order_positions("order", self.order, names, required)
         check_choice("order", self.order, ("random", "greedy", "best"))
+        if self.order == "random":
+            return order_mcmc.random_order(len(names), rng, required)
         if self.order == "best" and len(names) <= exact_orders.MAX_VARIABLES:
             return exact_orders.best_order(exact_orders.sum_over_orders(families))
         return search.find_order(families, self.order, required, rng)
@@ -237,7 +268,7 @@ class FixedOrderClassifier(_OrderClassifier):
     @property
     def model_is_exact_(self):
         """Whether `model_` is the averaged network itself."""
-        return fixed_order.averaged_cells(self._mixture()) <= MAX_CELLS
+        return self._average.gaps is None and fixed_order.averaged_cells(self._mixture()) <= MAX_CELLS
 
     def to_network(self, max_cells: int = MAX_CELLS) -> Any:
         """The averaged joint itself as a pgmpy network: every variable has all parents that carry weight.
@@ -255,11 +286,16 @@ class FixedOrderClassifier(_OrderClassifier):
         Raises
         ------
         ValueError
-            If its tables would hold more than `max_cells` cells; the message tells the size.
+            If its tables would hold more than `max_cells` cells; the message tells the size. Or if cells were missing in training.
         """
         from pgm_bma.networks.objects import bayesian_network
 
         check_is_fitted(self)
+        if self._average.gaps is not None:
+            raise ValueError(
+                "with missing cells the average runs over completed tables and is no single network; use sample_dags() or model_, "
+                "the best single DAG, or fit with missing='drop' or 'state'"
+            )
         mix = self._mixture()
         cells = fixed_order.averaged_cells(mix)
         if cells > max_cells:
@@ -354,7 +390,8 @@ class OrderAveragedClassifier(_OrderClassifier):
         eps: float = 1e-3,
         beam: int = 60,
         n_candidates: None = None,
-        missing: str = "sum_out",
+        missing: str = "auto",
+        unobserved: str = "sum_out",
         max_completions: int = 1024,
         n_completions: int = 200,
         checkpoint: Any = None,
@@ -393,6 +430,7 @@ class OrderAveragedClassifier(_OrderClassifier):
         self.beam = beam
         self.n_candidates = n_candidates
         self.missing = missing
+        self.unobserved = unobserved
         self.max_completions = max_completions
         self.n_completions = n_completions
         self.checkpoint = checkpoint
@@ -411,9 +449,9 @@ class OrderAveragedClassifier(_OrderClassifier):
         rows = self._prepare(training, settings)
         root = seed_sequence(self.random_state)
         names = list(self._variables.names)
-        self._average, sums = _order_fit.average(rows, names, settings, self.random_state, root, True)
+        self._average, ready = _order_fit.average(rows, names, settings, self.random_state, root, True)
         self._seed = int(np.random.default_rng(root).integers(2**63))
-        self._get_ready(sums)
+        self._get_ready(ready)
         self._warn_if_chains_disagree()
 
     def _fitted_summary(self):

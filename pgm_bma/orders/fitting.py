@@ -13,14 +13,22 @@ from pgm_bma.foundation.priors import PARAMETER_PRIOR, check_prior
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.validation import Choice, Instance, Integer, Jobs, Number, Optional, Verbose, check_parameters
 from pgm_bma.foundation.warn import warn
-from pgm_bma.orders import family_lists, structure_average
+from pgm_bma.orders import augmented_average, family_lists, structure_average
 from pgm_bma.orders.arcs import named_arcs, order_positions, start_orders
+from pgm_bma.orders.augment import GapTable
 from pgm_bma.orders.exact_orders import AUTO_PREDICTION
 from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, family_table, n_families
 from pgm_bma.orders.fixed_order import Training
 from pgm_bma.orders.weighting import WEIGHTINGS
 
-MISSING = ("sum_out", "impute", "state")
+MISSING = ("auto", "augment", "drop", "state")
+FORMER = {
+    "sum_out": "sum_out",
+    "impute": "fill",
+}  # values that `missing` had when it governed prediction -> `unobserved`
+UNOBSERVED = ("sum_out", "fill")
+WHOLE_ROWS = {"method": "exact", "moves": "swap"}  # what cannot be had with missing cells: "auto" leaves rows out
+ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for in max_sweeps
 MAX_WEIGHT = 1e11  # rows; their log scores, near 1e12, are rounded to 1e-4; of more rows, sums over orders are noise
 SWAP_LENGTH = {"burn_in": 10_000, "thin": 1667}
 PRESETS = {
@@ -37,6 +45,7 @@ PRESETS = {
         "equivalent_sample_size": None,
         "parameter_prior": "paper",
         "structure_prior": "mdl",
+        "missing": "drop",
     }
 }
 FAMILY_RULES = {
@@ -46,6 +55,7 @@ FAMILY_RULES = {
     "eps": Number(0, 1, open_low=True),
     "beam": Integer(1),
     "missing": Choice(*MISSING),
+    "unobserved": Choice(*UNOBSERVED),
     "max_completions": Integer(1),
     "n_completions": Integer(2),
     "verbose": Verbose(),
@@ -111,6 +121,10 @@ def checked_settings(estimator, values):
     if values.get("show_progress") is not None:
         warn("show_progress is now called verbose", FutureWarning)
         values = {**values, "verbose": values["show_progress"]}
+    if isinstance(values["missing"], str) and values["missing"] in FORMER:
+        now = FORMER[values["missing"]]
+        warn(f"missing={values['missing']!r} is now missing='drop' with unobserved={now!r}", FutureWarning)
+        values = {**values, "missing": "drop", "unobserved": now}
     check_parameters(estimator, values)
     check_prior(values["alpha"], values["equivalent_sample_size"])
     settings = Settings(**{name: values[name] for name in Settings._fields if name in values})
@@ -126,19 +140,34 @@ def checked_settings(estimator, values):
     return settings
 
 
-def complete_training(schema, codes, weights, settings):
-    """Folded complete rows with the parameter prior. Scores of families are comparable only on the same rows, so a row with a
-    missing cell is left out as a whole."""
+def training_rows(schema, codes, weights, settings):
+    """Folded rows with the parameter prior: a `Training` of complete rows, or a `GapTable` if missing cells are to be sampled.
+
+    Scores of families are comparable only on the same rows, so under "drop" a row with a missing cell is left out as a whole.
+    """
+    sample_size = settings.equivalent_sample_size
+    if sample_size is None and settings.parameter_prior == "consistent":
+        sample_size = consistent_sample_size(settings.alpha, schema.cardinalities)
+    prior = schema.cardinalities, settings.alpha, sample_size
     holes = (codes < 0).any(1)
     if holes.any():
         name = schema.names[int(np.argmax((codes < 0).sum(0)))]
+        needs = [f"{word}={v!r}" for word, v in WHOLE_ROWS.items() if getattr(settings, word) == v]
+        if settings.missing == "augment" and needs:
+            raise ValueError(
+                f"{needs[0]} needs complete rows, but {int((codes < 0).sum())} cells are missing (most in {name!r}); leave it at "
+                "its default, or pass missing='drop' or 'state'"
+            )
+        if settings.missing == "augment" or (settings.missing == "auto" and not needs):
+            return augmented_average.gap_table(schema.names, codes, weights, *prior)
         if holes.all():
             raise ValueError(
-                f"every row has a missing value (most in {name!r}); pass missing='state', or drop columns or impute before"
+                f"every row has a missing value (most in {name!r}); pass missing='augment' or 'state', or drop columns or impute "
+                "before"
             )
         warn(
             f"{int(holes.sum())} of {len(holes)} rows have missing values (most in {name!r}) and are left out of the scores; "
-            "missing='state' keeps them"
+            "missing='augment' or 'state' keeps them"
         )
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
@@ -148,12 +177,7 @@ def complete_training(schema, codes, weights, settings):
             f"sample_weight adds up to {row_weights.sum():.3g} rows, more than {MAX_WEIGHT:.3g}: log scores of so many are lost in "
             "rounding; scale the weights down"
         )
-    sample_size = settings.equivalent_sample_size
-    if sample_size is None and settings.parameter_prior == "consistent":
-        sample_size = consistent_sample_size(settings.alpha, schema.cardinalities)
-    return Training(
-        np.asfortranarray(rows, dtype=np.int32), row_weights, schema.cardinalities, settings.alpha, sample_size
-    )
+    return Training(np.asfortranarray(rows, dtype=np.int32), row_weights, *prior)
 
 
 def consistent_sample_size(alpha, cardinalities):
@@ -168,8 +192,7 @@ def score(training, names, settings, full, *, exact=False):
     exact : whether nothing else will do
     """
     n = len(names)
-    max_indegree = min(settings.max_indegree, n - 1)
-    arcs = named_arcs(settings.required_arcs, settings.forbidden_arcs, settings.expert_knowledge, names, max_indegree)
+    max_indegree, arcs = reach(names, settings)
     size = n_families(n, n - 1, max_indegree)
     common = {
         "max_indegree": max_indegree,
@@ -195,13 +218,22 @@ def score(training, names, settings, full, *, exact=False):
     return lists, arcs
 
 
+def reach(names, settings):
+    """(max_indegree that is possible, `arcs.Arcs`)"""
+    most = min(settings.max_indegree, len(names) - 1)
+    return most, named_arcs(settings.required_arcs, settings.forbidden_arcs, settings.expert_knowledge, names, most)
+
+
 def average(training, names, settings, random_state, root, predicts):
-    """(average, sums or None): run what `settings` asks for; `sums` are what an exact average was made of.
+    """(average, what predictions are made of): run what `settings` asks for; the second are the sums of an exact average, the
+    mixture of one over tables with gaps, else None.
 
     random_state, root : the seed as given, and the SeedSequence behind it
     predicts : whether joints of rows will be asked for, which "exact" can do for fewer variables than arcs
     """
     kind, n = WEIGHTINGS[settings.structure_weighting], len(names)
+    if isinstance(training, GapTable):
+        return augment(training, names, settings, random_state, root)
     method = "given" if settings.orders is not None else choose_method(settings, n, predicts)
     swap = method == "mcmc" and settings.moves == "swap"
     families, arcs = score(training, names, settings, method != "mcmc" or swap, exact=method == "exact" or swap)
@@ -209,13 +241,7 @@ def average(training, names, settings, random_state, root, predicts):
     if method == "exact":
         return structure_average.exact_average(families, training, kind.name, settings.n_orders, rngs[0])
     if method == "given":
-        orders = settings.orders
-        if kind.name == "dag":
-            raise ValueError("orders= averages over orders; structure_weighting='dag' cannot be had from given orders")
-        if isinstance(orders, str) or not hasattr(orders, "__len__") or len(orders) == 0:
-            raise ValueError(f"orders={orders!r} must be a list of at least one order, each a list of all variables")
-        orders = [order_positions("orders", order, names, arcs.required) for order in orders]
-        return structure_average.given_average(families, training, orders), None
+        return structure_average.given_average(families, training, _given_orders(settings, names, arcs)), None
     given = start_orders(settings.init, names, settings.n_chains, arcs.required)
     starts = [kind.from_order(families, order) for order in given or ()]
     starts = starts or [kind.start(n, rng, arcs.required) for rng in rngs]
@@ -240,6 +266,75 @@ def average(training, names, settings, random_state, root, predicts):
             result = structure_average.sampled_average(families, training, kind.name, starts, rngs, **run)
     _warn_of_the_end(result, settings)
     return result, None
+
+
+def _given_orders(settings, names, arcs):
+    orders = settings.orders
+    if settings.structure_weighting == "dag":
+        raise ValueError("orders= averages over orders; structure_weighting='dag' cannot be had from given orders")
+    if isinstance(orders, str) or not hasattr(orders, "__len__") or len(orders) == 0:
+        raise ValueError(f"orders={orders!r} must be a list of at least one order, each a list of all variables")
+    return [order_positions("orders", order, names, arcs.required) for order in orders]
+
+
+def augment(gaps, names, settings, random_state, root, orders=None, quiet=False):
+    """(average, mixture) over structures and completions of a `GapTable`; orders : positions, instead of sampling any."""
+    kind, n = WEIGHTINGS[settings.structure_weighting], len(names)
+    max_indegree, arcs = reach(names, settings)
+    families = {
+        "max_indegree": max_indegree,
+        "structure_prior": settings.structure_prior,
+        "required": arcs.required,
+        "forbidden": arcs.forbidden,
+    }
+    if settings.orders is not None:
+        orders = _given_orders(settings, names, arcs)
+    run = {
+        "n_kept": settings.n_orders,
+        "max_sweeps": max(settings.max_sweeps // ORDER_SWEEPS, 1),
+        "max_time": settings.max_time,
+        "eps": settings.eps,
+        "beam": settings.beam,
+        "n_jobs": n_workers(settings.n_jobs),
+        "checkpoint": settings.checkpoint,
+        "checkpoint_every": max(settings.checkpoint_every // (ORDER_SWEEPS * n), 1),
+    }
+    if settings.checkpoint:
+        run["fingerprint"] = fingerprint(gaps, names, settings, arcs, random_state, root)
+    with progress(settings.verbose, "sweeps", label=f"{kind.words} and missing cells") as tick:
+        run["tell"] = _teller(tick, settings.verbose)
+        if orders is not None:
+            each = settings.n_chains if len(orders) == 1 else 1
+            rngs = [np.random.default_rng(child) for child in root.spawn(each * len(orders))]
+            found = augmented_average.given_augmented(gaps, orders, rngs, families, **run)
+        else:
+            rngs = [np.random.default_rng(child) for child in root.spawn(settings.n_chains)]
+            given = start_orders(settings.init, names, settings.n_chains, arcs.required)
+            starts = [kind.start(n, rng, arcs.required) for rng in rngs]
+            if given and kind.name == "order":
+                starts = given
+            found = augmented_average.augmented_average(gaps, kind.name, starts, rngs, families, **run)
+    if not quiet:
+        _warn_of_gaps(found[0], names, settings)
+    return found
+
+
+def _warn_of_gaps(result, names, settings):
+    if not result.finished:
+        warn(f"interrupted: {result.states.shape[1]} of {settings.n_orders} orders per chain were kept")
+    if result.chains.converged:
+        return
+    apart = np.ptp(result.chains.means, axis=0)
+    r_hat = np.where(np.isnan(result.chains.r_hat), 1.0, result.chains.r_hat)
+    worst = np.argsort(np.where(r_hat > 1.1, apart, -1.0), axis=None)[::-1][:3]
+    pairs = [np.unravel_index(k, apart.shape) for k in worst]
+    listed = ", ".join(f"{names[u]!r} -> {names[v]!r} by {apart[u, v]:.2f}" for u, v in pairs if apart[u, v] > 0)
+    warn(
+        f"with the missing cells, the chains have not converged after {result.chains.n_sweeps} sweeps: arcs differ "
+        f"between them, most {listed or 'none'}; {result.chains.n_apart} by more than 0.2. Raise max_sweeps or max_time; "
+        "diagnostics_ has all arcs",
+        ConvergenceWarning,
+    )
 
 
 def _teller(tick, verbose):

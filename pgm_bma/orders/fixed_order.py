@@ -36,7 +36,7 @@ def layer_masks(layers):
     return parent < child, parent == child - 1
 
 
-def mixture(table, training, before, touching=None, lost_mass=0.0):
+def mixture(table, training, before, touching=None, lost_mass=0.0, log_scores=None):
     """Weights of the parent sets under every order (or layering).
 
     Parameters
@@ -45,6 +45,7 @@ def mixture(table, training, before, touching=None, lost_mass=0.0):
     training : Training
     before, touching : (n_structures, n, n) bool, from `order_masks` or `layer_masks`
     lost_mass : the least weighty sets of a node are dropped while their total weight stays below this
+    log_scores : (n_structures, n_families) of every structure's own rows, or None: those of the table
 
     Returns
     -------
@@ -52,7 +53,8 @@ def mixture(table, training, before, touching=None, lost_mass=0.0):
     """
     places, weights = [], []
     for child in range(len(table.cardinalities)):
-        sets = family_weights(table, child, before[:, child], None if touching is None else touching[:, child])
+        own = None if log_scores is None else log_scores[:, table.offsets[child] : table.offsets[child + 1]]
+        sets = family_weights(table, child, before[:, child], None if touching is None else touching[:, child], own)
         sets = _prune(sets, lost_mass)
         used = np.flatnonzero(sets.any(0))
         places.append(table.offsets[child] + used)
@@ -60,12 +62,12 @@ def mixture(table, training, before, touching=None, lost_mass=0.0):
     return Mixture(table, training, places, weights)
 
 
-def family_weights(table, child, before, touching=None):
+def family_weights(table, child, before, touching=None, log_scores=None):
     """(n_structures, n_sets of child) posterior weights of its parent sets, zero where a structure forbids the set.
 
-    before, touching : (n_structures, n) bool
+    before, touching : (n_structures, n) bool    log_scores : (n_structures, n_sets) in place of the table's
     """
-    scores = _allowed_scores(table, child, before, touching)
+    scores = _allowed_scores(table, child, before, touching, log_scores)
     top = scores.max(1, keepdims=True)
     if np.isneginf(top).any():
         raise ValueError(f"an order leaves variable {child} without a parent set: a required parent stands behind it")
@@ -78,7 +80,7 @@ def log_sums(table, child, before, touching=None):
     return logsumexp(_allowed_scores(table, child, before, touching), axis=1)
 
 
-def _allowed_scores(table, child, before, touching):
+def _allowed_scores(table, child, before, touching, log_scores=None):
     """(n_structures, n_sets) log scores, -inf where a structure forbids the set."""
     sets = members(table, child)
     yes = np.ones((len(before), 1), dtype=bool)
@@ -86,7 +88,9 @@ def _allowed_scores(table, child, before, touching):
     if touching is not None:
         touches = np.concatenate([touching, ~yes], axis=1)[:, sets].any(2)
         allowed &= touches | ~before.any(1, keepdims=True)
-    return np.where(allowed, table.log_scores[table.offsets[child] : table.offsets[child + 1]], -np.inf)
+    if log_scores is None:
+        log_scores = table.log_scores[table.offsets[child] : table.offsets[child + 1]]
+    return np.where(allowed, log_scores, -np.inf)
 
 
 def _prune(weights, lost_mass):

@@ -25,10 +25,13 @@ FAMILIES = """max_indegree : int, default=3
     n_candidates : None
         Gone; an error names `beam`."""
 
-ROWS = """missing : {"sum_out", "impute", "state"}, default="sum_out"
+ROWS = """missing : {"auto", "augment", "drop", "state"}, default="auto"
+        Rows with missing cells in training. "augment": cells and structures are sampled together (missing at random), every row
+        counts. "drop": such rows are left out, with a warning. "state": missing is a value of its own, in prediction too.
+        "auto": "augment" where a cell is missing (but "drop" under method="exact" or moves="swap", which need complete rows).
+    unobserved : {"sum_out", "fill"}, default="sum_out"
         Missing cells of rows that are judged: summed out (exactly up to `max_completions` completions of a row, else over
-        `n_completions` draws with a standard error), filled in uniformly at random as the paper does, or a value of their own. In
-        training, rows with missing cells are left out unless it is "state".
+        `n_completions` draws with a standard error), or filled in uniformly at random as the paper does.
     max_completions : int, default=1024
         Most completions of a row that are summed out exactly.
     n_completions : int, default=200
@@ -48,6 +51,7 @@ CHAINS = """n_orders : int, default=30
         Gibbs chains stop when no arc posterior differs by more than this between two of them, and split R-hat holds.
     max_sweeps : int, default=4096
         Most sweeps (one move per variable) of a chain; they are doubled until the chains agree, and the second half counts.
+        With missing cells, a sweep over structures and cells counts as four.
     max_time : float, optional
         Seconds after which Gibbs chains end, converged or not; a run that ends so cannot be repeated bit for bit.
     burn_in : int, default=10000
@@ -94,6 +98,10 @@ RESULTS = """edge_posterior_ : DataFrame
     lost_mass_ : float
         Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables; 0 when
         all were kept. Sets that were never scored (more than `beam` of a size) are not in it.
+    gaps_ : DataFrame
+        Missing cells in training by column; `attrs` tells what was done with them.
+    arc_spread_ : DataFrame
+        Standard deviation of every arc posterior from completed table to completed table.
     orders_ : list of tuples
         Kept orders, earliest first.
     order_log_scores_ : array

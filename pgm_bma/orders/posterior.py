@@ -4,16 +4,20 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.docstrings import ROWS, fill
 from pgm_bma.foundation.face import DiscreteEstimator
+from pgm_bma.foundation.filling import as_frame, filled_column
+from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.missing import add_missing_state
-from pgm_bma.foundation.seeds import seed_sequence
-from pgm_bma.foundation.validation import resolve_preset
+from pgm_bma.foundation.seeds import random_generator, seed_sequence
+from pgm_bma.foundation.validation import check_number, resolve_preset
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders import parameters
+from pgm_bma.orders.augmented_average import draw_completions
 from pgm_bma.orders.results import OrderResults
 
 
@@ -88,7 +92,8 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         eps: float = 1e-3,
         beam: int = 60,
         n_candidates: None = None,
-        missing: str = "sum_out",
+        missing: str = "auto",
+        unobserved: str = "sum_out",
         max_completions: int = 1024,
         n_completions: int = 200,
         checkpoint: Any = None,
@@ -125,6 +130,7 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         self.beam = beam
         self.n_candidates = n_candidates
         self.missing = missing
+        self.unobserved = unobserved
         self.max_completions = max_completions
         self.n_completions = n_completions
         self.checkpoint = checkpoint
@@ -164,15 +170,69 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         self._forget()
         self._feature_states = read.schema.states
         schema, codes = read.schema, read.codes
+        self._count_missing(codes, read.weights)
         if settings.missing == "state":
             schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema(schema.names, schema.states)
-        rows = _order_fit.complete_training(schema, codes, read.weights, settings)
+        rows = _order_fit.training_rows(schema, codes, read.weights, settings)
         root = seed_sequence(self.random_state)
         names = list(schema.names)
-        self._average, _ = _order_fit.average(rows, names, settings, self.random_state, root, False)
+        self._average, ready = _order_fit.average(rows, names, settings, self.random_state, root, False)
         self._seed = int(np.random.default_rng(root).integers(2**63))
+        if self._average.gaps is not None:
+            self._cached_mixture = ready
         self._warn_if_chains_disagree()
+
+    def complete(self, X: Any, n: int = 1, random_state: Any = None) -> list[pd.DataFrame]:
+        """Multiple imputation: completed copies of a table, drawn from the averaged posterior.
+
+        Every copy is drawn from another kept structure, whose tables are drawn from their posterior too, and all missing
+        cells of a row jointly: what is not known about structure and parameters shows in how the copies differ.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_samples, n_features)
+            Rows with missing cells: those of the fit or others.
+        n : int, default=1
+            How many copies.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed; without it, equal calls give equal tables.
+
+        Returns
+        -------
+        list of DataFrame
+            Copies of `X` in its own dtypes, empty cells filled. A value that the fit has not seen stays, and counts as
+            missing.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from pgm_bma import OrderPosterior
+        >>> X = pd.DataFrame({"a": list("0011") * 10, "b": list("0011") * 10})
+        >>> X.loc[3, "b"] = None
+        >>> posterior = OrderPosterior(random_state=0).fit(X)
+        >>> [table.loc[3, "b"] for table in posterior.complete(X, 3)]
+        ['1', '1', '1']
+        """
+        codes = self._encode(X)
+        if self.missing == "state":
+            raise ValueError(
+                "missing='state' makes missing a value: there is nothing to complete; fit with missing='auto'"
+            )
+        check_number("n", n, 0, integer=True)
+        rng = np.random.default_rng([self._seed, 5]) if random_state is None else random_generator(random_state)
+        drawn = draw_completions(self._average, self._mixture(), codes, n, rng)
+        frame = X.copy() if isinstance(X, pd.DataFrame) else as_frame(X if table.is_named(X) else as_table(X, self))
+        columns = {}
+        for k, name in enumerate(self.schema_.names):
+            columns[name if name in frame.columns else frame.columns[k]] = k
+        tables = []
+        for codes in drawn:
+            filled = frame.copy()
+            for column, k in columns.items():
+                filled[column] = filled_column(frame[column], self.schema_.states[k], codes[:, k])
+            tables.append(filled)
+        return tables
 
     def log_joint(self, X: Any) -> np.ndarray:
         """Natural log P(row | data) of every row, averaged over structures, missing cells summed out.

@@ -10,9 +10,10 @@ from pgm_bma.foundation.missing import mark_missing
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import check_choice, check_number
 from pgm_bma.orders import consensus, fixed_order, unobserved
+from pgm_bma.orders.augmented_average import own_mixture
 from pgm_bma.orders.diagnostics import ChainDiagnostics
 from pgm_bma.orders.family_table import parent_sets
-from pgm_bma.orders.fitting import MISSING
+from pgm_bma.orders.fitting import FORMER, UNOBSERVED
 from pgm_bma.orders.structure_average import (
     exact_log_joint,
     exact_predictor,
@@ -28,7 +29,7 @@ N_ANCESTOR_DAGS = 1000
 class OrderResults(ChainDiagnostics):
     """Mixin over ``_average`` (a `StructureAverage`) and ``_variables`` (a `Schema`, the class last if there is one).
 
-    Its parameters include `missing`, `max_completions` and `n_completions`; ``_seed`` is drawn in fit.
+    Its parameters include `missing`, `unobserved`, `max_completions` and `n_completions`; ``_seed`` is drawn in fit.
     """
 
     # ------------------------------------------------------------------------------------------------ arcs and orders
@@ -89,6 +90,49 @@ class OrderResults(ChainDiagnostics):
     def lost_mass_(self):
         """Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables."""
         return lost_mass(self._average)
+
+    @property
+    def gaps_(self):
+        """DataFrame of missing cells in training by column: `missing` (weighted) and `share` of the rows.
+
+        `attrs` has `rows`, `incomplete_rows`, `treatment` ("augment", "drop", "state", or "none" where nothing was missing),
+        `arc_spread` (largest standard deviation of an arc posterior from completed table to completed table) and `by_cells`
+        (share of sweeps in which cells were drawn one by one, because a clique was too large).
+        """
+        names = list(self._variables.names)
+        # files of earlier versions do not know: they tell what was left
+        n_missing, n_incomplete, n_rows = self._missing_counts or ([0.0] * len(names), 0.0, float(self.n_samples_))
+        gaps = pd.DataFrame({"missing": n_missing, "share": np.asarray(n_missing) / max(n_rows, 1)}, index=names)
+        treatment = "none"
+        if n_incomplete:
+            treatment = "augment" if self._average.gaps is not None else "state" if self.missing == "state" else "drop"
+        record = self._average.gaps
+        gaps.attrs.update(
+            rows=n_rows,
+            incomplete_rows=n_incomplete,
+            treatment=treatment,
+            arc_spread=0.0 if record is None else float(record.spread.max(initial=0.0)),
+            by_cells=0.0 if record is None else float(record.by_cells),
+        )
+        return gaps
+
+    @property
+    def arc_spread_(self):
+        """DataFrame parent x child: standard deviation of the arc posterior from completed table to completed table.
+
+        What the missing cells add to the uncertainty of an arc (beyond 12 variables, with what differs from order to order); 0
+        where nothing was missing or missing cells were not sampled.
+        """
+        names, record = list(self._variables.names), self._average.gaps
+        values = np.zeros((len(names), len(names))) if record is None else record.spread
+        return pd.DataFrame(values, index=pd.Index(names, name="parent"), columns=pd.Index(names, name="child"))
+
+    def _count_missing(self, codes, weights):
+        """Remember how many cells are missing in training: per column, the incomplete rows, all rows."""
+        weights = np.ones(len(codes)) if weights is None else weights
+        holes = codes < 0
+        totals = weights @ holes, weights @ holes.any(1), weights.sum()
+        self._missing_counts = (totals[0].tolist(), float(totals[1]), float(totals[2]))
 
     @property
     def edge_graph_(self):
@@ -329,16 +373,17 @@ class OrderResults(ChainDiagnostics):
 
     def _mixture(self):
         if "_cached_mixture" not in self.__dict__:
-            self._cached_mixture = state_mixture(self._average)
+            make = state_mixture if self._average.gaps is None else own_mixture
+            self._cached_mixture = make(self._average)
         return self._cached_mixture
 
     def _joint_with_error(self, codes, class_index, n_classes):
         """Log joint (n_rows, n_classes) of rows over all variables, -1 missing, and its standard error."""
-        if self.missing not in MISSING:
-            raise ValueError(f"missing={self.missing!r} is not one of {', '.join(map(repr, MISSING))}")
+        treatment = FORMER.get(self.missing, self.unobserved)
+        check_choice("unobserved", treatment, UNOBSERVED)
         cardinalities = self._variables.cardinalities
         codes = codes.astype(np.int64)
-        if self.missing == "impute":
+        if treatment == "fill":
             rng = np.random.default_rng([self._seed, 3])  # equal calls give equal draws
             codes = unobserved.impute_uniformly(codes, cardinalities, rng)
         return unobserved.log_joint(
@@ -364,9 +409,15 @@ class OrderResults(ChainDiagnostics):
             return lambda rows, *_: exact_log_joint(predictor, self._average, rows, class_index, n_classes)
         return lambda rows, *holes: mixed_log_joint(self._mixture(), rows, class_index, n_classes, *holes)
 
-    def _get_ready(self, sums=None):
-        """Build what predictions need now, so that predicting leaves the estimator as it is; sums: those of an exact fit."""
-        if self._predictor(sums) is None:
+    def _get_ready(self, ready=None):
+        """Build what predictions need now, so that predicting leaves the estimator as it is.
+
+        ready : sums of an exact average, or the mixture of one over tables with gaps
+        """
+        if self._average.gaps is not None:
+            self._cached_mixture = ready
+            ready = None
+        if self._predictor(ready) is None:
             self._mixture()
 
     def _proposal(self):

@@ -1,4 +1,4 @@
-"""One good order: random, climbed to from the order of the columns, or the best that a chain and a climb find."""
+"""One good order: climbed to from the order of the columns, or the best that a chain and a climb find."""
 
 import numpy as np
 
@@ -13,11 +13,8 @@ FROZEN = 1e6  # a power that leaves only the best place
 
 
 def find_order(families, how, required, rng):
-    """An order from a full table or from lists; how : "random", "greedy" or "best"."""
-    n = len(families.cardinalities)
-    if how == "random":
-        return order_mcmc.random_order(n, rng, required)
-    start = order_mcmc.random_order(n, _InOrder(), required)
+    """An order from a full table or from lists; how : "greedy" or "best"."""
+    start = order_mcmc.random_order(len(families.cardinalities), _InOrder(), required)
     lists = families if isinstance(families, FamilyLists) else prune_table(families)
     if how == "best":
         run = run_until_converged(

@@ -34,7 +34,7 @@ def given_average(table, training, orders):
     """The average over the orders that are handed over."""
     states = np.asarray(orders, dtype=np.int64)[None]
     edges = state_edges(table, WEIGHTINGS["order"], states[0]).mean(0)
-    return _average(table, training, "given", "order", states, edges, *_best(table, states[0], "order"))
+    return _average(table, training, "given", "order", states, edges, *best_within(table, states[0], "order"))
 
 
 def sampled_average(table, training, weighting, starts, rngs, **run):
@@ -43,7 +43,7 @@ def sampled_average(table, training, weighting, starts, rngs, **run):
     if not kind.ladder:
         run["n_temperatures"] = 1
     found = run_until_converged(kind.gibbs, prepare_lists(table), starts, rngs, **run)
-    best = _best(table, found.best_state[None], weighting)
+    best = best_within(table, found.best_state[None], weighting)
     average = _average(table, training, "mcmc", weighting, found.states, found.chain_means.mean(0), *best)
     chains = ChainRecord(
         found.chain_means, found.r_hat, found.effective_size, found.difference, found.n_apart, found.n_sweeps,
@@ -59,7 +59,7 @@ def swapped_average(table, training, weighting, starts, rngs, **run):
     found = kind.swap(families, starts, rngs, **run)
     flat = found.states.reshape(-1, found.states.shape[-1])
     edges = state_edges(table, kind, flat).mean(0)
-    best = _best(table, np.concatenate([flat, found.best_state[None]]), weighting)
+    best = best_within(table, np.concatenate([flat, found.best_state[None]]), weighting)
     average = _average(table, training, "mcmc", weighting, found.states, edges, *best)
     log_scores = np.array([kind.score(families, state) for state in flat]).reshape(found.states.shape[:2])
     return average._replace(
@@ -129,7 +129,7 @@ def mixed_log_joint(mix, rows, class_index, n_classes, source=None, hidden=None)
     return logsumexp(joints, axis=0) - np.log(len(joints))
 
 
-def _best(table, states, weighting):
+def best_within(table, states, weighting):
     """The best DAG within the states: its parents and log score; ties to the fewest arcs, then the first parents."""
     before, _ = WEIGHTINGS[weighting].masks(np.unique(states, axis=0))
     found = [fixed_order.best_parents(table, mask) for mask in before]
@@ -169,6 +169,7 @@ class StructureAverage(NamedTuple):
     trace: np.ndarray
     finished: bool
     chains: ChainRecord | None  # None unless sampled by Gibbs moves
+    gaps: object = None  # augmented_average.Gaps where missing cells were sampled with the structures
 
 
 def lost_mass(average):

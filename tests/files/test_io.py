@@ -309,7 +309,7 @@ def test_a_file_cannot_name_other_classes(tmp_path, key):
 def test_load_explains_what_is_wrong(tmp_path):
     path = tmp_path / "file"
     write_document(path, version=storage.VERSION + 1, pgm_bma="9.9")
-    with pytest.raises(ValueError, match=r"version 4, written by pgm_bma 9\.9.*update"):
+    with pytest.raises(ValueError, match=rf"version {storage.VERSION + 1}, written by pgm_bma 9\.9.*update"):
         pgm_bma.load(path)
     write_document(path, format="else")
     with pytest.raises(ValueError, match="no file of pgm_bma"):

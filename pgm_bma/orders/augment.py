@@ -1,0 +1,223 @@
+"""Structures and missing cells sampled together: one sweep of a chain whose state is a structure and a completed table.
+
+The target is p(state, DAG, tables, missing cells | observed cells), for cells that are missing at random. One sweep:
+
+1. score the families that hold a column with gaps again, on the completed table;
+2. move the state (order, or layers): an independent draw while the sums over all structures are cheap, else Gibbs relocations;
+3. draw parents of every node given the state, and their tables from the Dirichlet posterior on the completed table;
+4. draw all missing cells of every incomplete row jointly from that network, by junction tree; where a clique would be too large,
+   cell by cell, which has the same law in the long run.
+
+Every step is exact given the rest. Arc posteriors are those of step 2, with the parents (and, where they are summed, the states)
+averaged out, not the drawn arcs.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgm_bma.foundation.counts import family_counts, state_offsets
+from pgm_bma.foundation.dirichlet import cell_alpha
+from pgm_bma.networks import evidence
+from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
+from pgm_bma.orders import _augment_kernels as kernels
+from pgm_bma.orders._relocation_kernels import add_edges
+from pgm_bma.orders.family_table import lgamma_tables, prepare_rows
+from pgm_bma.orders.relocation import prepare_lists
+from pgm_bma.orders.weighting import WEIGHTINGS
+
+EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the state; their sums are made in every sweep
+MOVES = 5  # sweeps of relocations over all variables per completed table, beyond
+MAX_CLIQUE = 2**16  # joint states; a row that hides them all is enumerated
+MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
+CELL_PASSES = 3  # over the missing cells, where they are drawn one by one
+TINY = 1e-300  # least probability of a drawn table: keeps every row possible
+
+
+class GapTable(NamedTuple):
+    """Rows with gaps and the parameter prior. Complete rows are folded, an incomplete one stands there as often as it occurs."""
+
+    codes: np.ndarray  # (n_rows, n) int32, -1 = missing
+    weights: np.ndarray  # (n_rows,), 1 for incomplete rows
+    cardinalities: np.ndarray
+    alpha: float
+    equivalent_sample_size: float | None
+
+    @property
+    def cells(self):
+        """(rows, columns) of the missing cells, row by row."""
+        return np.nonzero(self.codes < 0)
+
+
+class Move(NamedTuple):
+    """What moves a chain: the families (a `FamilyLists`, scores of any table), which of them gaps touch, and how."""
+
+    lists: Any
+    children: np.ndarray  # (n_families,)
+    touched: np.ndarray  # places of the families that hold a column with gaps
+    weighting: str
+    fixed: bool  # the state is given and stays
+
+
+def make_move(lists, gaps, weighting, fixed=False):
+    """A `Move` over the families of `lists`."""
+    children = np.repeat(np.arange(len(lists.cardinalities)), np.diff(lists.offsets))
+    open_columns = np.append((gaps.codes < 0).any(0), False)
+    touched = open_columns[children] | open_columns[lists.sets].any(1)
+    return Move(lists, children, np.flatnonzero(touched), weighting, fixed)
+
+
+def first_filling(gaps, rng):
+    """(n_cells,) states of the missing cells, drawn from what their columns hold."""
+    rows, columns = gaps.cells
+    filled = np.zeros(len(rows), dtype=np.int32)
+    for column in np.unique(columns):
+        seen = gaps.codes[:, column] >= 0
+        card = int(gaps.cardinalities[column])
+        shares = np.bincount(gaps.codes[seen, column], gaps.weights[seen], minlength=card) + 1.0 / card
+        filled[columns == column] = rng.choice(card, size=int((columns == column).sum()), p=shares / shares.sum())
+    return filled
+
+
+def completed(gaps, filled):
+    """(n_rows, n) codes without gaps."""
+    codes = gaps.codes.copy()
+    codes[gaps.cells] = filled
+    return codes
+
+
+def score(move, gaps, codes, log_marginal):
+    """(n_families,) log marginal likelihoods on completed codes; `log_marginal` is right for families without a gap, or None."""
+    prior_of = gaps.alpha, gaps.equivalent_sample_size
+    rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, 1)._replace(
+        bits=np.zeros((0, 0), dtype=np.uint64),
+        codes=np.ascontiguousarray(codes.T, dtype=np.int32),
+        weights=gaps.weights,
+    )
+    data = rows.bits, rows.first_value, rows.codes, rows.weights, gaps.cardinalities
+    prior = lgamma_tables(rows, prior_of, move.lists.max_indegree)
+    chosen = move.touched if log_marginal is not None else np.arange(len(move.children))
+    log_marginal = np.zeros(len(move.children)) if log_marginal is None else log_marginal.copy()
+    kernels.rescore(data, prior, chosen, move.children, move.lists.sets, log_marginal)
+    return log_marginal
+
+
+def sweep(move, gaps, chain):
+    """One sweep; `chain` (a `GapChain`) is changed in place. Returns (n, n) arc posteriors given the table, and the log score."""
+    codes = completed(gaps, chain.filled)
+    chain.log_marginal = score(move, gaps, codes, chain.log_marginal)
+    lists = move.lists._replace(log_marginal=chain.log_marginal)
+    edges, log_score, prepared = _move_state(move, lists, chain)
+    parents = _draw_parents(move, prepared, lists, chain)
+    theta = draw_tables(gaps, codes, parents, chain.rng)
+    chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng)
+    chain.n_by_cells += by_cells
+    chain.sweep += 1
+    return edges, log_score
+
+
+def _move_state(move, lists, chain):
+    kind, n = WEIGHTINGS[move.weighting], len(lists.cardinalities)
+    prepared = prepare_lists(lists)
+    edges, squares = np.zeros((n, n)), np.zeros((n, n))
+    if move.fixed:
+        log_score = add_edges(
+            _numbers(move, chain.state), move.weighting == "dag", prepared, np.zeros(n + 1), edges, squares
+        )
+        return edges, float(log_score), prepared
+    if n <= EXACT[move.weighting]:
+        sums = kind.sum_all(lists)
+        chain.state = kind.draw(sums, 1, chain.rng)[0]
+        return kind.edges(sums), float(sums.log_evidence), prepared
+    states = chain.state[None].astype(np.int64).copy()
+    out, scores = np.empty((MOVES, n), dtype=np.int64), np.empty(MOVES)
+    nothing = np.zeros(0)
+    kind.gibbs(
+        chain.rng, states, np.zeros(1, dtype=np.int64), np.ones(1), prepared, MOVES, nothing, nothing.copy(), out, scores, edges,
+        squares, np.array([-np.inf]),
+    )  # fmt: skip
+    chain.state = out[-1].copy()
+    return edges / MOVES, float(scores[-1]), prepared
+
+
+def _numbers(move, state):
+    """Positions of an order, or layers, with the place for the padding of sets: (n + 1,) int32."""
+    n = len(state)
+    numbers = np.full(n + 1, -1, dtype=np.int32)
+    if move.weighting == "dag":
+        numbers[:n] = state
+    else:
+        numbers[state] = np.arange(n)
+    return numbers
+
+
+def _draw_parents(move, prepared, lists, chain):
+    """Parents of every node, drawn given the state."""
+    n = len(lists.cardinalities)
+    chosen = np.zeros(n, dtype=np.int64)
+    kernels.draw_parents(chain.rng.random(n), _numbers(move, chain.state), move.weighting == "dag", prepared, chosen)
+    sets = prepared.sets[:, chosen].T
+    return [tuple(int(p) for p in row if p < n) for row in sets]
+
+
+def draw_tables(gaps, codes, parents, rng):
+    """Flat tables of all nodes, lines drawn from their Dirichlet posteriors on completed codes."""
+    counts, alphas, lines = [], [], []
+    for child, some in enumerate(parents):
+        found = family_counts(codes, gaps.cardinalities, child, some, gaps.weights)
+        a = cell_alpha(*found.shape, gaps.alpha, gaps.equivalent_sample_size)
+        counts.append(found.ravel())
+        alphas.append(np.full(found.size, a))
+        lines.append(np.full(found.shape[0], found.shape[1]))
+    shape = np.concatenate(counts) + np.concatenate(alphas)
+    # log of a gamma variable of shape a: that of shape a + 1 times U^(1/a), which does not underflow for small a
+    logs = np.log(rng.standard_gamma(shape + 1.0)) + np.log1p(-rng.random(len(shape))) / shape
+    starts = state_offsets(np.concatenate(lines))
+    lengths = np.diff(starts)
+    theta = np.exp(logs - np.repeat(np.maximum.reduceat(logs, starts[:-1]), lengths))
+    theta /= np.repeat(np.add.reduceat(theta, starts[:-1]), lengths)
+    return np.maximum(theta, TINY)
+
+
+def draw_cells(gaps, filled, parents, theta, rng):
+    """(states of the missing cells, whether they were drawn one by one) from a network."""
+    rows, columns = gaps.cells
+    if not len(rows):
+        return filled, False
+    try:
+        tree = build_tree(gaps.cardinalities, parents, np.unique(columns), max_clique_size=MAX_CLIQUE)
+    except CliqueTooLarge:
+        return _draw_singly(gaps, filled, parents, theta, rng), True
+    incomplete = np.unique(rows)
+    parts = []
+    for start in range(0, len(incomplete), MAX_ROWS_AT_ONCE):
+        some = gaps.codes[incomplete[start : start + MAX_ROWS_AT_ONCE]]
+        found = evidence.completions(evidence.plan_rows(tree, some, fold=False), theta, rng)
+        parts.append(found[some < 0])
+    return np.concatenate(parts).astype(np.int32), False
+
+
+def _draw_singly(gaps, filled, parents, theta, rng):
+    codes = np.ascontiguousarray(completed(gaps, filled).T)
+    n, cards = len(parents), gaps.cardinalities
+    width = max(map(len, parents))
+    padded = np.array([(*some, *[-1] * (width - len(some))) for some in parents], dtype=np.int64).reshape(n, width)
+    sizes = [int(np.prod([cards[v] for v in (*some, child)])) for child, some in enumerate(parents)]
+    below = [[c for c in range(n) if v in parents[c]] for v in range(n)]
+    rows, columns = gaps.cells
+    for _ in range(CELL_PASSES):
+        kernels.sweep_cells(
+            rng.random(len(rows)), rows, columns, codes, cards, padded, theta, state_offsets(sizes),
+            state_offsets([len(some) for some in below]), np.array([c for some in below for c in some], dtype=np.int64),
+        )  # fmt: skip
+    return codes.T[rows, columns]
+
+
+class GapChain:
+    """One chain on its way."""
+
+    def __init__(self, state, filled, rng):
+        self.state, self.filled, self.rng = state, filled, rng
+        self.log_marginal = None  # of the last table; None: nothing is known
+        self.sweep = self.n_by_cells = 0
+        self.last = self.now = None  # windows of `augment_run`

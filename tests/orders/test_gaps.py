@@ -1,0 +1,318 @@
+"""Structures from tables with gaps: the sampler against every completion times every structure, and what users see of it."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import pgm_bma
+from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
+from pgm_bma.orders import augment, augment_run, augmented_average
+from pgm_bma.orders.family_table import family_table
+from tests.oracles import gaps as oracle
+
+PAPER = {"parameter_prior": "paper", "random_state": 0}  # K2 with alpha 1, as the oracle
+
+
+def tiny(seed, n=3, n_rows=10, n_gaps=5):
+    """Binary rows that share a cause, with gaps."""
+    rng = np.random.default_rng(seed)
+    cause = rng.integers(0, 2, (n_rows, 1))
+    codes = np.where(rng.random((n_rows, n)) < 0.75, cause, 1 - cause).astype(np.int32)
+    codes.ravel()[rng.choice(codes.size, n_gaps, replace=False)] = -1
+    return codes
+
+
+def as_lists(codes):
+    return [[None if value < 0 else int(value) for value in row] for row in codes]
+
+
+def as_frame(codes):
+    frame = pd.DataFrame(codes, columns=[f"v{k}" for k in range(codes.shape[1])])
+    return frame.astype(object).where(codes >= 0, None)
+
+
+def chain(codes, weighting, exact, n_sweeps, monkeypatch=None, seed=5):
+    """(arcs (n_sweeps, n, n), cells (n_sweeps, n_cells)) of one chain over all families."""
+    n = codes.shape[1]
+    limits = {"order": 12, "dag": 7} if exact else {"order": 0, "dag": 0}
+    if monkeypatch is not None:
+        monkeypatch.setattr(augment, "EXACT", limits)
+    gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(n, 2), 1.0, None)
+    rng = np.random.default_rng(seed)
+    filled = augment.first_filling(gaps, rng)
+    table = family_table(augment.completed(gaps, filled), gaps.cardinalities)
+    move = augment.make_move(augment_run.all_families(table), gaps, weighting)
+    start = np.arange(n) if weighting == "order" else np.zeros(n, dtype=np.int64)
+    walker = augment.GapChain(start, filled, rng)
+    arcs, cells = [], []
+    for sweep in range(n_sweeps + 20):
+        edges, _ = augment.sweep(move, gaps, walker)
+        if sweep >= 20:
+            arcs.append(edges)
+            cells.append(walker.filled)
+    return np.array(arcs), np.array(cells), walker
+
+
+def z_scores(draws, truth):
+    """Difference of the means from the truth over its standard error, from 25 batch means."""
+    means = np.array([part.mean(0) for part in np.array_split(draws, 25)])
+    error = means.std(0, ddof=1) / 5
+    return np.where(error > 1e-12, (draws.mean(0) - truth) / np.maximum(error, 1e-12), 0.0)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["draws", "gibbs"])
+@pytest.mark.parametrize("weighting", ["order", "dag"])
+def test_arcs_and_cells_equal_the_sum_over_all_completions_and_structures(weighting, exact, monkeypatch):
+    codes = tiny(1)
+    arcs, cells, _ = oracle.posterior(as_lists(codes), [2] * 3, 3, weighting)
+    drawn, filled, _ = chain(codes, weighting, exact, 750, monkeypatch)
+    off = ~np.eye(3, dtype=bool)
+    # .003 at 1500 sweeps with draws of the state; half the sweeps, and moves instead of draws, each allow some more
+    assert np.abs(drawn.mean(0) - np.array(arcs))[off].mean() < (0.005 if exact else 0.01)
+    assert np.abs(z_scores(drawn, np.array(arcs))[off]).max() < 4
+    assert np.abs(z_scores(filled, np.array([cell[1] for cell in cells]))).max() < 4
+
+
+def test_cell_by_cell_has_the_same_law(monkeypatch):
+    monkeypatch.setattr(augment, "MAX_CLIQUE", 1)
+    codes = tiny(2)
+    arcs, cells, _ = oracle.posterior(as_lists(codes), [2] * 3, 3, "order")
+    drawn, filled, walker = chain(codes, "order", True, 750, monkeypatch)
+    assert walker.n_by_cells == walker.sweep
+    assert np.abs(z_scores(drawn, np.array(arcs))[~np.eye(3, dtype=bool)]).max() < 4
+    assert np.abs(z_scores(filled, np.array([cell[1] for cell in cells]))).max() < 4
+
+
+def test_class_posterior_sums_over_completions():
+    codes = tiny(4, n_rows=12, n_gaps=4)
+    codes[:, 2] = np.where(codes[:, 2] < 0, 0, codes[:, 2])
+    frame = as_frame(codes)
+    classifier = OrderAveragedClassifier(**PAPER, max_sweeps=4 * 320).fit(frame[["v0", "v1"]], frame["v2"].astype(int))
+    for row in ([0, 1], [1, 1]):
+        truth = oracle.class_posterior(as_lists(codes), [2] * 3, 3, "order", [*row, 0], 2)
+        found = classifier.predict_proba(pd.DataFrame([row], columns=["v0", "v1"]).astype(object))[0]
+        # kept states and 16 stacked tables instead of all: the prototype moved class losses by .001, tiny tables by more
+        assert np.abs(found - truth).max() < 0.03
+
+
+def test_families_without_gaps_are_not_scored_again():
+    codes = tiny(3, n=4)
+    codes[:, 0] = np.abs(codes[:, 0])
+    codes[:, 3] = np.abs(codes[:, 3])
+    gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(4, 2), 1.0, None)
+    rng = np.random.default_rng(0)
+    table = family_table(augment.completed(gaps, augment.first_filling(gaps, rng)), gaps.cardinalities)
+    move = augment.make_move(augment_run.all_families(table), gaps, "order")
+    marked = np.full(len(move.children), 7.0)
+    filled = augment.first_filling(gaps, rng)
+    found = augment.score(move, gaps, augment.completed(gaps, filled), marked)
+    whole = family_table(augment.completed(gaps, filled), gaps.cardinalities).log_marginal
+    full = {v for v in range(4) if (codes[:, v] >= 0).all()}
+    assert {0, 3} <= full < {0, 1, 2, 3}
+    for k, child in enumerate(move.children):
+        parents = tuple(int(p) for p in move.lists.sets[k] if p >= 0)
+        # lgamma sums of ten rows: rounding alone
+        assert found[k] == 7.0 if full.issuperset({child, *parents}) else abs(found[k] - whole[k]) < 1e-10
+
+
+def test_wide_families_are_scored_alike():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 30, (40, 4)).astype(np.int32)
+    table = family_table(codes, np.full(4, 30), equivalent_sample_size=2.0)
+    gaps = augment.GapTable(codes, np.ones(40), np.full(4, 30), 1.0, 2.0)
+    move = augment.make_move(augment_run.all_families(table), gaps, "order")
+    assert np.allclose(augment.score(move, gaps, codes, None), table.log_marginal, rtol=0, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def survey():
+    """Rows of a chain a -> b -> c, complete and with a fifth of the cells missing."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 200)
+    b = np.where(rng.random(200) < 0.9, a, 1 - a)
+    c = np.where(rng.random(200) < 0.8, b, 1 - b)
+    frame = pd.DataFrame({"a": a, "b": b, "c": c}).astype(object)
+    return frame, frame.mask(rng.random(frame.shape) < 0.2)
+
+
+def test_auto_is_what_it_was_where_nothing_is_missing(survey):
+    frame, _ = survey
+    auto, drop = (OrderPosterior(missing=how, random_state=0).fit(frame) for how in ("auto", "drop"))
+    assert auto.method_ == "exact"
+    assert (auto.edge_posterior_ == drop.edge_posterior_).all(axis=None)
+    assert auto.gaps_.attrs["treatment"] == "none"
+
+
+def test_what_was_missing_and_what_was_done_is_told(survey):
+    _, holes = survey
+    posterior = OrderPosterior(random_state=0).fit(holes)
+    assert posterior.gaps_["missing"].tolist() == holes.isna().sum().tolist()
+    told = posterior.gaps_.attrs
+    assert told["treatment"] == "augment" and told["incomplete_rows"] == holes.isna().any(axis=1).sum()
+    assert 0 < told["arc_spread"] == posterior.arc_spread_.to_numpy().max()
+    assert posterior.converged_ and posterior.n_sweeps_ >= 40
+    with pytest.warns(UserWarning, match="left out of the scores; missing='augment'"):
+        dropped = OrderPosterior(missing="drop").fit(holes)
+    assert dropped.gaps_.attrs["treatment"] == "drop" and dropped.n_sweeps_ == 0
+
+
+def test_repetition_and_fractions(survey):
+    _, holes = survey
+    weights = np.ones(200)
+    weights[:5] = 2
+    weighted = OrderPosterior(random_state=3).fit(holes, sample_weight=weights)
+    repeated = OrderPosterior(random_state=3).fit(pd.concat([holes, holes[:5]]))
+    assert (weighted.edge_posterior_ == repeated.edge_posterior_).all(axis=None)
+    with pytest.raises(ValueError, match=r"fractions for rows with missing cells \(most in .*whole numbers"):
+        OrderPosterior().fit(holes, sample_weight=weights / 2)
+
+
+def test_rows_without_a_class_are_used_when_asked_for(survey):
+    _, holes = survey
+    with pytest.raises(ValueError, match="target 'c' has 36 missing values"):
+        OrderAveragedClassifier().fit(holes[["a", "b"]], holes["c"])
+    classifier = OrderAveragedClassifier(missing="augment", random_state=0).fit(holes[["a", "b"]], holes["c"])
+    assert classifier.gaps_.loc["c", "missing"] == 36
+    assert classifier.classes_.tolist() == [0, 1]
+
+
+def test_former_values_of_missing_warn_and_mean_what_they_meant(survey):
+    _, holes = survey
+    with pytest.warns(FutureWarning, match="missing='impute' is now missing='drop' with unobserved='fill'"):
+        former = OrderAveragedClassifier(missing="impute", random_state=0).fit(holes[["a", "b"]], holes["c"].fillna(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        now = OrderAveragedClassifier(missing="drop", unobserved="fill", random_state=0)
+        now.fit(holes[["a", "b"]], holes["c"].fillna(0))
+    assert (former.predict_proba(holes[["a", "b"]]) == now.predict_proba(holes[["a", "b"]])).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"method": "exact", "missing": "augment"},
+            r"method='exact' needs complete rows, but \d+ cells are missing \(most in",
+        ),
+        ({"moves": "swap", "missing": "augment"}, r"moves='swap' needs complete rows"),
+        ({"missing": "sometimes"}, r"missing='sometimes' is not one of 'auto', 'augment', 'drop', 'state'"),
+        ({"unobserved": "drop"}, r"unobserved='drop' is not one of 'sum_out', 'fill'"),
+    ],
+)
+def test_refusals(survey, settings, message):
+    with pytest.raises(ValueError, match=message):
+        OrderPosterior(**settings).fit(survey[1])
+
+
+def test_given_orders_and_fixed_orders(survey):
+    _, holes = survey
+    given = OrderAveragedClassifier(orders=[["a", "b", "c"], ["c", "b", "a"]], random_state=0)
+    given.fit(holes[["a", "b"]], holes["c"].fillna(0))
+    assert given.method_ == "given" and set(given.orders_) == {("a", "b", "c"), ("c", "b", "a")}
+    assert given.edge_posterior_.loc["a", "b"] == pytest.approx(given.edge_posterior_.loc["b", "a"], abs=0.02)
+    fixed = FixedOrderClassifier(order=["a", "b", "c"], random_state=0).fit(holes[["a", "b"]], holes["c"].fillna(0))
+    assert not fixed.model_is_exact_ and fixed.edge_posterior_.loc["b", "a"] == 0
+    with pytest.raises(ValueError, match="no single network"):
+        fixed.to_network()
+
+
+def wide(n_rows=60, n=14, seed=0):
+    """More variables than are summed over: lists and Gibbs moves."""
+    rng = np.random.default_rng(seed)
+    codes = np.zeros((n_rows, n), dtype=int)
+    codes[:, 0] = rng.integers(0, 2, n_rows)
+    for k in range(1, n):
+        codes[:, k] = np.where(rng.random(n_rows) < 0.85, codes[:, k - 1], rng.integers(0, 3, n_rows))
+    frame = pd.DataFrame(codes, columns=[f"v{k}" for k in range(n)]).astype(object)
+    return frame.mask(rng.random(frame.shape) < 0.15)
+
+
+@pytest.mark.parametrize("weighting", ["order", "dag"])
+def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, tmp_path, monkeypatch):
+    frame = wide(n=13 if weighting == "order" else 8)
+    settings = {
+        "structure_weighting": weighting,
+        "max_sweeps": 160,
+        "max_indegree": 2,
+        "n_chains": 2,
+        "random_state": 1,
+    }
+    file = tmp_path / "run"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole = OrderPosterior(**settings).fit(frame)
+
+        def stop(chains, *rest, write=augment_run._write):
+            write(chains, *rest)
+            if chains[0].sweep >= 30:
+                raise RuntimeError("killed")
+
+        monkeypatch.setattr(augment_run, "_write", stop)
+        with pytest.raises(RuntimeError):
+            OrderPosterior(**settings, checkpoint=file, checkpoint_every=200).fit(frame)
+        monkeypatch.undo()
+        resumed = OrderPosterior(**settings, checkpoint=file, checkpoint_every=200, n_jobs=2).fit(frame)
+    assert (resumed.edge_posterior_ == whole.edge_posterior_).all(axis=None)
+    assert resumed.orders_ == whole.orders_
+    assert (resumed._average.gaps.filled == whole._average.gaps.filled).all()
+
+
+def test_chains_that_disagree_are_not_averaged_silently():
+    with pytest.warns(
+        ConvergenceWarning, match=r"have not converged after 4 sweeps: arcs differ between them, most 'v"
+    ):
+        posterior = OrderPosterior(max_sweeps=16, max_indegree=2, random_state=0).fit(wide())
+    assert not posterior.converged_
+    assert posterior.diagnostics_.attrs["n_apart"] > 0
+    assert posterior.lost_mass_ >= 0
+
+
+def test_save_and_load_keep_the_tables(survey, tmp_path):
+    _, holes = survey
+    posterior = OrderPosterior(random_state=0).fit(holes)
+    posterior.save(tmp_path / "p.pgm")
+    loaded = pgm_bma.load(tmp_path / "p.pgm")
+    rows = holes.head(20)
+    assert (loaded.score_samples(rows) == posterior.score_samples(rows)).all()
+    assert loaded.gaps_.equals(posterior.gaps_)
+    for one, two in zip(posterior.complete(holes, 2), loaded.complete(holes, 2)):
+        assert one.equals(two)
+
+
+def test_completed_tables_keep_cells_dtypes_and_law(survey):
+    frame, holes = survey
+    typed = holes.assign(a=holes["a"].astype("float"), b=holes["b"].astype("category"), c=holes["c"].astype("Int64"))
+    typed.index = typed.index + 100
+    posterior = OrderPosterior(random_state=0).fit(typed)
+    tables = posterior.complete(typed, 40)
+    for one in tables:
+        assert (one.dtypes == typed.dtypes).all() and (one.index == typed.index).all()
+        assert one.notna().all(axis=None)
+        assert one[typed.notna()].equals(typed[typed.notna()])
+    drawn = np.mean([one["b"].astype(int).to_numpy() for one in tables], axis=0)
+    empty = holes["b"].isna().to_numpy() & (holes["a"] == 1).to_numpy() & (holes["c"] == 1).to_numpy()
+    truth = frame[(frame["a"] == 1) & (frame["c"] == 1)]["b"].mean()
+    assert abs(drawn[empty].mean() - truth) < 0.05  # 40 draws of some ten cells near .97
+    assert posterior.complete(typed, 3)[0].equals(posterior.complete(typed, 3)[0])
+    assert not posterior.complete(typed, 1, random_state=1)[0].equals(posterior.complete(typed, 1, random_state=2)[0])
+
+
+def test_joined_lists_hold_what_any_of_them_holds():
+    table = family_table(np.random.default_rng(0).integers(0, 2, (50, 6)), np.full(6, 2), max_indegree=2)
+    whole = augment_run.all_families(table)
+    some = augment_run.prune_table(table, 0.5)
+    joined = augment_run.join_lists([some, whole])
+    assert (joined.sets == whole.sets).all() and (joined.offsets == whole.offsets).all()
+    lost = augment_run.lost_on(some, table)
+    assert np.allclose(lost, some.lost_mass, rtol=1e-12) and augment_run.lost_on(whole, table).max() == 0
+
+
+def test_stacked_tables_count_every_row_once():
+    codes = tiny(5)
+    gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(3, 2), 1.0, None)
+    filled = np.array([augment.first_filling(gaps, np.random.default_rng(k)) for k in range(40)])
+    training = augmented_average.stacked(gaps, filled)
+    assert training.weights.sum() == pytest.approx(len(codes)) and (training.codes >= 0).all()
