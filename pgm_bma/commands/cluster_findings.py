@@ -10,6 +10,7 @@ import pgm_bma
 from pgm_bma import plotting
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
+from pgm_bma.report.cluster_data import cluster_data
 
 MARKED = 1.05  # times as often as overall: less does not mark a cluster
 TINY_CLUSTER = 5
@@ -70,6 +71,15 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
                 lambda: plotting.plot_cluster_profiles(estimator),
                 "Bars: how often each value occurs inside a cluster. Black ticks: how often overall. Columns that differ most "
                 "between the clusters come first.",
+            )
+        )
+        found.live.append(
+            (
+                "Explore the clusters",
+                "clusters",
+                lambda: cluster_data(estimator),
+                "Choose a cluster: the columns that mark it come first. Choose a second one to compare both.",
+                None,
             )
         )
         found.tables.append(

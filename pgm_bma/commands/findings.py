@@ -13,6 +13,8 @@ import pandas as pd
 from pgm_bma import plotting
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.validation import scores
+from pgm_bma.report.graph_data import interaction_data, with_target
+from pgm_bma.report.row_data import row_data
 
 CLUSTER = "the cluster"
 SURE = 0.9
@@ -26,18 +28,20 @@ MANY_REGIONS = 60  # with more, the interactions are drawn in place of the regio
 class Findings:
     """words : paragraphs   tables : (title, frame, caption)   figures : (title, function -> axes, caption)   warnings : lines
 
-    `headline` holds the tables that the command line prints too; `numbers` goes to run.json.
+    `live` holds what the report lets its reader explore: (title, kind, function -> data, caption, function -> axes or None);
+    see `report.page.Report.live`. `headline` holds the tables that the command line prints too; `numbers` goes to run.json.
     """
 
     words: list = field(default_factory=list)
     headline: list = field(default_factory=list)
     tables: list = field(default_factory=list)
     figures: list = field(default_factory=list)
+    live: list = field(default_factory=list)
     warnings: list = field(default_factory=list)
     numbers: dict = field(default_factory=dict)
 
     def add(self, other):
-        for name in ("words", "headline", "tables", "figures", "warnings"):
+        for name in ("words", "headline", "tables", "figures", "live", "warnings"):
             getattr(self, name).extend(getattr(other, name))
         self.numbers.update(other.numbers)
         return self
@@ -46,12 +50,23 @@ class Findings:
 # ---------------------------------------------------------------------------------------------------- classes
 
 
-def classifier_findings(estimator, frame, target, judged=None):
+def classifier_findings(estimator, frame, target, judged=None, names=None):
     """What a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
     found = judged or Findings()
     known = np.eye(len(target.cat.categories))[target.cat.codes]
     found.add(relevance(estimator, repr(target.name), column_dependence(frame, known)))
-    return found.add(arc_findings(estimator)).add(_regions(estimator)).add(chain_findings(estimator))
+    found.add(arc_findings(estimator)).add(_regions(estimator, frame, target)).add(chain_findings(estimator))
+    return found.add(_explained_rows(estimator, frame, target, names))
+
+
+def _explained_rows(estimator, frame, target, names):
+    """Rows to pick, and what each column says in them."""
+    caption = (
+        "Pick a row: bars to the right speak for the first class, bars to the left for the second, in nats. The rows that went "
+        "most wrong come first. Probabilities are those of the final model, which has seen the row."
+    )
+    make = lambda: row_data(estimator, frame, target, names)  # noqa: E731
+    return Findings(live=[("Why a row is predicted as it is", "rows", make, caption, None)])
 
 
 def prediction_findings(truth, proba, baseline, how):
@@ -252,11 +267,11 @@ def _undecided(posterior):
     return [(a, b) for _, a, b in sorted(pairs, key=lambda pair: -pair[0])]
 
 
-def _regions(estimator):
+def _regions(estimator, frame, target):
     """Groups of columns that speak together about the class (Kikuchi-Bayes)."""
     if not hasattr(estimator, "region_graph_"):
         return Findings()
-    target = estimator.target_name_
+    rows, target = with_target(frame, target), estimator.target_name_
     regions = [region - {target} for region in estimator.initial_regions_]
     together = sorted(
         (sorted(region, key=str) for region in regions if len(region) > 1), key=lambda r: [str(c) for c in r]
@@ -278,11 +293,13 @@ def _regions(estimator):
             words.append(f"{saying}: {said}{' and others' if len(groups) > 8 else ''}.")
     found = Findings(words)
     if 1 < len(strength) and estimator.region_graph_.number_of_nodes() <= MANY_REGIONS:
-        found.figures.append(
+        found.live.append(
             (
                 "Interactions between pairs of columns",
-                lambda: plotting.plot_interactions(strength),
+                "graph",
+                lambda: interaction_data(estimator, rows),
                 "Solid: two columns together tell more about the class than the sum of both. Dashed: they tell partly the same.",
+                lambda: plotting.plot_interactions(strength),
             )
         )
     tests = getattr(estimator, "tests_", None)

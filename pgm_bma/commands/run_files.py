@@ -7,7 +7,6 @@ unless that is asked for.
 
 import hashlib
 import json
-import math
 import os
 import platform
 import re
@@ -18,6 +17,7 @@ import pgm_bma
 from pgm_bma.commands.console import listed
 from pgm_bma.foundation.atomic import replacing
 from pgm_bma.report import picture
+from pgm_bma.report.cells import finite
 
 RECORD = "run.json"
 REPEATABLE = ("cluster", "classify", "structure", "compare")
@@ -159,19 +159,10 @@ def _not_a_formula(cell):
 
 def write_json(path, document):
     """JSON that any program reads: no NaN, and valid UTF-8 also where a file name is not."""
-    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    text = json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False, default=str)
     text = re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half.group()):04x}", text)
     with replacing(path, "w", encoding="utf-8") as file:
         file.write(text + "\n")
-
-
-def _finite(node):
-    """The same with None for what is no number."""
-    if isinstance(node, dict):
-        return {name: _finite(value) for name, value in node.items()}
-    if isinstance(node, (list, tuple)):
-        return [_finite(value) for value in node]
-    return None if isinstance(node, float) and not math.isfinite(node) else node
 
 
 def read_record(path):

@@ -85,7 +85,8 @@ def classify(arguments, console):
         full = class_probabilities(model, data.frame, target.cat.categories) if not known.all() else None
         table = _predictions(data, known, proba, fold, full)
     judged.warnings += telling.class_warnings(target)
-    found = telling.classifier_findings(last_step(model), as_seen(model, frame), target, judged)
+    names = [name for name, is_known in zip(data.index, known) if is_known]
+    found = telling.classifier_findings(last_step(model), as_seen(model, frame), target, judged, names)
     run.finish(f"Predicting {target.name} in {run.name}", found, model, "predictions.csv", table)
     return 0
 

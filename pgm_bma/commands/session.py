@@ -19,6 +19,7 @@ from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, d
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import collected_warnings, fitted
 from pgm_bma.report import Report
+from pgm_bma.report.graph_data import interaction_data, network_data, region_data, with_target
 
 WIDEST_TABLE = 240  # characters
 OPTIONS = {
@@ -155,8 +156,11 @@ class Run:
         report.words("Result", found.words)
         for heading, frame, caption in found.headline:
             report.table(heading, frame, caption)
-        if image:
-            report.figure("The model", image, about_model)
+        if estimator is not None:
+            rows = with_target(as_seen(model, self.data.frame), self.data.target)
+            show_model(report, estimator, rows, image, about_model)
+        for heading, kind, make, caption, draw in found.live:
+            self._explore(report, heading, kind, make, caption, draw)
         for heading, draw, caption in console.progress(found.figures, len(found.figures), "drawing", quiet=True):
             ax, problem = drawn(draw)
             if ax is None:
@@ -181,6 +185,19 @@ class Run:
         if about_model:
             console.item("", about_model)
         console.item("read", str(folder.path / "report.html"))
+
+    def _explore(self, report, heading, kind, make, caption, draw):
+        data = make()
+        ax, problem = drawn(draw) if draw is not None else (None, None)
+        if problem:
+            self.console.note(f"picture left out, {heading!r}: {problem}")
+        if data is None:
+            return
+        if ax is None:
+            report.live(heading, kind, data, caption)
+            return
+        with closed_after(ax):
+            report.live(heading, kind, data, caption, ax)
 
     def _write_model(self, model):
         with collected_warnings() as messages:
@@ -266,6 +283,17 @@ def picture_of(estimator):
     graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
     name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)
     return graph, lambda: plotting.plot_network(graph, highlight=name if name in graph else None)
+
+
+def show_model(report, estimator, rows, image, caption):
+    """The model in the report, to explore; its picture is for paper."""
+    if not hasattr(estimator, "region_graph_"):
+        data = network_data(estimator, rows)
+    elif estimator.region_graph_.number_of_nodes() > MANY_REGIONS:
+        data = interaction_data(estimator, rows)
+    else:
+        data = region_data(estimator)
+    report.live("The model", "graph", data, caption, image)
 
 
 def column_table(frame):

@@ -1,5 +1,6 @@
-"""How one cell of a table is written, on the page and on the terminal."""
+"""How one cell of a table is written, on the page and on the terminal, and numbers as JSON can hold them."""
 
+import math
 from typing import Any
 
 
@@ -19,3 +20,19 @@ def format_cell(value: Any, digits: int = 3) -> str:
     if float(value).is_integer() and not isinstance(value, float):
         return str(int(value))
     return f"{value:.{digits}f}"
+
+
+def finite(node: Any) -> Any:
+    """Lists and dicts with None for what JSON has no number for.
+
+    Examples
+    --------
+    >>> from pgm_bma.report.cells import finite
+    >>> finite({"a": [1.0, float("nan")]})
+    {'a': [1.0, None]}
+    """
+    if isinstance(node, dict):
+        return {key: finite(value) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [finite(value) for value in node]
+    return None if isinstance(node, float) and not math.isfinite(node) else node

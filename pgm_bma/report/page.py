@@ -1,24 +1,32 @@
 """A report as one HTML file that needs nothing else: no network, no files beside it. Pictures are inline, tables sort.
 
 `Report` collects sections in reading order and writes them, with a glossary of those terms (`glossary`) that occur. What a
-section says is decided elsewhere (`findings`); here are only the page, its style and the few lines of script that sort
-tables. A content policy in the page forbids it to fetch anything.
+section says is decided elsewhere (`findings`); here is only the page. Its style (page.css) and scripts (*.js) lie beside this
+file and are written into the page. A content policy in the page forbids it to fetch anything.
+
+A section of one's own is `words`, `facts`, `figure`, `table` or `code`; `live` adds what can be explored: its data come from
+`graph_data`, `cluster_data` or `row_data`, and one script for each kind draws them. The picture given with it stays on paper
+and where no script runs.
 """
 
 import base64
 import html
 import io
+import json
 import re
 from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pgm_bma.foundation.atomic import replacing
-from pgm_bma.report.cells import format_cell
+from pgm_bma.report.cells import finite, format_cell
 from pgm_bma.report.glossary import TERMS
 
 LARGEST_SVG = 500_000  # bytes; a larger picture is put in as PNG
 MAX_ROWS = 400
+KINDS = ("graph", "clusters", "rows")
 
 
 class Report:
@@ -45,6 +53,7 @@ class Report:
     def __init__(self, title: str, subtitle: str = ""):
         self.title, self.subtitle = title, subtitle
         self._parts: list[str] = []
+        self._kinds: list[str] = []
 
     def words(self, title: str, paragraphs: Iterable[str]) -> None:
         """Paragraphs of plain text.
@@ -101,6 +110,43 @@ class Report:
             f'<figure><img src="{source}" alt="{_text(title)}"><figcaption>{_text(caption)}</figcaption></figure>',
         )
 
+    def live(self, title: str, kind: str, data: Any, caption: str = "", drawing: Any = None) -> None:
+        """What the reader can explore with mouse, finger or keyboard.
+
+        Parameters
+        ----------
+        title : str
+            The heading of the section.
+        kind : {"graph", "clusters", "rows"}
+            Which script shows it.
+        data : dict
+            What `graph_data`, `cluster_data` or `row_data` made.
+        caption : str, optional
+            A line that says what is seen.
+        drawing : matplotlib axes or str, optional
+            The picture for paper, and for browsers without scripts; without one the section is not printed.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}")
+        self._kinds.append(kind)
+        content = json.dumps(
+            finite({"title": title, **data}), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
+        # inside a script element only a tag could end it; surrogates of a strange file name cannot be written
+        content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+        content = content.encode("utf-8", "replace").decode()
+        still = ""
+        if drawing is not None:
+            source = drawing if isinstance(drawing, str) else picture(drawing)
+            still = f'<figure class="still"><img src="{source}" alt="{_text(title)}"></figure>'
+        note = f"<p class='caption'>{_text(caption)}</p>" if caption else ""
+        self._section(
+            title,
+            f'{note}<div class="live" id="live-{len(self._kinds)}" data-kind="{kind}">'
+            f'<script type="application/json">{content}</script></div>{still}',
+            kind="" if drawing is not None else "unprinted",
+        )
+
     def table(self, title: str, frame: Any, caption: str = "", digits: int = 3) -> None:
         """A DataFrame; a click on a heading sorts by that column, another one turns the order round.
 
@@ -154,13 +200,17 @@ class Report:
         """
         subtitle = f"<p class='subtitle'>{_text(self.subtitle)}</p>" if self.subtitle else ""
         body = "\n".join(self._parts)
-        words = re.sub(r"<[^>]*>", " ", body)
+        words = re.sub(r"<script.*?</script>|<[^>]*>", " ", body, flags=re.S)
         terms = [entry for pattern, entry in TERMS.items() if re.search(pattern, words)]
         if terms:
             rows = "".join(f"<dt>{_text(word)}</dt><dd>{_text(meaning)}</dd>" for word, meaning in terms)
             body += f"\n<section id='glossary'><h2>Words used here</h2><dl>{rows}</dl></section>"
             subtitle += "<p class='subtitle'><a href='#glossary'>Words used here, explained</a></p>"
-        return _PAGE.format(title=_text(self.title), subtitle=subtitle, style=_STYLE, body=body, script=_SCRIPT)
+        names = ["base", "tables", *dict.fromkeys(self._kinds), "start"]
+        script = "\n".join(_beside(f"{name}.js") for name in names)
+        return _PAGE.format(
+            title=_text(self.title), subtitle=subtitle, style=_beside("page.css"), body=body, script=script
+        )
 
     def write(self, path: Any) -> Path:
         """Write the page, whole or not at all.
@@ -226,6 +276,12 @@ def _text(value):
     return html.escape(str(value).encode("utf-8", "replace").decode())
 
 
+@cache
+def _beside(name):
+    """A style or script of this folder."""
+    return files("pgm_bma.report").joinpath(name).read_text(encoding="utf-8")
+
+
 def _is_empty(value):
     return value is None or value != value
 
@@ -261,60 +317,4 @@ _PAGE = """<!DOCTYPE html>
 <script>{script}</script>
 </body>
 </html>
-"""
-
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; color: #222; background: #fff;
-  max-width: 64rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
-h1 { font-size: 1.7rem; margin: 0; line-height: 1.25; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid #d5dce2; padding-bottom: .2rem; }
-.subtitle { color: #55606a; margin: .3rem 0 0; }
-p { margin: .5rem 0; max-width: 48rem; overflow-wrap: anywhere; }
-.caption, figcaption { color: #55606a; font-size: .9rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: 0; }
-dt { color: #55606a; }
-dd { margin: 0; overflow-wrap: anywhere; }
-figure { margin: 0; }
-figure img { max-width: 100%; height: auto; }
-.warnings { background: #fff6e5; border-left: 4px solid #e69f00; padding: .1rem 1rem .6rem; margin-top: 1.5rem; }
-.warnings h2 { border: 0; margin: .6rem 0 .2rem; }
-.warnings ul { margin: 0; padding-left: 1.2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .92rem; margin-top: .3rem; }
-th, td { padding: .25rem .55rem; text-align: left; border-bottom: 1px solid #e6ebef; vertical-align: top;
-  max-width: 24rem; overflow-wrap: break-word; }
-th { border-bottom: 2px solid #aab4bd; vertical-align: bottom; }
-th button { all: unset; cursor: pointer; font-weight: 600; max-width: 24rem; overflow-wrap: break-word; }
-th button:focus-visible { outline: 2px solid #0072b2; outline-offset: 2px; }
-th button::after { content: "\\a0\\2195"; color: #aab4bd; }
-th[aria-sort=ascending] button::after { content: " \\2191"; color: #0072b2; }
-th[aria-sort=descending] button::after { content: " \\2193"; color: #0072b2; }
-.number { text-align: right; font-variant-numeric: tabular-nums; }
-pre { background: #eef3f7; padding: .7rem 1rem; overflow-x: auto; font-size: .88rem; border-radius: 4px; }
-@media print { th button::after { content: ""; } section { break-inside: avoid; } }
-"""
-
-_SCRIPT = """
-for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = Array.from(table.tHead.rows[0].cells);
-  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
-    const rising = head.getAttribute("aria-sort") !== "ascending";
-    heads.forEach(other => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", rising ? "ascending" : "descending");
-    const number = head.classList.contains("number");
-    const key = row => {
-      const cell = row.cells[column];
-      if (!number) return cell.textContent;
-      return cell.dataset.value === undefined ? null : Number(cell.dataset.value);
-    };
-    const order = (a, b) => number ? a - b : a.localeCompare(b, undefined, { numeric: true });
-    const rows = Array.from(table.tBodies[0].rows).map(row => [key(row), row]);
-    rows.sort(([a], [b]) => {
-      if (a === null || b === null) return (a === null) - (b === null);
-      return rising ? order(a, b) : order(b, a);
-    });
-    table.tBodies[0].append(...rows.map(([, row]) => row));
-  }));
-}
 """
