@@ -67,10 +67,10 @@ def relocate(v, uniform, beta, layers, logs, f, sums, others):
         x1, level1, x2, level2 = 0.0, NOTHING, 0.0, NOTHING
         while run < stop and f.held_child[run] == w:
             start, end = f.held_starts[run], f.held_starts[run + 1]
-            more = sum_between(f.held_others, f.held_weights, start, end, layers, -1, reach)
+            more = sum_between(f.held_others, f.held_weights, f.held_rest, start, end, layers, -1, reach, 0.0)
             if more > 0.0:
                 x2, level2 = add(x2, level2, more, f.held_level[run])
-                more = sum_between(f.held_others, f.held_weights, start, end, layers, reach, reach)
+                more = sum_between(f.held_others, f.held_weights, f.held_rest, start, end, layers, reach, reach, 0.0)
                 if more > 0.0:
                     x1, level1 = add(x1, level1, more, f.held_level[run])
             run += 1
@@ -173,7 +173,7 @@ def sum_with(node, parent, marked, f):
     for run in range(f.held_offsets[parent], f.held_offsets[parent + 1]):
         if f.held_child[run] == node:
             start, end = f.held_starts[run], f.held_starts[run + 1]
-            more = sum_between(f.held_others, f.held_weights, start, end, marked, 0, 0)
+            more = sum_between(f.held_others, f.held_weights, f.held_rest, start, end, marked, 0, 0, 0.0)
             if more > 0.0:
                 x, level = add(x, level, more, f.held_level[run])
     return x, level

@@ -20,8 +20,10 @@ STEP = 400.0
 DEEPER = np.exp(-STEP)
 NOTHING = np.int32(1 << 30)  # level of an empty sum
 KEEP = 1e-4
+NEGLIGIBLE = -40.0  # log of a probability that is nothing
+UNSEEN = 1e-9  # of an arc's probability, not added
 REFRESH = 1000  # updates of a sum before it is taken afresh: rounding stays below 1e-13 / KEEP
-_REASSOCIATE = {"reassoc", "contract"}  # several partial sums at once; infinities stay legal
+TINY = 1e-13  # a part of a sum that is not looked for: rounding
 EXCHANGES = 8  # tries per sweep and pair of neighbours, every other one
 
 
@@ -30,19 +32,21 @@ class Lists(NamedTuple):
 
     tops: np.ndarray  # (n,) best log score of every child
     offsets: np.ndarray  # (n + 1,) first family of every child
-    sets: (
-        np.ndarray
-    )  # (max_indegree or more, n_families) int32 members, padded with n; a child's families by rising level
+    # a child's families are by rising level, then by falling weight
+    sets: np.ndarray  # (max_indegree or more, n_families) int32 members, padded with n
     weights: np.ndarray  # (n_families,) exp(score - top + STEP level)
     levels: np.ndarray  # (n_families,) int32
+    rest: np.ndarray  # (n_families,) the weights from here to the end of the child's level, added up
+    ends: np.ndarray  # (n_families,) that end
     held_offsets: np.ndarray  # (n + 1,) first run of every member: families of one child and level that hold the member
     held_child: np.ndarray  # (n_runs,) child of a run, ascending for one member
     held_level: np.ndarray  # (n_runs,) int32
     held_starts: np.ndarray  # (n_runs + 1,) first entry of a run
     held_others: (
         np.ndarray
-    )  # (max_indegree - 1 or more, n_entries) the other members of the families in a run, padded with n
-    held_weights: np.ndarray  # (n_entries,)
+    )  # (max_indegree - 1 or more, n_entries) other members of the families in a run, padded with n
+    held_weights: np.ndarray  # (n_entries,) falling in a run
+    held_rest: np.ndarray  # (n_entries,) the weights from here to the end of the run, added up
     held_family: np.ndarray  # (n_entries,)
 
 
@@ -62,29 +66,29 @@ def log_of(x, level, top):
     return top - STEP * level + np.log(x) if level < NOTHING else -np.inf
 
 
-@compiled(nogil=True, fastmath=_REASSOCIATE)
-def sum_between(sets, weights, start, stop, number, low, high):
-    """Sum of the weights of the sets in a stretch whose highest member's number lies in low .. high; no branch inside.
+@compiled(nogil=True, inline="always")
+def ratio(x, level, whole, whole_level):
+    """A part of a pair over the pair: its level is not lower."""
+    if level == whole_level:
+        return x / whole
+    return x * DEEPER / whole if level == whole_level + 1 else 0.0
 
+
+@compiled(nogil=True)
+def sum_between(sets, weights, rest, start, stop, number, low, high, cut):
+    """Sum of the weights of the sets in a stretch whose highest member's number lies in low .. high.
+
+    Weights fall; the sum ends where all that is left is below `cut` or a TINY part of what is there.
     number : (n + 1,) int32, the last for the padding of sets
     """
     total = 0.0
-    if sets.shape[0] == 2:
-        first, second = sets[0], sets[1]
-        for k in range(start, stop):
-            top = max(number[first[k]], number[second[k]])
-            total += weights[k] if (top >= low) & (top <= high) else 0.0
-    elif sets.shape[0] == 3:
-        first, second, third = sets[0], sets[1], sets[2]
-        for k in range(start, stop):
-            top = max(max(number[first[k]], number[second[k]]), number[third[k]])
-            total += weights[k] if (top >= low) & (top <= high) else 0.0
-    else:
-        for k in range(start, stop):
-            top = number[sets[0, k]]
-            for t in range(1, sets.shape[0]):
-                top = max(top, number[sets[t, k]])
-            total += weights[k] if (top >= low) & (top <= high) else 0.0
+    for k in range(start, stop):
+        if rest[k] <= cut + TINY * total:
+            break
+        top = max(number[sets[0, k]], number[sets[1, k]])
+        for t in range(2, sets.shape[0]):
+            top = max(top, number[sets[t, k]])
+        total += weights[k] if (top >= low) & (top <= high) else 0.0
     return total
 
 
@@ -94,14 +98,23 @@ def fresh(node, number, low, high, f):
     x, level = 0.0, NOTHING
     start, stop = f.offsets[node], f.offsets[node + 1]
     while start < stop and f.levels[start] <= level + 1:
-        end = start + 1
-        while end < stop and f.levels[end] == f.levels[start]:
-            end += 1
-        held = sum_between(f.sets, f.weights, start, end, number, low, high)
+        end = f.ends[start]
+        held = sum_between(f.sets, f.weights, f.rest, start, end, number, low, high, 0.0)
         if held > 0.0:
             x, level = add(x, level, held, f.levels[start])
         start = end
     return x, level
+
+
+@compiled(nogil=True)
+def to_the_end(weights, ends):
+    """rest[k] = sum of the weights from k to the end of its stretch; ends : (n,) that end."""
+    rest = np.empty(weights.size)
+    later = 0.0
+    for k in range(weights.size - 1, -1, -1):
+        later = weights[k] + (later if k + 1 < ends[k] else 0.0)
+        rest[k] = later
+    return rest
 
 
 class Replica(NamedTuple):
@@ -126,8 +139,9 @@ class Work(NamedTuple):
     other_level: np.ndarray
     other_log: np.ndarray
     renewed: np.ndarray
+    share: np.ndarray  # of a node's sets, v before it, those that hold v
     gain: np.ndarray
-    places: np.ndarray
+    places: np.ndarray  # probabilities
 
 
 @compiled(nogil=True)
@@ -158,13 +172,16 @@ def new_work(n):
     """Scratch for orders of n nodes."""
     return Work(
         np.empty(n), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n, np.int32), np.empty(n),
-        np.empty(n, np.bool_), np.empty(n), np.empty(n),
+        np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n),
     )  # fmt: skip
 
 
 @compiled(nogil=True)
-def relocate(v, uniform, beta, one, f, work):
-    """Move node v of a replica to a place drawn from all n: exactly P(order)^beta given the order of the others."""
+def relocate(v, uniform, beta, one, f, work, edges):
+    """Move node v of a replica to a place drawn from all n: exactly P(order)^beta given the order of the others.
+
+    edges : (n, n), to which what `_expect_arcs` says is added, or empty
+    """
     n = one.order.size
     old = one.position[v]
     for p in range(old, n - 1):  # the order without v
@@ -181,12 +198,20 @@ def relocate(v, uniform, beta, one, f, work):
         top = max(top, work.places[q])
     total = 0.0
     for q in range(n):
-        if work.places[q] > -np.inf:
-            total += np.exp(beta * (work.places[q] - top))
-        work.places[q] = total
+        far = beta * (work.places[q] - top)
+        work.places[q] = np.exp(far) if far > NEGLIGIBLE else 0.0
+        total += work.places[q]
     sought, place = uniform * total, 0
-    while place < n - 1 and work.places[place] <= sought:
+    run = work.places[0]
+    while place < n - 1 and run <= sought:
         place += 1
+        run += work.places[place]
+    while work.places[place] == 0.0:  # rounding led past the last place that is possible
+        place -= 1
+    if edges.size:
+        for q in range(n):
+            work.places[q] /= total
+        _expect_arcs(v, one.position, f, work, edges)
     for p in range(n - 1, place, -1):
         one.order[p] = one.order[p - 1]
         one.position[one.order[p]] = p
@@ -211,74 +236,132 @@ def relocate(v, uniform, beta, one, f, work):
 def _own_places(v, position, f, work):
     """The sum of v at every place of the order without it: sets by the place of their last member, then running sums."""
     n = position.size - 1
+    sets, weights, levels = f.sets, f.weights, f.levels
+    own_x, own_level, own_log, gain = work.own_x, work.own_level, work.own_log, work.gain
     for q in range(n):
-        work.own_level[q] = NOTHING
-        work.own_x[q] = 0.0
+        own_level[q] = NOTHING
+        own_x[q] = 0.0
     start, stop = f.offsets[v], f.offsets[v + 1]
     while start < stop:
-        level, end = f.levels[start], start
+        level, end = levels[start], f.ends[start]
         for q in range(n):
-            work.gain[q] = 0.0
-        while end < stop and f.levels[end] == level:
-            behind = position[f.sets[0, end]]
-            for t in range(1, f.sets.shape[0]):
-                behind = max(behind, position[f.sets[t, end]])
-            if behind < n - 1:  # a place before the last: n stands for v itself
-                work.gain[behind + 1] += f.weights[end]
-            end += 1
+            gain[q] = 0.0
+        for k in range(start, end):
+            behind = max(position[sets[0, k]], position[sets[1, k]])
+            for t in range(2, sets.shape[0]):
+                behind = max(behind, position[sets[t, k]])
+            gain[behind + 1] += weights[k]
         for q in range(n):
-            if work.gain[q] > 0.0:
-                work.own_x[q], work.own_level[q] = add(work.own_x[q], work.own_level[q], work.gain[q], level)
+            if gain[q] > 0.0:
+                own_x[q], own_level[q] = add(own_x[q], own_level[q], gain[q], level)
         start = end
-    work.own_log[0] = log_of(work.own_x[0], work.own_level[0], f.tops[v])
+    top = f.tops[v]
+    own_log[0] = log_of(own_x[0], own_level[0], top)
     for q in range(1, n):
-        if work.own_level[q] == NOTHING:
-            work.own_x[q], work.own_level[q] = work.own_x[q - 1], work.own_level[q - 1]
-            work.own_log[q] = work.own_log[q - 1]
+        if own_level[q] == NOTHING:
+            own_x[q], own_level[q], own_log[q] = own_x[q - 1], own_level[q - 1], own_log[q - 1]
         else:
-            x, level = add(work.own_x[q], work.own_level[q], work.own_x[q - 1], work.own_level[q - 1])
-            work.own_x[q], work.own_level[q] = x, level
-            work.own_log[q] = log_of(x, level, f.tops[v])
+            own_x[q], own_level[q] = add(own_x[q], own_level[q], own_x[q - 1], own_level[q - 1])
+            own_log[q] = log_of(own_x[q], own_level[q], top)
 
 
 @compiled(nogil=True)
 def _other_sides(v, old, one, f, work):
     """The other nodes' sums with v on their other side, and log B - log A by place; returns the last place that is possible."""
     n = one.order.size
+    position, offsets, children, levels, starts = (
+        one.position,
+        f.held_offsets,
+        f.held_child,
+        f.held_level,
+        f.held_starts,
+    )
+    others, weights, rest, tops = f.held_others, f.held_weights, f.held_rest, f.tops
+    xs, x_levels, logs, peak, updates = one.x, one.level, one.logs, one.peak, one.updates
+    other_x, other_level, other_log, renewed = work.other_x, work.other_level, work.other_log, work.renewed
+    gain, share = work.gain, work.share
     for p in range(n):
-        work.gain[p] = 0.0
+        gain[p] = 0.0
     last = n - 1  # a required parent must stay before its child
-    k, stop = f.held_offsets[v], f.held_offsets[v + 1]
+    k, stop = offsets[v], offsets[v + 1]
     while k < stop:
-        w = f.held_child[k]
-        here = one.position[w]
+        w = children[k]
+        here = position[w]
+        x, level, log = xs[w], x_levels[w], logs[w]
         held, held_level = 0.0, NOTHING
-        while k < stop and f.held_child[k] == w:
-            entries = f.held_starts[k], f.held_starts[k + 1]
-            more = sum_between(f.held_others, f.held_weights, entries[0], entries[1], one.position, -1, here - 1)
-            if more > 0.0:
-                held, held_level = add(held, held_level, more, f.held_level[k])
+        while k < stop and children[k] == w:
+            if levels[k] <= level + 1:  # else nothing beside what w has
+                cut = TINY * x if levels[k] == level else TINY * x / DEEPER if levels[k] > level else 0.0
+                begin, end = starts[k], starts[k + 1]
+                if rest[begin] > cut:
+                    more = sum_between(others, weights, rest, begin, end, position, -1, here - 1, cut)
+                    if more > 0.0:
+                        held, held_level = add(held, held_level, more, levels[k])
             k += 1
-        x, level, log = one.x[w], one.level[w], one.logs[w]
-        work.renewed[w] = False
+        renewed[w] = False
+        share[w] = 0.0
         if held_level == NOTHING:
-            work.other_x[w], work.other_level[w], work.other_log[w] = x, level, log
+            other_x[w], other_level[w], other_log[w] = x, level, log
         elif here < old:  # v stood behind w: A is at hand
             x, level = add(x, level, held, held_level)
-            work.other_x[w], work.other_level[w], work.other_log[w] = x, level, log_of(x, level, f.tops[w])
-            work.gain[here] = work.other_log[w] - log
+            other_x[w], other_level[w], other_log[w] = x, level, log_of(x, level, tops[w])
+            gain[here] = other_log[w] - log
+            share[w] = ratio(held, held_level, x, level)
         else:
+            share[w] = ratio(held, held_level, x, level)
             if held_level <= level + 1:
                 x -= held if held_level == level else held * DEEPER
-            if x < KEEP * one.peak[w] or one.updates[w] >= REFRESH:
-                x, level = fresh(w, one.position, -1, here - 1, f)
-                work.renewed[w] = True
-            work.other_x[w], work.other_level[w], work.other_log[w] = x, level, log_of(x, level, f.tops[w])
+            if x < KEEP * peak[w] or updates[w] >= REFRESH:
+                x, level = fresh(w, position, -1, here - 1, f)
+                renewed[w] = True
+            other_x[w], other_level[w], other_log[w] = x, level, log_of(x, level, tops[w])
             if level == NOTHING:
                 last = min(last, here)
             else:
-                work.gain[here] = log - work.other_log[w]
+                gain[here] = log - other_log[w]
     return last
+
+
+@compiled(nogil=True)
+def _expect_arcs(v, position, f, work, edges):
+    """Add half of the expected arcs into and out of v, over all its places, the others' order held: two such halves a sweep, one
+    from either end, estimate every arc with less noise than the order alone.
+
+    position : (n + 1,) of the order without v
+    """
+    n = position.size - 1
+    sets, weights, levels = f.sets, f.weights, f.levels
+    places, gain = work.places, work.gain
+    start, stop = f.offsets[v], f.offsets[v + 1]
+    while start < stop:
+        level, later = levels[start], 0.0
+        for q in range(
+            n - 1, -1, -1
+        ):  # gain[q] : sum over the places from q on of their probability over v's sum there
+            if places[q] > 0.0:
+                later += places[q] * ratio(0.5, level, work.own_x[q], work.own_level[q])
+            gain[q] = later
+        end = f.ends[start]
+        for k in range(start, end):
+            if f.rest[k] * gain[0] < UNSEEN:
+                break
+            behind = max(position[sets[0, k]], position[sets[1, k]])
+            for t in range(2, sets.shape[0]):
+                behind = max(behind, position[sets[t, k]])
+            held = weights[k] * gain[behind + 1]
+            for t in range(sets.shape[0]):
+                if sets[t, k] < n:
+                    edges[v, sets[t, k]] += held
+        start = end
+    before = 0.0
+    for q in range(n):
+        before += 0.5 * places[q]
+        gain[q] = before
+    w = np.int64(-1)
+    for k in range(f.held_offsets[v], f.held_offsets[v + 1]):
+        if f.held_child[k] != w:
+            w = f.held_child[k]
+            edges[w, v] += work.share[w] * gain[position[w]]
 
 
 @compiled(nogil=True)
@@ -297,7 +380,7 @@ def run_orders(
     replicas = [new_replica(orders[k], f) for k in range(n_temperatures)]
     work = new_work(n)
     sequence = np.arange(n)
-    column = np.zeros(n + 1)
+    edges, none = np.zeros((n, n)), np.zeros((0, 0))
     found = -1
     turn = 0
     for sweep in range(n_sweeps):
@@ -307,11 +390,12 @@ def run_orders(
         for part in range(EXCHANGES if n_temperatures > 1 else 1):
             parts = EXCHANGES if n_temperatures > 1 else 1
             for temperature in range(n_temperatures):
+                one, arcs = replicas[at[temperature]], edges if temperature == 0 else none
                 first, stop = part * n // parts, (part + 1) * n // parts
                 if temperature > 0:  # flatter laws are walked faster: half the moves
                     first += (stop - first) // 2
                 for p in range(first, stop):
-                    relocate(sequence[p], rng.random(), betas[temperature], replicas[at[temperature]], f, work)
+                    relocate(sequence[p], rng.random(), betas[temperature], one, f, work, arcs)
             turn += 1
             for t in range(turn % 2, n_temperatures - 1, 2):
                 cold, warm = replicas[at[t]].logs.sum(), replicas[at[t + 1]].logs.sum()
@@ -322,11 +406,31 @@ def run_orders(
         one = replicas[at[0]]
         orders_out[sweep] = one.order
         scores_out[sweep] = one.logs.sum()
-        score = add_edges(one.position, False, f, column, edge_sums, edge_squares)
+        for p in range(n):
+            for c in range(n):
+                edge_sums[p, c] += edges[c, p]
+                edge_squares[p, c] += edges[c, p] * edges[c, p]
+                edges[c, p] = 0.0
+        score = best_dag(one.position, f)
         if score > best[0]:
             best[0] = score
             found = sweep
     return found
+
+
+@compiled(nogil=True)
+def best_dag(position, f):
+    """Log score of the best DAG within an order: a child's sets of one level are by falling weight."""
+    n, total = position.size - 1, 0.0
+    for child in range(n):
+        for k in range(f.offsets[child], f.offsets[child + 1]):
+            last = position[f.sets[0, k]]
+            for t in range(1, f.sets.shape[0]):
+                last = max(last, position[f.sets[t, k]])
+            if last < position[child]:
+                total += log_of(f.weights[k], f.levels[k], f.tops[child])
+                break
+    return total
 
 
 @compiled(nogil=True)

@@ -2,8 +2,8 @@
 
 Independent runs, each a ladder of replicas, walk sweeps (one move per node). The number of sweeps is doubled again and again, and
 the second half is what is kept. A run is finished when the largest difference of any arc posterior between two runs is below
-`tol` and split R-hat holds, or at `max_sweeps` or `max_time`; then the result says that it has not converged. The ladder is
-adapted in the first ADAPT sweeps, to exchange rates near RATE, and then fixed.
+`tol` and split R-hat holds, or at `max_sweeps` or `max_time`; then the result says that it has not converged. One ladder serves
+all runs. Within a window it is fixed; from the exchanges of a window that is thrown away comes the ladder of the next.
 
 The kernel recomputes its sums whenever it is called, and it is called in blocks that end at the same sweeps with or without a
 file or threads: runs with, without and after a checkpoint, and for any number of threads, are equal to the last bit.
@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import erfcinv
 
 from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
 
 BLOCK = 8  # sweeps of a compiled call, so that Ctrl-C is answered soon
-ADAPT = 64  # sweeps in which the ladder moves; never kept once there is a later window
+BURN_IN = 64  # sweeps that never count once there are later ones
 RATE = 0.4  # of exchanges between neighbours
 COLDEST = 0.02  # lowest power on the ladder: near it everything is flat
 BATCHES = 8  # of a window, for R-hat and effective sizes
@@ -93,8 +94,11 @@ def run_until_converged(
                         break
                 if stopped:
                     break
-                if chains[0].sweep == end and first >= ADAPT and _settled([chain.now for chain in chains], tol):
-                    break
+                if chains[0].sweep == end:
+                    if first >= BURN_IN and _settled([chain.now for chain in chains], tol):
+                        break
+                    if end < ends[-1]:
+                        _adapt(chains)
         except KeyboardInterrupt:
             stopped = "interrupted"
     return _collect(chains, tol, stopped)
@@ -133,10 +137,24 @@ def _advance(kernel, lists, chain, count, first, end):
     chain.sweep += count
     now.tried += tried
     now.taken += taken
-    if chain.sweep <= ADAPT and len(chain.gaps):
-        chain.gaps *= np.exp(2.0 / np.sqrt(chain.sweep / BLOCK) * (taken / np.maximum(tried, 1.0) - RATE))
-        chain.gaps *= min(1.0, -np.log(COLDEST) / chain.gaps.sum())
-        chain.betas = np.exp(-np.concatenate([[0.0], np.cumsum(chain.gaps)]))
+
+
+def _adapt(chains):
+    """The ladder of the next window. Exchanges over a gap g are taken at a rate of about erfc(k g): from the rate seen comes k,
+    from k the gap that would have had RATE."""
+    tried = sum(chain.now.tried for chain in chains)
+    if not np.any(tried):
+        return
+    rates = np.clip(sum(chain.now.taken for chain in chains) / np.maximum(tried, 1.0), 0.01, 0.99)
+    gaps = chains[0].gaps * np.clip(erfcinv(RATE) / erfcinv(rates), 0.5, 2.0)
+    gaps *= min(1.0, -np.log(COLDEST) / gaps.sum())
+    for chain in chains:
+        chain.gaps, chain.betas = gaps.copy(), _powers(gaps)
+
+
+def _powers(gaps):
+    """Powers of the order's probability at all temperatures, from the steps of their logs."""
+    return np.exp(-np.concatenate([[0.0], np.cumsum(gaps)]))
 
 
 def difference(windows):
@@ -231,9 +249,8 @@ def _collect(chains, tol, stopped):
 def _new_chain(start, rng, n_temperatures, n_kept):
     states = np.repeat(np.asarray(start, dtype=np.int64)[None], n_temperatures, axis=0)
     gaps = np.full(n_temperatures - 1, 0.4)
-    betas = np.exp(-np.concatenate([[0.0], np.cumsum(gaps)]))
     last, now = (_new_window(0, 0, n_kept, states.shape[1], len(gaps)) for _ in range(2))
-    return Chain(states, np.arange(n_temperatures), betas, gaps, rng, 0, -np.inf, states[0].copy(), last, now)
+    return Chain(states, np.arange(n_temperatures), _powers(gaps), gaps, rng, 0, -np.inf, states[0].copy(), last, now)
 
 
 def _new_window(first, end, n_kept, n, n_pairs):

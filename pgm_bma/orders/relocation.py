@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pgm_bma.orders._relocation_kernels import STEP, Lists
+from pgm_bma.orders._relocation_kernels import STEP, Lists, to_the_end
 
 
 def prepare_lists(lists):
@@ -16,21 +16,38 @@ def prepare_lists(lists):
     behind = np.repeat(tops, sizes) - scores
     levels = np.floor(behind / STEP).astype(np.int32)
     weights = np.exp(STEP * levels - behind)
-    ranked = np.lexsort((levels, np.repeat(np.arange(n), sizes)))
+    ranked = np.lexsort((-weights, levels, np.repeat(np.arange(n), sizes)))
     levels, weights, sets = levels[ranked], weights[ranked], lists.sets[ranked]
     width = max(lists.max_indegree, 2)
     sets = np.pad(np.where(sets < 0, n, sets), ((0, 0), (0, width - sets.shape[1])), constant_values=n).astype(np.int32)
+    children = np.repeat(np.arange(n), sizes)
+    ends = _ends(np.flatnonzero(_changes(children, levels)), len(weights))
     family, slot = np.nonzero(sets < n)
-    member, child = sets[family, slot], np.repeat(np.arange(n), sizes)[family]
-    ranked = np.lexsort((family, levels[family], child, member))
+    member, child = sets[family, slot], children[family]
+    ranked = np.lexsort((family, child, member))
     family, slot, member, child = family[ranked], slot[ranked], member[ranked], child[ranked]
     others = sets[family]
     others[np.arange(len(family)), slot] = n
     others = np.sort(others, axis=1)[:, : max(width - 1, 2)]
-    key = np.column_stack([member, child, levels[family]])
-    starts = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(1)]) if len(key) else np.zeros(0, dtype=np.int64)
+    starts = np.flatnonzero(_changes(member, child, levels[family]))
     return Lists(
-        tops, lists.offsets, np.ascontiguousarray(sets.T), weights, levels,
+        tops, lists.offsets, np.ascontiguousarray(sets.T), weights, levels, to_the_end(weights, ends), ends,
         np.searchsorted(member[starts], np.arange(n + 1)), child[starts], levels[family[starts]],
-        np.append(starts, len(family)), np.ascontiguousarray(others.T), weights[family], family,
+        np.append(starts, len(family)), np.ascontiguousarray(others.T), weights[family],
+        to_the_end(weights[family], _ends(starts, len(family))), family,
     )  # fmt: skip
+
+
+def _changes(*columns):
+    """Where a row differs from the one before it; the first does."""
+    differs = np.zeros(len(columns[0]), dtype=bool)
+    differs[:1] = True
+    for column in columns:
+        differs[1:] |= column[1:] != column[:-1]
+    return differs
+
+
+def _ends(starts, n):
+    """For each of n places, the end of its stretch; `starts` are the first places of all."""
+    bounds = np.append(starts, n)
+    return np.repeat(bounds[1:], np.diff(bounds))
