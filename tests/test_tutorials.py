@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the tutorials are part of a
 by_name = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
-def test_there_are_seven():
-    assert [path.name[0] for path in SCRIPTS] == list("1234567")
+def test_there_are_eight():
+    assert [path.name[0] for path in SCRIPTS] == list("12345678")
 
 
 @by_name
@@ -209,6 +209,25 @@ def larger_than_memory(names):
     assert names["difference"] < 1e-9
 
 
+def latent_class_analysis(names):
+    every, path = names["every"].n_clusters_path_, names["table_1"]
+    for name in ("aic", "bic"):
+        assert (
+            every[name].idxmin() == 4 and path[name].idxmin() == 3
+        )  # five classes with the dependent pair, three without
+    assert every["probability"].idxmax() == 4 and path["probability"].idxmax() == 3
+    assert set(names["residuals"].loc[0, ["first", "second"]]) == {"owns a bicycle", "has a helmet"}
+    assert names["structural"].n_clusters_ == 3 and names["left"]["residual"].max() < 4  # "nothing much is left"
+    goodness = names["goodness"]
+    assert (goodness.loc[[1, 2], "g2_p"] < 0.05).all() and goodness.loc[3, "g2_p"] > 0.1
+    assert names["ratio"]["2 against 3"].p_value <= 0.05 and names["ratio"]["3 against 4"].p_value > 0.1
+    assert (names["membership"].tests["p_value"] < 0.001).all()
+    both, truth = names["both"], np.array([55, 50, 75])
+    assert np.ptp(both["estimate"]) > np.ptp(both["uncorrected"])
+    assert (np.abs(both["estimate"] - truth) < 2 * both["standard_error"]).all()
+    assert names["table_2"].index[0] == "(size)" and names["table_2"].shape == (8, 3)
+
+
 CONCLUSIONS = {
     "1": first_steps,
     "2": structural_em,
@@ -217,4 +236,5 @@ CONCLUSIONS = {
     "5": working_with_pgmpy,
     "6": which_method_when,
     "7": larger_than_memory,
+    "8": latent_class_analysis,
 }

@@ -214,7 +214,7 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
     names = _by_difference(tables)
     lines = _lines(tables, names[:top])
     labels = {name: text for name, text in short_labels(names[:top], 30).items()}
-    texts = [f"{labels[name]} = {short_labels([state], 18)[state]}" for name, state, _ in lines]
+    texts = [f"{labels[name]} = {_state_text(state)}" for name, state, _ in lines]
     label_width = max(text_size(text, FONT - 1)[0] for text in texts) + 0.15
     row = max(0.19, LINE * len(clusters) + 0.09)
     n_blocks = max(1, math.ceil(len(lines) * row / TALLEST))
@@ -271,6 +271,12 @@ def _key(ax, sizes, scale):
         fontsize=(FONT - 1) * scale, handlelength=1.8, columnspacing=1.2, title="cluster: size (95 % interval)",
         title_fontsize=(FONT - 1) * scale,
     )  # fmt: skip
+
+
+def _state_text(state):
+    """1.0, which a gap in a column of whole numbers makes of 1, as 1."""
+    text = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
+    return short_labels([text], 18)[text]
 
 
 def _by_difference(tables):
