@@ -43,7 +43,7 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
 
     goodness : what `pgm_bma.goodness_of_fit` found, or None
     """
-    labels, k = estimator.labels_, estimator.n_clusters_
+    labels, k = np.argmax(proba, axis=1), estimator.n_clusters_
     sizes = np.bincount(labels, minlength=k)
     found = Findings(numbers={"n_clusters": int(k), "cluster_sizes": sizes.tolist()})
     n_filled = int((sizes > 0).sum())

@@ -13,12 +13,14 @@ from pgm_bma import __version__
 from pgm_bma.commands import methods
 from pgm_bma.commands.console import Console, UsageError, one_line
 
-EPILOG = """FILE is a CSV, TSV or Parquet file (also compressed), or the name of an embedded data set.
+EPILOG = """FILE is a CSV, TSV or Parquet file (also compressed), a pattern of such files that are one table, or the name of an
+embedded data set.
 
 examples:
   pgm-bma cluster voting --clusters 2:6 --out votes
   pgm-bma classify patients.csv --target outcome --missing '?' --discretize mdl
   pgm-bma compare car
+  pgm-bma cluster 'part-*.parquet' --clusters 2:6 --memory 2GB
   pgm-bma repeat votes/run.json
 """
 
@@ -174,7 +176,10 @@ def _table_command(commands, name, help):
     """A command that reads a table, with the options all of them share."""
     parser = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
     parser.add_argument(
-        "file", metavar="FILE", help="CSV, TSV or Parquet, also compressed; or the name of an embedded data set"
+        "file",
+        metavar="FILE",
+        help="CSV, TSV or Parquet, also compressed; a pattern such as 'part-*.parquet', which is scanned and not read whole; "
+        "or the name of an embedded data set",
     )
     parser.add_argument(
         "--missing",
@@ -220,6 +225,14 @@ def _table_command(commands, name, help):
     parser.add_argument(
         "--jobs", type=_jobs, default=1, metavar="N", help="processors, -1 for all; results do not depend on it"
     )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help="such as 2GB: scan the files instead of reading them, within this memory (of each worker, with --workers)",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--workers", type=_positive, metavar="N", help="scan with this many processes of dask")
+    where.add_argument("--scheduler", metavar="ADDRESS", help="scan on the dask cluster with this scheduler")
     _out(parser, "the name of FILE and the command")
     return parser
 

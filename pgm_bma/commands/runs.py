@@ -46,6 +46,8 @@ def cluster(arguments, console):
         run.note(f"{target!r} takes no part in the clustering and is compared with the clusters afterwards")
     frame = run.data.frame
     model = run.fit(frame, weights=run.data.weights, n_clusters=arguments.clusters)
+    if run.scanned is not None:
+        return _tell_scanned_clusters(run, model)
     estimator, proba = last_step(model), model.predict_proba(frame)
     seen, weights = as_seen(model, frame), run.data.weights
     weights = None if weights is None else scaled(weights)
@@ -68,6 +70,23 @@ def cluster(arguments, console):
     return 0
 
 
+def _tell_scanned_clusters(run, estimator):
+    """Findings of clusters in a scan, told on its sample; the labels of all rows go to files of their own."""
+    seen = run.scanned.rows_of(run.data.frame.columns)
+    found = clusters.cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target)
+    if estimator.n_clusters_ > 1:
+        found.add(clusters.residual_findings(estimator, seen, None))
+    _finish_scanned(run, f"Clusters in {run.name}", found, estimator, "labels")
+    return 0
+
+
+def _finish_scanned(run, title, found, estimator, name):
+    run.console.step(f"predicting {count(run.scanned.scan.n_rows, 'row')}")
+    run.folder.prepare()
+    run.note(run.scanned.predict_to(estimator, run.folder.path, name))
+    run.finish(title, found, estimator, f"{name}.csv", None)
+
+
 def classify(arguments, console):
     """Fit a classifier, judge it on rows it has not seen, and predict."""
     run = Run(arguments, console, methods.classifiers())
@@ -82,6 +101,11 @@ def classify(arguments, console):
         n_folds = folds(arguments.cv, target)
         judged, proba, fold = _on_folds(run, frame, target, weights, n_folds)
         model = run.fit(frame, target, weights)
+        if run.scanned is not None:
+            run.note("cross-validation: on the sample, whose models see fewer rows than the one that is kept")
+            found = telling.classifier_findings(model, frame, target, judged)
+            _finish_scanned(run, f"Predicting {target.name} in {run.name}", found, model, "predictions")
+            return 0
         full = class_probabilities(model, data.frame, target.cat.categories) if not known.all() else None
         table = _predictions(data, known, proba, fold, full)
     judged.warnings += telling.class_warnings(target)

@@ -16,8 +16,11 @@ from pgm_bma.commands.findings import MANY_REGIONS
 from pgm_bma.commands.preparation import pipeline, prepare
 from pgm_bma.commands.roles import Roles, codes_text, named
 from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn
+from pgm_bma.commands.scanned import Scanned, is_scanned
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import collected_warnings, fitted
+from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.rows import watching
 from pgm_bma.report import Report
 from pgm_bma.report.graph_data import interaction_data, network_data, region_data, with_target
 
@@ -39,7 +42,11 @@ class Run:
         with collected_warnings() as messages:
             data = [getattr(arguments, "target", None), arguments.weight, *arguments.categorical, *arguments.numeric]
             data += [getattr(arguments, "outcome", None), *getattr(arguments, "covariates", [])]
-            self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, data)
+            self.scanned = Scanned(arguments) if is_scanned(arguments) else None
+            if self.scanned is not None:
+                self.raw = self.scanned.table
+            else:
+                self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, data)
         self.raw.notes += messages
         if method is None and arguments.method is None:
             arguments.method, given = methods.default(arguments.command, offered)
@@ -109,8 +116,11 @@ class Run:
     def fit(self, X, y=None, weights=None, **more):
         """Fit on all given rows; warnings of the method become lines."""
         console, arguments = self.console, self.arguments
-        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal))
+        scanned = self.scanned is not None
+        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal and not scanned))
         estimator = self.estimator(**more)
+        if scanned:
+            return self._fit_scan(estimator, y)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
         try:
@@ -121,6 +131,29 @@ class Run:
         for message in messages:
             console.warn(with_option(message, estimator))
         return model
+
+    def _fit_scan(self, estimator, y):
+        """Fit on all rows of a scan, telling how many passes they took where they did not collapse."""
+        console, rows, passes = self.console, self.scanned.scan.n_rows, []
+        console.step(f"fitting {self.method.estimator} to {count(rows, 'row')}")
+        columns, target = list(self.data.frame.columns), None if y is None else y.name
+        with progress(console.is_terminal, "passes", label="rows", file=console.err) as tick:
+
+            def tell():
+                passes.append(1)
+                if tick is not None:
+                    tick(1)
+
+            with collected_warnings() as messages, watching(tell):
+                try:
+                    self.scanned.fit(estimator, columns, target)
+                except MemoryError as error:
+                    raise ValueError(f"{error} (here by --memory, --drop, or one file)") from error
+        for message in messages:
+            console.warn(with_option(message, estimator))
+        how = f"visited in {count(len(passes), 'pass', 'passes')}" if passes else "folded into distinct rows"
+        self.note(f"all {rows} rows were {how}")
+        return estimator
 
     def finish(self, title, found, model, table_name, table):
         """Say what was found, write everything, and end with where it is."""
@@ -185,6 +218,8 @@ class Run:
         if about_model:
             console.item("", about_model)
         console.item("read", str(folder.path / "report.html"))
+        if self.scanned is not None:
+            self.scanned.close()
 
     def _explore(self, report, heading, kind, make, caption, draw):
         data = make()

@@ -13,6 +13,7 @@ import itertools
 import shutil
 import tempfile
 import weakref
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,19 @@ from pgm_bma.foundation.extras import needed
 from pgm_bma.foundation.table import Schema
 
 BLOCK_ROWS = 1 << 18  # larger blocks gain nothing, and their copies would not fit a small worker
+
+
+_watchers: list = []
+
+
+@contextmanager
+def watching(tell):
+    """``tell()`` after every pass that sums over rows, while the context is open."""
+    _watchers.append(tell)
+    try:
+        yield
+    finally:
+        _watchers.remove(tell)
 
 
 class Block(NamedTuple):
@@ -62,7 +76,10 @@ class Rows:
 
     def reduce(self, f, *args):
         """The sum over all blocks of the tuples ``f(block, *args)``, in one pass."""
-        return tree_sum(self.visit(f, *args))
+        found = tree_sum(self.visit(f, *args))
+        for tell in _watchers:
+            tell()
+        return found
 
     def collect(self, f, *args):
         """``[f(block, *args)]`` over all blocks, in their order."""
