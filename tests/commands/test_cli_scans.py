@@ -49,7 +49,7 @@ def test_classify_keeps_the_names_of_rows(files, tmp_path, capsys):
 
 
 def test_structure_and_compare(files, tmp_path, capsys):
-    code, out, err = run(capsys, "structure", files, *DROP, "--out", tmp_path / "arcs")
+    code, _, err = run(capsys, "structure", files, *DROP, "--out", tmp_path / "arcs")
     assert code == 0 and "folded into distinct rows" in err and (tmp_path / "arcs" / "arcs.csv").exists()
     words = ["compare", files, *DROP, "--target", "class", "--methods", "nb", "--cv", "2"]
     code, _out, err = run(capsys, *words, "--out", tmp_path / "compared")
