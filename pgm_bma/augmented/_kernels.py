@@ -6,6 +6,7 @@ offset_i + v r_i + x. Probabilities are multiplied in the linear domain; a row w
 
 import numpy as np
 
+from pgm_bma.foundation._special_kernels import largest
 from pgm_bma.foundation.compiling import compiled
 
 _SMALL = 1e-100
@@ -14,7 +15,10 @@ _SMALL = 1e-100
 @compiled(nogil=True, error_model="numpy")
 def expand(table, links, size):
     """Tables of super-columns: every row is the product of the cells linked to it. Returns (size, k)."""
-    out = np.ones((size, table.shape[1]))
+    out = np.empty((size, table.shape[1]))
+    for row in range(size):
+        for c in range(table.shape[1]):
+            out[row, c] = 1.0
     for s in range(links.shape[1]):
         row, cell = links[0, s], links[1, s]
         for c in range(table.shape[1]):
@@ -137,7 +141,7 @@ def missing_pass(codes, cards, parents, order, offsets, class_probs, table, join
     """p(cluster, observed cells) of rows with missing cells: messages from the leaves of each row's forest to its roots."""
     n, n_features = codes.shape
     k = len(class_probs)
-    widest = _largest(cards)
+    widest = largest(cards)
     messages = np.empty((n_features, widest))
     needed = np.empty(n_features, dtype=np.bool_)
     logs = np.empty(k)
@@ -146,7 +150,7 @@ def missing_pass(codes, cards, parents, order, offsets, class_probs, table, join
         for c in range(k):
             logs[c] = _up(codes[s], cards, parents, order, offsets, table, c, needed, messages)
             logs[c] += np.log(class_probs[c]) if class_probs[c] > 0.0 else -np.inf
-        top = logs.max()
+        top = largest(logs)
         shift[s] = top
         for c in range(k):
             joint[s, c] = np.exp(logs[c] - top) if top > -np.inf else 0.0
@@ -161,7 +165,7 @@ def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, 
     """
     n, n_features = codes.shape
     k = resp.shape[1]
-    widest = _largest(cards)
+    widest = largest(cards)
     messages = np.empty((n_features, widest))
     marginal = np.empty((n_features, widest))
     conditional = np.empty((widest, widest))
@@ -210,7 +214,7 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
     gives joint(i, j) = joint(i, parent of j) x conditional of j.
     """
     n, n_features = codes.shape
-    widest = _largest(cards)
+    widest = largest(cards)
     messages = np.empty((n_features, widest))
     marginal = np.empty((n_features, widest))
     conditional = np.empty((widest, widest))
@@ -358,15 +362,7 @@ def _complete_row_in_logs(cells, class_probs, table, p):
         for i in range(len(cells)):
             value = table[cells[i], c]
             p[c] += np.log(value) if value > 0.0 else -np.inf
-    top = p.max()
+    top = largest(p)
     for c in range(len(p)):
         p[c] = np.exp(p[c] - top) if top > -np.inf else 0.0
     return top
-
-
-@compiled(nogil=True, error_model="numpy")
-def _largest(cards):
-    widest = 1
-    for i in range(len(cards)):
-        widest = max(widest, cards[i])
-    return widest

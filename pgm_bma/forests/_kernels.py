@@ -7,7 +7,7 @@ nanoseconds an operation instead of the exponential and logarithm that log space
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import copy_into
+from pgm_bma.foundation._special_kernels import copy_into, largest
 from pgm_bma.foundation.compiling import compiled
 
 _STEP_LOG = 512.0 * np.log(2.0)
@@ -150,14 +150,6 @@ def log_sum_and_posteriors(log_weights, block):
 
 
 @compiled
-def _copy(mantissa, exponent, to_mantissa, to_exponent):
-    """Loops, not slices: these would compile numpy's error messages."""
-    for i in range(mantissa.shape[0]):
-        for j in range(mantissa.shape[1]):
-            to_mantissa[i, j], to_exponent[i, j] = mantissa[i, j], exponent[i, j]
-
-
-@compiled
 def _reverse(mantissa, exponent, k, shares, posterior):
     """Undo the elimination of k: what came through k goes back to the two arcs that made it."""
     last = mantissa.shape[1] - 1
@@ -196,13 +188,17 @@ def draw_forest(log_weights, uniforms, block):
     n = log_weights.shape[0]
     mantissa, placed = np.empty((n, n + 1)), np.empty((n, n + 1))
     exponent = np.empty((n, n + 1), dtype=np.int64)
-    order = np.arange(n + 1)  # the nodes of the block first
-    parents = np.full(n, -2)
+    nothing = np.empty((0, 0))
+    order = np.empty(n + 1, np.int64)  # the nodes of the block first
+    parents = np.empty(n, np.int64)
+    for i in range(n + 1):
+        order[i] = i
+        parents[i % n] = -2
     choice_weights = np.empty(n + 1)
     for first in range(0, n, block):
         size = min(block, n - first)
-        order[:size] = np.arange(first, first + size)
-        order[size : size + first] = np.arange(first)
+        for i in range(size + first):
+            order[i] = first + i if i < size else i - size
         for a in range(n):
             for b in range(n + 1):
                 decided = parents[order[a]]
@@ -212,12 +208,12 @@ def draw_forest(log_weights, uniforms, block):
                     placed[a, b] = 0.0 if order[b] == decided % (n + 1) else -np.inf
         _load(placed, mantissa, exponent)
         for k in range(n - 1, size - 1, -1):
-            _eliminate(mantissa, exponent, k, np.empty((0, 0)))
+            _eliminate(mantissa, exponent, k, nothing)
         for own in range(size):
             log_escape = _log_escapes(mantissa, exponent, size, own)
             for b in range(n + 1):
                 choice_weights[b] = log_weights[first + own, order[b]] + log_escape[b] if b != own else -np.inf
-            chosen = _pick(np.exp(choice_weights - choice_weights.max()), uniforms[first + own])
+            chosen = _pick(choice_weights, uniforms[first + own])
             parents[first + own] = order[chosen] if chosen < n else -1
             _point(mantissa, exponent, size, own, chosen)
     return parents
@@ -228,29 +224,33 @@ def _log_escapes(mantissa, exponent, size, own):
     """Log chance that a walk from each node reaches the root (the last column) before node `own`; nodes from `size` on are
     eliminated already."""
     n = mantissa.shape[0]
-    order = np.arange(size + 1)  # `own` goes last, that is first
+    order = np.empty(size + 1, np.int64)  # `own` goes last, that is first
+    for k in range(size):
+        order[k] = k
     order[0], order[own] = own, 0
     order[size] = n
+    nothing = np.empty((0, 0))
     small, small_exponent = np.empty((size, size + 1)), np.empty((size, size + 1), dtype=np.int64)
     for a in range(size):
         for b in range(size + 1):
             small[a, b] = mantissa[order[a], order[b]] if a != b else 0.0
             small_exponent[a, b] = exponent[order[a], order[b]]
     for k in range(size - 1, 0, -1):
-        _eliminate(small, small_exponent, k, np.empty((0, 0)))
-    h, eh = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
-    h[n] = 1.0
-    found, found_exponent = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
-    found[size] = 1.0
+        _eliminate(small, small_exponent, k, nothing)
+    h, eh = np.empty(n + 1), np.empty(n + 1, np.int64)
+    found, found_exponent = np.empty(size + 1), np.empty(size + 1, np.int64)
+    for k in range(n + 1):
+        h[k], eh[k] = 0.0, 0
+        found[k % (size + 1)], found_exponent[k % (size + 1)] = 0.0, 0
+    h[n], found[size] = 1.0, 1.0
     for k in range(1, size):
         found[k], found_exponent[k] = _mean(small[k], small_exponent[k], found, found_exponent, k)
         h[order[k]], eh[order[k]] = found[k], found_exponent[k]
     for k in range(size, n):
         h[k], eh[k] = _mean(mantissa[k], exponent[k], h, eh, k)
-    result = np.full(n + 1, -np.inf)
+    result = np.empty(n + 1)
     for k in range(n + 1):
-        if h[k] > 0.0:
-            result[k] = np.log(h[k]) + eh[k] * _STEP_LOG
+        result[k] = np.log(h[k]) + eh[k] * _STEP_LOG if h[k] > 0.0 else -np.inf
     return result
 
 
@@ -273,7 +273,8 @@ def _point(mantissa, exponent, size, own, target):
     """Node `own` of the block keeps one arc, to `target`; an arc to an eliminated node is led on to the nodes that remain."""
     last = mantissa.shape[1] - 1
     row, erow = mantissa[own], exponent[own]
-    row[:], erow[:] = 0.0, 0
+    for j in range(last + 1):
+        row[j], erow[j] = 0.0, 0
     row[target] = 1.0
     for k in range(target if target < last else -1, size - 1, -1):
         if row[k] == 0.0:
@@ -290,15 +291,17 @@ def _point(mantissa, exponent, size, own, target):
 
 
 @compiled
-def _pick(weights, uniform):
-    """Index drawn with probability proportional to `weights`."""
-    target = uniform * weights.sum()
-    running = 0.0
-    last = 0
-    for i in range(len(weights)):
-        if weights[i] > 0.0:
+def _pick(log_weights, uniform):
+    """Index drawn with probability proportional to exp of these."""
+    top, total = largest(log_weights), 0.0
+    for i in range(len(log_weights)):
+        total += np.exp(log_weights[i] - top)
+    running, last = 0.0, 0
+    for i in range(len(log_weights)):
+        weight = np.exp(log_weights[i] - top)
+        if weight > 0.0:
             last = i
-            running += weights[i]
-            if running > target:
+            running += weight
+            if running > uniform * total:
                 return i
     return last

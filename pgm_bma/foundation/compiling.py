@@ -40,6 +40,10 @@ def compiled(function=None, **options):
     if function is None:
         return lambda function: compiled(function, **options)
     dispatcher = numba.njit(**options)(function)
+    with contextlib.suppress(ImportError, AttributeError):  # another numba: kernels that others call compile as all do
+        from pgm_bma.foundation.inner_kernels import give_inner
+
+        give_inner(dispatcher, function, options)
     with contextlib.suppress(RuntimeError, OSError, AttributeError):  # no place for a cache: compile every time
         dispatcher._cache = _Cache(function)
     return dispatcher

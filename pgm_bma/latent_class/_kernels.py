@@ -63,24 +63,24 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
 
     accelerate : every third update goes on from extrapolated counts (SQUAREM: Varadhan and Roland 2008), taken back where the
         objective would fall
-    returns found (n_starts, 4): sum of log normalisers, evidence bound, updates, how it ended; and the list of the paths
-    of the objective, longer than the number of updates + 1
+    returns found (n_starts, 4): sum of log normalisers, evidence bound, updates, how it ended; the paths of the objective, one
+    after another, each of updates + 1 values; and the expected counts of the last start, those of the clusters in the first line
     """
     n_starts, n_clusters = runs.theta_c.shape
     n_columns = len(layout.slots)
     has_scores = priors.cluster > 0.0  # EM without a prior has none
     for i in range(n_columns):
         has_scores = has_scores and priors.dependent[i] > 0.0
-    log_factors, log_dependent = np.empty(runs.theta.shape[1:]), np.empty(n_columns)
-    counts = np.empty((1 + runs.theta.shape[1], n_clusters))  # of the clusters, and below them of all states
+    n_states = runs.theta.shape[1]
+    log_factors, log_dependent = np.empty((n_states, n_clusters)), np.empty(n_columns)
+    counts = np.empty((1 + n_states, n_clusters))  # of the clusters, and below them of all states
     class_counts, state_counts = counts[0], counts[1:]
-    kept = np.empty((3, *counts.shape)) if accelerate else np.empty((0, *counts.shape))
+    kept = np.empty((3 if accelerate else 0, 1 + n_states, n_clusters))
     work = np.empty((2, layout.table_start[-1], n_clusters))
-    found, paths = np.empty((n_starts, 4)), []
+    found, path, n_path = np.empty((n_starts, 4)), np.empty(256), 0
     for start in range(n_starts):
         theta_c, theta, arcs = runs.theta_c[start], runs.theta[start], runs.arcs[start]
         factor_c, factors = runs.factor_c[start], runs.factors[start]
-        path = np.empty(min(max_iter, 256) + 1)
         bound, n_iter, n_idle, ended, is_last = np.nan, 0, runs.idle[start], EXHAUSTED, max_iter == 0
         cycle, is_trial, known, limit = 0, False, -np.inf, 4.0  # of the acceleration
         while True:
@@ -101,9 +101,10 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
                 copy_into(kept[2], counts)
                 limit = max(limit / 4.0, 1.0)
             else:
-                if n_iter == len(path):
+                if n_path == len(path):
                     path = _longer(path)
-                path[n_iter] = value
+                path[n_path] = value
+                n_path += 1
                 if is_last:
                     break
                 n_iter += 1
@@ -137,8 +138,7 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
             arc_posteriors(priors, log_dependent, has_scores, arcs)
         runs.idle[start] = n_idle
         found[start, 0], found[start, 1], found[start, 2], found[start, 3] = total, bound, n_iter, ended
-        paths.append(path)
-    return found, paths
+    return found, path, counts
 
 
 @compiled(nogil=True, error_model="numpy")

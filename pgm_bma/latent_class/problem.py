@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean, side_by_side_scores
 from pgm_bma.foundation.priors import cell_pseudo_count
 from pgm_bma.foundation.starts import align_labels
 from pgm_bma.latent_class import _kernels as kernels
@@ -54,12 +54,15 @@ class Problem(NamedTuple):
         return make_problem(self.codes, self.cardinalities, self.layout.weights, 1, self.settings, self.averaging)
 
     def advance(self, runs, mode, stop, n_updates, tol, accelerate):
-        """Take a batch of starts further; see `kernels.advance`."""
-        return kernels.advance(self.layout, self.priors, runs, mode, stop, n_updates, tol, accelerate)
+        """Take a batch of starts further; see `kernels.advance`. The paths of the objective come as a list."""
+        found, path, _ = kernels.advance(self.layout, self.priors, runs, mode, stop, n_updates, tol, accelerate)
+        lengths = found[:, 2].astype(np.int64) + 1
+        return found, np.split(path[: lengths.sum()], np.cumsum(lengths)[:-1])
 
     def expected_counts(self, theta_c, theta):
         """See the function of that name."""
-        return layout_counts(self.layout, theta_c, theta)
+        found, counts = self._look(theta_c[None], theta[None])
+        return counts[0], counts[1:], float(found[0, 0])
 
     @property
     def batch(self):
@@ -68,7 +71,15 @@ class Problem(NamedTuple):
 
     def log_likelihoods(self, theta_c, theta):
         """(n_starts,) log p(data) at the tables of several starts."""
-        return np.array([self.expected_counts(*tables)[2] for tables in zip(theta_c, theta)])
+        return self._look(theta_c, theta)[0][:, 0]
+
+    def _look(self, theta_c, theta):
+        """`kernels.advance` without an update: `kernels.expectation` itself would be compiled a second time for it."""
+        arcs, idle = np.empty((len(theta), len(self.layout.slots))), np.zeros(len(theta), dtype=np.int64)
+        tables = (np.ascontiguousarray(theta_c), np.ascontiguousarray(theta))
+        runs = kernels.Runs(*tables, np.empty_like(tables[0]), np.empty_like(tables[1]), arcs, idle)
+        found, _, counts = kernels.advance(self.layout, self.priors, runs, kernels.EM, False, 0, 0.0, False)
+        return found, counts
 
     def alignment(self, reference, tables):
         """Order of the clusters of `tables` that fits those of the reference, both (theta_c, theta)."""
@@ -184,10 +195,12 @@ def cheeseman_stutz(problem, class_counts, counts):
     layout, priors = problem.layout, problem.priors
     if not _is_proper(priors):
         return np.nan  # without a prior there is no p(W)
-    theta_c, theta = np.empty(len(class_counts)), np.empty_like(counts)
-    kernels.maximise(layout, priors, class_counts, counts, theta_c, theta)
-    log_dependent = np.empty(len(layout.slots))
-    kernels.family_scores(layout, priors, class_counts, counts, log_dependent)
+    # plain: once a fit is not worth compiling for
+    starts, cardinalities = layout.state_start[:-1], np.diff(layout.state_start)
+    posterior = counts + np.repeat(priors.dependent, cardinalities)[:, None]
+    theta = posterior / np.repeat(np.add.reduceat(posterior, starts, axis=0), cardinalities, axis=0)
+    theta_c = posterior_mean(class_counts, priors.cluster)
+    log_dependent = side_by_side_scores(counts.T, np.repeat(priors.dependent, cardinalities), starts).sum(axis=0)
     if problem.mode == kernels.EM:
         log_p = log_dependent.sum()
     else:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pgm_bma
 from pgm_bma.foundation import compiling
 
@@ -72,3 +74,24 @@ def test_the_key_follows_the_content_of_a_kernel_and_of_those_it_imports(monkeyp
     keys.append(compiling.content_key(str(kernels)))
     assert keys[0] != keys[1]
     assert keys[0] == keys[2]
+
+
+@compiling.compiled
+def _halved(x):
+    if x < 0.0:
+        raise ValueError("below zero")
+    return x / 2.0
+
+
+@compiling.compiled
+def _quartered(x):
+    return _halved(_halved(x))
+
+
+def test_a_kernel_that_others_call_compiles_for_python_only_when_python_calls_it():
+    assert _quartered(8.0) == 2.0
+    assert not _halved.overloads
+    with pytest.raises(ValueError, match="below zero"):
+        _quartered(-1.0)
+    assert _halved(8.0) == 4.0
+    assert len(_halved.overloads) == 1
