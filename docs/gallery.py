@@ -59,6 +59,9 @@ def pictures(n):
         "bound and collapse": lambda: plotting.plot_bound_collapse(
             lower, lower + 0.4, lower + 0.2, labels=names, reference=lower + 0.25
         ),
+        "evidence": lambda: plotting.plot_evidence(
+            pd.Series(rng.normal(size=n) * rng.exponential(size=n), names, name="log odds of yes against no")
+        ),
         "calibration": lambda: plotting.plot_calibration(*_predictions(20 * n, rng)),
     }
 

@@ -73,7 +73,9 @@ def __getattr__(name):
         return value
     if name in _MODULES:
         return import_module(f"pgm_bma.{name}")
-    raise AttributeError(f"module 'pgm_bma' has no attribute {name!r}")
+    from pgm_bma.foundation.hints import NAMES, hint
+
+    raise AttributeError(f"module 'pgm_bma' has no attribute {name!r}{hint(NAMES, name)}")
 
 
 def __dir__():

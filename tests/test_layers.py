@@ -15,7 +15,14 @@ SYSTEMS = ("naive_bayes", "latent_class", "augmented", "forests", "orders", "kik
 OUTSIDE = ("defaults", "discretize", "datasets", "metrics", "evaluation", "plotting", "report", "commands")
 
 # modules of `networks` that any system may use: the one place where pgmpy and networkx objects are built and read
-OBJECTS = {"networks.objects", "networks.graphs", "networks.cpds", "networks.augmented", "networks.structures"}
+OBJECTS = {
+    "networks.objects",
+    "networks.graphs",
+    "networks.shown_graph",
+    "networks.cpds",
+    "networks.augmented",
+    "networks.structures",
+}
 READERS = {"networks.cluster_network", "networks.reading"}  # networks that a user gave
 # (importing file or folder, imported module or folder): why
 EXCEPTIONS = {
@@ -29,7 +36,8 @@ EXCEPTIONS = {
     ("networks.pgmpy_face", "latent_class.results"): "the same",
     ("foundation.face", "files.storage"): "save and load as methods, inside functions",
     ("foundation.face", "networks.graphs"): "to_networkx, inside a function",
-    ("orders.results", "plotting"): "plot, inside a function",
+    ("foundation.notebook", "plotting"): "plot and the picture in notebooks, inside functions",
+    ("networks.shown_graph", "plotting"): "the same",
 }
 ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 # what a folder must not import at all, and what only inside functions

@@ -49,6 +49,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
     """
 
     _rules: dict[str, Any] = {"cluster_name": NAME}
+    _picture = "plot_cluster_profiles"
     _read_first = ("state_names", "handle_unknown", "cluster_name")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

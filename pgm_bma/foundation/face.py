@@ -16,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation import table
 from pgm_bma.foundation.column_kinds import warn_of_kinds
 from pgm_bma.foundation.compiling import announcing
+from pgm_bma.foundation.hints import LEARNED, PARAMETERS, hint
 from pgm_bma.foundation.inputs import as_table
+from pgm_bma.foundation.notebook import Shown
 from pgm_bma.foundation.scan import NeedsRows, NotFolded, as_scan, is_scan
 from pgm_bma.foundation.scan_margins import margin_table
 from pgm_bma.foundation.scan_rows import scanned_rows
@@ -24,7 +26,7 @@ from pgm_bma.foundation.validation import Choice, Instance, Optional, check_para
 from pgm_bma.foundation.warn import warn
 
 
-class DiscreteEstimator(BaseEstimator):
+class DiscreteEstimator(Shown, BaseEstimator):
     """Base of the scikit-learn faces; the target or cluster is added by its two children."""
 
     _rules: dict[str, Any] = {
@@ -54,7 +56,20 @@ class DiscreteEstimator(BaseEstimator):
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: call fit before reading {name}"
             )
-        return object.__getattribute__(self, name)  # raises the error of that lookup again
+        try:
+            return object.__getattribute__(self, name)  # raises the error of that lookup again
+        except AttributeError as error:
+            if name not in LEARNED:
+                raise
+            raise AttributeError(f"{error}{hint(LEARNED, name)}", name=name, obj=self) from None
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Only looks at the names: a parameter of another library is answered with its name here."""
+        for name in given.keys() & PARAMETERS.keys():
+            if name not in cls._get_param_names():
+                right = f"; here it is {PARAMETERS[name]}" if PARAMETERS[name] in cls._get_param_names() else ""
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}{right}")
+        return super().__new__(cls)
 
     @property
     def model_(self) -> Any:

@@ -203,6 +203,7 @@ class KikuchiBayesClassifier(ClassifierBase):
     ['even', 'odd', 'odd', 'even']
     """
 
+    _picture = "plot_interactions"
     _rules = {
         "level": Integer(1, 3),
         "significance_level": Number(0, 1),

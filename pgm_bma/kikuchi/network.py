@@ -150,9 +150,9 @@ def interaction_graph(names, target, regions, strength=None):
     strength : DataFrame as `interaction_strength_`, or None; it fills the node attribute ``information_gain`` and the edge
         attribute ``interaction`` (information gain for an edge of the class).
     """
-    import networkx
+    from pgm_bma.networks.shown_graph import ShownGraph
 
-    graph = networkx.Graph()
+    graph = ShownGraph()
     graph.add_node(target)
     graph.add_nodes_from(names)
     order = {name: k for k, name in enumerate([target, *names])}

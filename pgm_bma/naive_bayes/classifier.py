@@ -64,6 +64,7 @@ class NaiveBayesClassifier(ClassifierBase):
     """
 
     _margins_suffice = True
+    _picture = "plot_relevance"
     _rules: dict[str, Any] = {"alpha": PSEUDO_COUNT, "equivalent_sample_size": Optional(PSEUDO_COUNT)}
 
     def __init__(

@@ -27,12 +27,12 @@ def directed_graph(nodes, edges, node_data=None, edge_data=None, **graph_data):
     >>> graph.edges["c", "x"], graph.name
     ({'posterior': 0.9}, 'arcs')
     """
-    import networkx as nx
+    from pgm_bma.networks.shown_graph import ShownDiGraph
 
     nodes, edges = list(nodes), [(int(tail), int(head)) for tail, head in edges]
     if len(set(nodes)) != len(nodes):
         raise ValueError("a node is given twice")
-    graph = nx.DiGraph(**graph_data)
+    graph = ShownDiGraph(**graph_data)
     graph.add_nodes_from(zip(nodes, _records(node_data, len(nodes), "node")))
     pairs = [(nodes[tail], nodes[head]) for tail, head in edges]
     graph.add_edges_from((*pair, record) for pair, record in zip(pairs, _records(edge_data, len(pairs), "edge")))
@@ -44,9 +44,9 @@ def structure_graph(model, arc_posteriors=None):
 
     arc_posteriors : dict (tail, head) -> probability
     """
-    import networkx as nx
+    from pgm_bma.networks.shown_graph import ShownDiGraph
 
-    graph = nx.DiGraph()
+    graph = ShownDiGraph()
     graph.add_nodes_from(model.nodes())
     graph.add_edges_from(model.edges())
     for arc, posterior in (arc_posteriors or {}).items():
@@ -59,9 +59,9 @@ def posterior_graph(nodes, arc_posteriors, threshold=0.0, **graph_data):
 
     arc_posteriors : dict (tail, head) -> probability
     """
-    import networkx as nx
+    from pgm_bma.networks.shown_graph import ShownDiGraph
 
-    graph = nx.DiGraph(**graph_data)
+    graph = ShownDiGraph(**graph_data)
     graph.add_nodes_from(nodes)
     graph.add_edges_from((a, b, {"posterior": float(p)}) for (a, b), p in arc_posteriors.items() if p > threshold)
     return graph

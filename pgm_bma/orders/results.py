@@ -32,6 +32,8 @@ class OrderResults(ChainDiagnostics):
     Its parameters include `missing`, `unobserved`, `max_completions` and `n_completions`; ``_seed`` is drawn in fit.
     """
 
+    _picture = "plot_arc_posteriors"
+
     # ------------------------------------------------------------------------------------------------ arcs and orders
 
     @property
@@ -229,24 +231,6 @@ class OrderResults(ChainDiagnostics):
         names = list(self._variables.names)
         graph = self.consensus()
         return dag(names, [[names.index(p) for p in graph.predecessors(name)] for name in names]).to_pdag()
-
-    def plot(self, **options: Any) -> Any:
-        """Picture of the arc posteriors, as `plotting.plot_arc_posteriors` draws them.
-
-        Parameters
-        ----------
-        **options : dict
-            `title` and `ax`.
-
-        Returns
-        -------
-        matplotlib Axes
-            The picture.
-        """
-        from pgm_bma.plotting import plot_arc_posteriors
-
-        check_is_fitted(self)
-        return plot_arc_posteriors(self.edge_posterior_, **options)
 
     def consensus(
         self, threshold: float | None = None, *, false_arc: float | None = None, missed_arc: float | None = None

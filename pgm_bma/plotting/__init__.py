@@ -5,6 +5,7 @@ of our own otherwise.
 """
 
 from pgm_bma.plotting._charts import plot_arc_posteriors, plot_bound_collapse, plot_calibration, plot_relevance
+from pgm_bma.plotting._evidence import plot_evidence
 from pgm_bma.plotting._fit import plot_criteria, plot_profile_intervals, plot_residuals
 from pgm_bma.plotting._networks import plot_interactions, plot_network, plot_region_graph, plot_structure_difference
 from pgm_bma.plotting._profiles import plot_cluster_profiles
@@ -16,6 +17,7 @@ __all__ = [
     "plot_calibration",
     "plot_cluster_profiles",
     "plot_criteria",
+    "plot_evidence",
     "plot_interactions",
     "plot_network",
     "plot_profile_intervals",
