@@ -77,6 +77,7 @@ def build_parser():
     _add_classify(commands)
     if methods.structure_learners():
         _add_structure(commands)
+        _add_impute(commands)
     _add_compare(commands)
     datasets = commands.add_parser("datasets", help="list the embedded data sets and networks")
     datasets.set_defaults(run=_datasets)
@@ -142,6 +143,15 @@ def _add_structure(commands):
     parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
     _method(parser, methods.structure_learners())
     parser.set_defaults(run=_learn("structure"))
+
+
+def _add_impute(commands):
+    parser = _table_command(commands, "impute", "completed copies of a table with gaps, averaged over structures")
+    _method(parser, methods.structure_learners())
+    parser.add_argument(
+        "--copies", type=_positive, default=5, metavar="N", help="completed tables to write (default: %(default)s)"
+    )
+    parser.set_defaults(run=_learn("impute"))
 
 
 def _add_compare(commands):

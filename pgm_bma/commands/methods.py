@@ -91,7 +91,7 @@ _STRUCTURE = {
 
 def default(command, offered):
     """(name, parameters as NAME=VALUE) of the method taken without ``--method``: the package's default estimator."""
-    if command == "structure":
+    if command in ("structure", "impute"):
         return next(iter(offered)), []
     estimator = pgm_bma.default_classifier() if command == "classify" else pgm_bma.default_clusterer()
     name = next(name for name, method in offered.items() if method.estimator == type(estimator).__name__)

@@ -22,7 +22,8 @@ from pgm_bma.report.cells import finite
 RECORD = "run.json"
 REPEATABLE = ("cluster", "classify", "structure", "compare")
 OURS = {
-    "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "predictions.csv", "arcs.csv", "comparison.csv",
+    "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "predictions.csv", "arcs.csv", "completed.csv",
+    "comparison.csv",
     "covariates.csv", "outcome.csv", "graph.graphml", "graph.png", "graph.svg", "bins.pgm", "estimator.pgm", "report.html", RECORD,
 }  # fmt: skip
 

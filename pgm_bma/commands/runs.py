@@ -1,4 +1,4 @@
-"""The commands that learn from a table: cluster, classify, structure, compare. Each reads, fits, says what it found and writes.
+"""The commands that learn from a table: cluster, classify, structure, impute, compare. Each reads, fits, tells and writes.
 
 A command is a function (arguments, console) -> exit code. Data and model problems are ValueErrors with one clear line;
 `UsageError` means that the words of the command do not fit together.
@@ -16,6 +16,7 @@ from pgm_bma.commands import findings as telling
 from pgm_bma.commands import methods
 from pgm_bma.commands import relation_findings as relations
 from pgm_bma.commands.console import UsageError, count, ends_at_once
+from pgm_bma.commands.gap_findings import completed_table, gap_findings
 from pgm_bma.commands.preparation import conform, pipeline
 from pgm_bma.commands.session import Run, as_seen, last_step, source_record
 from pgm_bma.commands.tabular_files import closest, read_table
@@ -111,6 +112,7 @@ def classify(arguments, console):
     judged.warnings += telling.class_warnings(target)
     names = [name for name, is_known in zip(data.index, known) if is_known]
     found = telling.classifier_findings(last_step(model), as_seen(model, frame), target, judged, names)
+    found.add(gap_findings(last_step(model)))
     run.finish(f"Predicting {target.name} in {run.name}", found, model, "predictions.csv", table)
     return 0
 
@@ -125,8 +127,38 @@ def structure(arguments, console):
     run.read(None)
     model = run.fit(run.data.frame, weights=run.data.weights)
     estimator = last_step(model)
-    found = telling.arc_findings(estimator).add(telling.chain_findings(estimator))
+    found = telling.arc_findings(estimator).add(gap_findings(estimator)).add(telling.chain_findings(estimator))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", telling.arc_table(estimator.edge_posterior_))
+    return 0
+
+
+def impute(arguments, console):
+    """Completed copies of the table, drawn from the posterior over structures and their parameters."""
+    if arguments.discretize == "mdl":
+        raise UsageError("--discretize mdl needs a class, and impute treats all columns alike; take frequency or width")
+    run = Run(arguments, console, methods.structure_learners())
+    run.read(None)
+    model = run.fit(run.data.frame, weights=run.data.weights)
+    estimator = last_step(model)
+    rows = as_seen(model, run.data.frame)
+    if not pd.DataFrame(rows).isna().to_numpy().any():
+        run.note("no cell is missing: every copy is the table itself")
+    found = gap_findings(estimator).add(telling.chain_findings(estimator))
+    copies = estimator.complete(rows, arguments.copies, random_state=arguments.seed)
+    found.words.insert(
+        0,
+        f"completed.csv holds {count(arguments.copies, 'completed copy', 'completed copies')} of the table, one below the other. "
+        "Analyse each by itself and pool the results: how the copies differ is what the gaps leave open.",
+    )
+    run.finish(
+        f"Completed {run.name}",
+        found,
+        model,
+        "completed.csv",
+        _with_row_names(
+            completed_table(copies), pd.Index(np.tile(run.data.index, len(copies)), name=run.data.index.name)
+        ),
+    )
     return 0
 
 

@@ -274,6 +274,26 @@ def test_structure_of_an_awkward_file(awkward, tmp_path, capsys):
     assert connected["posterior"].sum() > 0.9  # the size tells the class in the awkward file
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_impute_writes_completed_copies_and_tells_what_was_missing(table, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 90)
+    columns = {"a": np.array(["u", "v"])[a], "b": np.array(["p", "q"])[np.where(rng.random(90) < 0.9, a, 1 - a)]}
+    frame = pd.DataFrame(columns).astype(object)
+    frame.loc[rng.choice(90, 20, replace=False), "b"] = ""
+    path = table({name: frame[name].tolist() for name in frame})
+    out, _ = run(capsys, "impute", path, "--copies", 3, "--out", tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "completed.csv")
+    assert len(written) == 270 and written["copy"].tolist() == [1] * 90 + [2] * 90 + [3] * 90
+    assert written.notna().all(axis=None)
+    seen = (frame["b"] != "").to_numpy()
+    for k in (1, 2, 3):
+        assert (written[written["copy"] == k]["b"].to_numpy()[seen] == frame["b"].to_numpy()[seen]).all()
+    said = " ".join(out.split())
+    assert "20 cells in 1 column are missing ('b'), in 22.2 % of the rows; they were sampled together" in said
+    assert "3 completed copies of the table" in said
+
+
 def test_compare_all_classifiers(tmp_path, capsys):
     _, err = run(capsys, "compare", "zoo", "--cv", 3, "--out", tmp_path / "out")
     written = pd.read_csv(tmp_path / "out" / "comparison.csv")

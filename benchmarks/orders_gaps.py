@@ -1,0 +1,205 @@
+"""Structures from tables with gaps: sampling cells and structures together against the complete table, and the truth.
+
+Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table; "hard",
+cells of sachs that are missing depending on other columns: its chains must say that they have not converged. K2 with alpha = 1,
+"mdl", at most three parents.
+"""
+
+import time
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import average_precision_score
+
+from pgm_bma import OrderAveragedClassifier, OrderPosterior, load_network, simulate
+
+from ._common import parser, print_line, run, save_csv
+
+COMMON = {"parameter_prior": "paper", "max_indegree": 3}
+PARTS = ("tiny", "alarm", "child", "hard")
+
+
+def main(argv=None):
+    options = parser(__doc__)
+    options.add_argument("--part", choices=PARTS, action="append", help="which part (default: all)")
+    options.add_argument("--sets", type=int, default=None, help="data sets of a part (default 5)")
+    options.add_argument(
+        "--sweeps", type=int, default=None, help="most sweeps over structures and cells (default 40; hard 640)"
+    )
+    options = options.parse_args(argv)
+    for part in options.part or PARTS:
+        rows = []
+        for seed in range(
+            options.seed, options.seed + (options.sets or (6 if part == "tiny" else 1 if part == "hard" else 5))
+        ):
+            for line in globals()[part](seed, options.sweeps):
+                rows.append({"part": part, "seed": seed, **line})
+                print_line(rows[-1])
+            save_csv(rows, f"orders_gaps_{part}", options.out)
+
+
+# ---------------------------------------------------------------------------------------------------- tiny problems
+
+
+def tiny(seed, sweeps):
+    """Mean absolute error of the arcs, 3 or 4 binary variables, 8 to 12 rows, 4 to 6 gaps."""
+    from pgm_bma.orders import augment, augment_run
+    from pgm_bma.orders.family_table import family_table
+
+    rng = np.random.default_rng([seed, 1])
+    n, n_rows, n_gaps, sweeps = 3 + seed % 2, 8 + 2 * (seed % 3), 4 + seed % 3, sweeps or 1500
+    cause = rng.integers(0, 2, (n_rows, 1))
+    codes = np.where(rng.random((n_rows, n)) < 0.75, cause, 1 - cause).astype(np.int32)
+    codes.ravel()[rng.choice(codes.size, n_gaps, replace=False)] = -1
+    frame = as_frame(codes)
+    off = ~np.eye(n, dtype=bool)
+    for weighting in ("order", "dag"):
+        truth = enumerated(codes, weighting)
+        gaps = augment.GapTable(codes, np.ones(n_rows), np.full(n, 2), 1.0, None)
+        walk = np.random.default_rng([seed, 2])
+        filled = augment.first_filling(gaps, walk)
+        table = family_table(augment.completed(gaps, filled), gaps.cardinalities)
+        move = augment.make_move(augment_run.all_families(table), gaps, weighting)
+        chain = augment.GapChain(np.arange(n) if weighting == "order" else np.zeros(n, dtype=np.int64), filled, walk)
+        arcs = np.array([augment.sweep(move, gaps, chain)[0] for _ in range(sweeps + 20)])[20:]
+        batches = np.array([part.mean(0) for part in np.array_split(arcs, 30)])
+        z = (arcs.mean(0) - truth)[off] / (batches.std(0, ddof=1)[off] / np.sqrt(30))
+        line = {"weighting": weighting, "variables": n, "rows": n_rows, "gaps": n_gaps, "sweeps": sweeps}
+        line |= {"error": np.abs(arcs.mean(0) - truth)[off].mean(), "largest |z|": np.abs(z).max()}
+        for how in ("drop", "state"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                other = OrderPosterior(**COMMON, method="exact", missing=how, structure_weighting=weighting).fit(frame)
+            line[f"error, {how}"] = np.abs(other.edge_posterior_.to_numpy() - truth)[off].mean()
+        yield line
+
+
+def as_frame(codes):
+    frame = pd.DataFrame(codes, columns=[f"v{k}" for k in range(codes.shape[1])])
+    return frame.astype(object).where(codes >= 0, None)
+
+
+def enumerated(codes, weighting):
+    """Arcs with all completions written out, structures of each summed exactly."""
+    rows, columns = np.nonzero(codes < 0)
+    states = {f"v{k}": [0, 1] for k in range(codes.shape[1])}
+    evidence, arcs = [], []
+    for values in product((0, 1), repeat=len(rows)):
+        full = codes.copy()
+        full[rows, columns] = values
+        exact = OrderPosterior(**COMMON, method="exact", structure_weighting=weighting, state_names=states)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exact.fit(as_frame(full))
+        evidence.append(exact.log_evidence_)
+        arcs.append(exact.edge_posterior_.to_numpy())
+    shares = np.exp(np.array(evidence) - max(evidence))
+    return np.tensordot(shares / shares.sum(), np.array(arcs), axes=1)
+
+
+# ---------------------------------------------------------------------------------------------------- networks
+
+
+def alarm(seed, sweeps):
+    """Average precision of the arcs, N = 1000, 20 % missing completely at random."""
+    model = load_network("alarm")
+    frame = simulate(model, 1000, random_state=seed)
+    holes = with_gaps(frame, 0.2, seed)
+    truth = truth_of(model, frame)
+    found = {}
+    for name, rows, settings in (
+        ("complete", frame, {"tol": 0.1, "max_sweeps": 512}),
+        ("augment", holes, {"max_sweeps": 4 * (sweeps or 40)}),
+        ("state", holes, {"missing": "state", "tol": 0.1, "max_sweeps": 512}),
+    ):
+        posterior, seconds = fitted(OrderPosterior, settings | {"state_names": states_of(model)}, rows, None, seed)
+        found[name] = posterior.edge_posterior_.to_numpy()
+        yield judged(name, posterior, found, truth, seconds)
+
+
+def child(seed, sweeps):
+    """Arcs and the class log loss of Disease, N = 300, 30 % missing completely at random; 1000 complete test rows."""
+    model = load_network("child")
+    frame, test = simulate(model, 300, random_state=seed), simulate(model, 1000, random_state=1000 + seed)
+    holes = with_gaps(frame.drop(columns="Disease"), 0.3, seed)
+    order = [*holes.columns, "Disease"]
+    truth = truth_of(model, frame[order])
+    found = {}
+    for name, rows, settings in (
+        ("complete", frame.drop(columns="Disease"), {"tol": 0.1, "max_sweeps": 512}),
+        ("augment", holes, {"max_sweeps": 4 * (sweeps or 40)}),
+        ("state", holes, {"missing": "state", "tol": 0.1, "max_sweeps": 512}),
+    ):
+        settings = settings | {"state_names": states_of(model)}
+        classifier, seconds = fitted(OrderAveragedClassifier, settings, rows, frame["Disease"], seed)
+        found[name] = classifier.edge_posterior_.to_numpy()
+        line = judged(name, classifier, found, truth, seconds)
+        proba = classifier.predict_proba(test.drop(columns="Disease"))
+        index = [list(classifier.classes_).index(value) for value in test["Disease"]]
+        line["class log loss"] = -np.log(proba[np.arange(len(test)), index]).mean()
+        yield line
+
+
+def hard(seed, sweeps):
+    """sachs, N = 1000, cells missing at random depending on other columns, 20 %."""
+    model = load_network("sachs")
+    frame = simulate(model, 1000, random_state=seed)
+    rng = np.random.default_rng([seed, 7])
+    columns = list(frame.columns)
+    holes = frame.astype(object).copy()
+    for name in columns[1:]:  # the first column is always seen, and says how much of the others is
+        seen = frame[columns[0]] == frame[columns[0]].mode()[0]
+        holes.loc[rng.random(len(frame)) < np.where(seen, 0.08, 0.40), name] = None
+    posterior, seconds = fitted(OrderPosterior, {"max_sweeps": 4 * (sweeps or 640)}, holes, None, seed)
+    yield judged("augment", posterior, {}, truth_of(model, frame), seconds)
+
+
+def with_gaps(frame, share, seed):
+    return frame.astype(object).mask(np.random.default_rng([seed, 5]).random(frame.shape) < share)
+
+
+def states_of(model):
+    return {cpd.variable: list(cpd.state_names[cpd.variable]) for cpd in model.get_cpds()}
+
+
+def truth_of(model, frame):
+    names = list(frame.columns)
+    truth = np.zeros((len(names), len(names)), dtype=int)
+    for parent, child in model.edges():
+        truth[names.index(parent), names.index(child)] = 1
+    return truth
+
+
+def fitted(kind, settings, X, y, seed):
+    """(estimator, CPU seconds); warnings of convergence are told by the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        start = time.process_time()
+        estimator = kind(**COMMON, **settings, random_state=seed)
+        estimator = estimator.fit(X) if y is None else estimator.fit(X, y)
+        return estimator, time.process_time() - start
+
+
+def judged(name, estimator, found, truth, seconds):
+    arcs = estimator.edge_posterior_.to_numpy()
+    off = ~np.eye(len(arcs), dtype=bool)
+    whole = found.get("complete", arcs)
+    return {
+        "rows": name,
+        "average precision": average_precision_score(truth[off], arcs[off]),
+        "rms distance": float(np.sqrt(((arcs - whole)[off] ** 2).mean())) if found else np.nan,
+        "sweeps": estimator.n_sweeps_,
+        "converged": estimator.converged_,
+        "arcs apart": estimator.diagnostics_.attrs.get("n_apart", 0),
+        "lost mass": estimator.lost_mass_,
+        "families": len(estimator._average.table.log_prior),
+        "CPU seconds": seconds,
+        "CPU seconds a sweep": seconds / max(estimator.n_sweeps_ * estimator.n_chains, 1),
+    }
+
+
+if __name__ == "__main__":
+    run(main)
