@@ -10,7 +10,9 @@ the blocks, so that the bits do not depend on who computed which block, nor on w
 """
 
 import itertools
+import os
 import shutil
+import sys
 import tempfile
 import weakref
 from contextlib import contextmanager
@@ -37,6 +39,9 @@ def watching(tell):
         yield
     finally:
         _watchers.remove(tell)
+
+
+SHARDS_PER_THREAD = 2
 
 
 class Block(NamedTuple):
@@ -233,7 +238,8 @@ def _mapped(block):
 
 
 class ClusterRows(Rows):
-    """Blocks on the workers of a dask cluster (or on dask's local threads), one list of blocks per partition.
+    """Blocks on the workers of a dask cluster (or on dask's local threads), in lists: one per partition, and when they are prepared
+    a few per thread, because every list costs the scheduler some milliseconds a pass.
 
     profile : Profile     shards : list of delayed lists of blocks
     """
@@ -252,8 +258,30 @@ class ClusterRows(Rows):
 
     def prepared(self, f, *args):
         """The same rows with ``f(block, *args)`` in place of every block, kept where they are made."""
-        task = self.dask.delayed(map_shard, pure=False)
-        return ClusterRows(self.profile, self.dask.persist(*[task(shard, f, args) for shard in self.shards]))
+        task = self.dask.delayed(extend_shard, pure=False)
+        longer = []
+        for group in np.array_split(
+            np.arange(len(self.shards)), min(SHARDS_PER_THREAD * n_threads(), len(self.shards))
+        ):
+            made = []
+            for i in group:  # one partition after the other: the list stays where it began
+                made = task(made, self.shards[i], f, args)
+            longer.append(made)
+        return ClusterRows(self.profile, self.dask.persist(*longer))
+
+
+def n_threads():
+    """Threads that dask has here: of the cluster whose client is open, else of this machine."""
+    distributed = sys.modules.get("distributed")
+    try:
+        return max(sum(distributed.get_client().nthreads().values()), 1)
+    except (AttributeError, ValueError):  # not imported, or no client
+        return os.cpu_count() or 1
+
+
+def extend_shard(made, blocks, f, args):
+    """`made`, and behind it ``f(block, *args)`` of further blocks."""
+    return [*made, *map_shard(blocks, f, args)]
 
 
 def map_shard(blocks, f, args):
