@@ -36,16 +36,23 @@ class FitStatistics(NamedTuple):
     n_occupied: float  # clusters that are the most probable one of some row
 
 
+ROWS_AT_ONCE = 1 << 16
+
+
 def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
     """`FitStatistics` of given tables on distinct rows `codes` with their weights."""
-    log_p = log_joint(np.asfortranarray(codes), theta_c, theta, state_start)
-    log_row = np.logaddexp.reduce(log_p, axis=1)
+    log_row, entropy, occupied = np.empty(len(codes)), 0.0, np.zeros(len(theta_c), dtype=bool)
+    for start in range(0, len(codes), ROWS_AT_ONCE):  # a part of the rows at a time: several arrays of rows x clusters
+        part = slice(start, start + ROWS_AT_ONCE)
+        log_p = log_joint(np.asfortranarray(codes[part]), theta_c, theta, state_start)
+        log_row[part] = np.logaddexp.reduce(log_p, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_r = log_p - log_row[part, None]
+            terms = np.where(log_r > -np.inf, np.exp(log_r) * log_r, 0.0)
+        entropy -= float(weights[part] @ terms.sum(axis=1))
+        occupied[log_p[weights[part] > 0].argmax(axis=1)] = True
     total = float(weights.sum())
     known = size_statistics(float(weights @ log_row), theta_c, cardinalities, total)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_r = log_p - log_row[:, None]
-        terms = np.where(log_r > -np.inf, np.exp(log_r) * log_r, 0.0)
-    entropy = float(-(weights @ terms.sum(axis=1)))
     g2, x2 = goodness(codes, weights, log_row)
     g2_p, x2_p = (_asymptotic(value, codes, weights, cardinalities, known.df) for value in (g2, x2))
     return known._replace(
@@ -55,7 +62,7 @@ def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
         x2=x2,
         g2_p=g2_p,
         x2_p=x2_p,
-        n_occupied=len(np.unique(log_p[weights > 0].argmax(axis=1))),
+        n_occupied=int(occupied.sum()),
     )
 
 
