@@ -91,14 +91,14 @@ labels.head(3)
 # ## When rows do not collapse
 #
 # Forty questions repeat hardly ever. Told to stay below 10 MB, a method that needs the distinct rows in memory refuses, and says
-# how many there are; EM and EMA go over the rows in passes instead. Thirty starts are screened on a sample, and the best of them
-# that differ see all rows: `stage` 2 in `starts_`.
+# how many there are; most methods go over the rows in passes instead (docs/scale.md lists them). Thirty starts of a clusterer are
+# screened on a sample, and the best of them that differ see all rows: `stage` 2 in `starts_`.
 
 # %%
 write_parts("long", np.concatenate([rng.dirichlet([1.0, 1.0, 1.0], size=(40, 3))]))
 long = pgm_bma.scan_parquet("long/part-*.parquet", memory="10MB").drop("key")
 try:
-    pgm_bma.TANClassifier().fit(long, y="group")
+    pgm_bma.OrderPosterior().fit(long)
 except MemoryError as refusal:
     print(refusal)
 in_passes = pgm_bma.EMAClusterer(n_clusters=3, random_state=0).fit(long.drop("group"))

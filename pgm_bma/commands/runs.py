@@ -18,6 +18,7 @@ from pgm_bma.commands import relation_findings as relations
 from pgm_bma.commands.console import UsageError, count, ends_at_once
 from pgm_bma.commands.gap_findings import completed_table, gap_findings
 from pgm_bma.commands.preparation import conform, pipeline
+from pgm_bma.commands.scanned import is_scanned
 from pgm_bma.commands.session import Run, as_seen, last_step, source_record
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import (
@@ -136,6 +137,8 @@ def impute(arguments, console):
     """Completed copies of the table, drawn from the posterior over structures and their parameters."""
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs a class, and impute treats all columns alike; take frequency or width")
+    if is_scanned(arguments):
+        raise UsageError("impute completes tables that are read whole; give one file, without --memory and --workers")
     run = Run(arguments, console, methods.structure_learners())
     run.read(None)
     model = run.fit(run.data.frame, weights=run.data.weights)

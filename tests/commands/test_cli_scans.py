@@ -69,6 +69,11 @@ def test_problems_are_one_line(files, tmp_path, capsys, words, line):
     assert code in (1, 2) and line in err and len(err.strip().splitlines()) == 1
 
 
+def test_impute_reads_whole_tables(files, capsys):
+    code, _, err = run(capsys, "impute", files)
+    assert code == 2 and "impute completes tables that are read whole" in err
+
+
 def test_no_such_files_and_workers_for_csv(tmp_path, capsys):
     code, _, err = run(capsys, "cluster", tmp_path / "none-*.parquet")
     assert code == 1 and "no file matches" in err

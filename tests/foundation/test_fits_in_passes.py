@@ -164,3 +164,20 @@ def test_targets_of_passes(pattern, parts, tmp_path):
         pgm_bma.TANClassifier(target_name="flag").fit(scan(pattern), "class")
     got = pgm_bma.TANClassifier(target_name="group", state_names={"group": [1, 0, 7]}).fit(scan(pattern), "class")
     assert got.classes_.tolist() == [1, 0, 7] and got.target_name_ == "group"
+
+
+def test_starts_go_where_joblib_sends_them(frame):
+    """On dask's workers, with equal answers: starts of every clusterer are tasks of joblib."""
+    import joblib
+    from distributed import Client
+
+    X = frame[COMPLETE]
+    makers = [CLUSTERERS[name] for name in ("EM", "EMA variational", "structural EM", "forest clusters")]
+    want = [make().set_params(n_init=9 if i < 2 else 2).fit(X) for i, make in enumerate(makers)]
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        client.get_task_stream()  # from now on it is recorded
+        with joblib.parallel_config("dask"):
+            got = [make().set_params(n_init=9 if i < 2 else 2).fit(X) for i, make in enumerate(makers)]
+        assert len(client.get_task_stream()) >= len(makers)  # they were not run here
+    for a, b in zip(want, got):
+        assert differences(vars(a), vars(b)) == []
