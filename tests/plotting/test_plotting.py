@@ -32,12 +32,6 @@ needs_dot = pytest.mark.skipif(not _layout.has_graphviz(), reason="graphviz' dot
 LAYOUTS = ["layered", pytest.param("graphviz", marks=needs_dot)]
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 def patches(ax, kind):
     """The drawn patches whose gid starts with kind, by the rest of the gid."""
     found = [p for p in ax.patches if str(p.get_gid()).startswith(kind)]
@@ -594,75 +588,6 @@ def test_calibration_of_several_classes():
     np.testing.assert_allclose(one.containers[0].lines[0].get_ydata(), [0.75])
     with pytest.raises(ValueError, match=r"shape \(4, 3\)"):
         plotting.plot_calibration(y, probabilities, classes=["a", "c"])
-
-
-# all of them
-
-
-def calls():
-    table = pd.DataFrame([[0, 0.9], [0.1, 0]], list("ab"), list("ab"))
-    return {
-        "plot_network": lambda **k: plotting.plot_network([("a", "b")], **k),
-        "plot_arc_posteriors": lambda **k: plotting.plot_arc_posteriors(table, **k),
-        "plot_region_graph": lambda **k: plotting.plot_region_graph(pair_regions(3), **k),
-        "plot_interactions": lambda **k: plotting.plot_interactions(interaction_table(5), **k),
-        "plot_relevance": lambda **k: plotting.plot_relevance({"a": 0.4, "b": 0.1}, **k),
-        "plot_cluster_profiles": lambda **k: plotting.plot_cluster_profiles(augmented_model(3), **k),
-        "plot_score_traces": lambda **k: plotting.plot_score_traces([[-2.0, -1.0]], **k),
-        "plot_starts": lambda **k: plotting.plot_starts([-2.0, -1.0], **k),
-        "plot_bound_collapse": lambda **k: plotting.plot_bound_collapse([0.1], [0.5], [0.3], **k),
-        "plot_calibration": lambda **k: plotting.plot_calibration([0, 1], [0.2, 0.7], **k),
-        "plot_structure_difference": lambda **k: plotting.plot_structure_difference([("a", "b")], [("b", "a")], **k),
-    }
-
-
-@pytest.mark.parametrize("name", sorted(calls()))
-def test_every_picture_takes_axes_and_a_title(name):
-    _, axes = plt.subplots(1, 2, figsize=(8, 4))
-    assert calls()[name](ax=axes[1], title="a title") is axes[1]
-    assert axes[1].get_title() == "a title"
-    assert not (axes[0].patches or axes[0].lines or axes[0].texts or axes[0].collections)
-    own = calls()[name]()
-    assert own not in axes and own.figure is not axes[0].figure
-    renderer = drawn(own)
-    canvas = own.figure.bbox.extents
-    for text in own.texts:
-        x0, y0, x1, y1 = extent(text, renderer)
-        assert x0 >= canvas[0] - 1 and y0 >= canvas[1] - 1 and x1 <= canvas[2] + 1 and y1 <= canvas[3] + 1
-    if own.get_legend() is not None:
-        x0, y0, x1, y1 = extent(own.get_legend(), renderer)
-        assert x0 >= canvas[0] - 1 and y0 >= canvas[1] - 1 and x1 <= canvas[2] + 1
-
-
-def test_all_public_pictures_are_in_that_list():
-    assert sorted(calls()) == plotting.__all__
-
-
-def test_colours_can_be_told_apart_by_colour_blind_readers():
-    """Machado et al. (2009), complete deuteranopia and protanopia, on linear RGB; distances in CIELAB."""
-    simulations = {
-        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    }
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-
-    def lab(colour, matrix):
-        rgb = np.array(to_rgb(colour))
-        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        xyz = to_xyz @ np.clip(np.array(matrix) @ linear, 0, 1) / [0.9505, 1.0, 1.089]
-        f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
-        return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
-
-    def closest(colours, matrix):
-        seen = [lab(c, matrix) for c in colours]
-        return min(np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i])
-
-    for matrix in simulations.values():
-        assert (
-            closest([_style.SOFT, _style.VERMILION, _style.BLUE, _style.PURPLE], matrix) > 9
-        )  # also dashed differently
-        assert closest(_style.SERIES[:4], matrix) > 18
-        assert closest([_style.BLUE, _style.VERMILION], matrix) > 60
 
 
 def test_importing_the_module_does_not_import_matplotlib():
