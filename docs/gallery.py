@@ -66,16 +66,22 @@ def pictures(n):
     }
 
 
+def draw_all(folder, n, dpi=100):
+    """Write every picture at n variables; yields (name, path)."""
+    for name, draw in pictures(n).items():
+        path = Path(folder) / f"{name.replace(' ', '-')}-{n}.png"
+        draw().figure.savefig(path, dpi=dpi)
+        plt.close("all")
+        yield name, path
+
+
 def main(folder):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     page = ["<!doctype html><meta charset=utf-8><title>gallery</title><style>img{max-width:100%}</style>"]
     for n in SIZES:
         page.append(f"<h1>{n} variables</h1>")
-        for name, draw in pictures(n).items():
-            path = folder / f"{name.replace(' ', '-')}-{n}.png"
-            draw().figure.savefig(path, dpi=100)
-            plt.close("all")
+        for name, path in draw_all(folder, n):
             page.append(f"<h2>{html.escape(name)}</h2><img src='{path.name}' alt='{html.escape(name)}, {n} variables'>")
             print(path.name, flush=True)
     (folder / "index.html").write_text("\n".join(page), encoding="utf-8")

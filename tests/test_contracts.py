@@ -180,8 +180,8 @@ def test_cross_validation_in_a_pipeline(name):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # a score that cannot be had
 def test_scorers_of_probabilities_take_the_cures_of_the_page():
-    """What docs/api.md says of scikit-learn's scorers, which do not read `classes_`, and the scorer that it prints."""
-    page = (Path(__file__).parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
+    """What docs/overview.md says of scikit-learn's scorers, which do not read `classes_`, and the scorer that it prints."""
+    page = (Path(__file__).parent.parent / "docs" / "overview.md").read_text(encoding="utf-8")
     printed = {}
     exec(page.split("```python\n")[1].split("```")[0], printed)
     rng = np.random.default_rng(0)

@@ -26,7 +26,7 @@ def refuse_misread_order(classes):
         raise ValueError(
             f"scikit-learn's {metric} takes the columns of predict_proba as sorted classes, but the classes have a declared "
             f"order, {classes.tolist()[:6]}; pass the target as plain labels, np.asarray(y), without its state_names, or a scorer "
-            "that reads classes_ (docs/api.md has one)"
+            "that reads classes_ (docs/overview.md has one)"
         )
 
 
