@@ -91,61 +91,75 @@ def sum_intervals(cumulated, shares, strengths, gammas, cut_priors, log_z, cell_
 
 
 @compiled
-def predict_cells(counts, weights, strengths, shares, unit, averaged, left_out):
-    """Mix the predictions of the cells that hold one bin: P(c | bin), and the same for a row of class k left out of its cell.
+def add_cell(counts, weight, strength, shares, unit, out):
+    """Add what one cell says of the bins it holds: sums that `finish_bin` divides.
 
-    counts : (n_cells, n_classes)     weights : (n_cells,) posterior     strengths : (n_cells,)     unit : weight of a row
-    averaged : (n_classes,)     left_out : (n_classes of the row, n_classes)
+    counts : (n_classes,)     weight : its posterior     unit : weight of a row that is left out
+    out : (n_classes + 1, n_classes + 1); line 0 is the prediction, line k + 1 that without a row of class k, the last column
+    the total weights
     """
-    n_classes = counts.shape[1]
-    averaged[:] = 0.0
-    left_out[:] = 0.0
-    norm = np.zeros(n_classes)
-    for e in range(len(weights)):
-        if weights[e] <= 0.0:
-            continue
-        s, total = strengths[e], counts[e].sum()
-        for c in range(n_classes):
-            averaged[c] += weights[e] * (counts[e, c] + s * shares[c]) / (total + s)
-        for k in range(n_classes):
-            taken = min(unit, counts[e, k])
-            rest = total - taken + s
-            own = (counts[e, k] - taken + s * shares[k]) / rest
-            if taken != 1.0:  # the evidence of the cell over its evidence without the row
-                n = counts[e, k] + s * shares[k]
-                own = exp(lgamma(n) - lgamma(n - taken) + lgamma(rest) - lgamma(rest + taken))
-            weight = weights[e] / own
-            norm[k] += weight
-            for c in range(n_classes):
-                held = counts[e, c] - (taken if c == k else 0.0)
-                left_out[k, c] += weight * (held + s * shares[c]) / rest
+    n_classes = len(counts)
+    total = 0.0
+    for c in range(n_classes):
+        total += counts[c]
+    for c in range(n_classes):
+        out[0, c] += weight * (counts[c] + strength * shares[c]) / (total + strength)
     for k in range(n_classes):
-        if norm[k] > 0.0:
-            left_out[k] /= norm[k]
+        taken = min(unit, counts[k])
+        if taken <= 0.0:  # no row of this class in any bin below
+            continue
+        rest = total - taken + strength
+        if taken == 1.0:
+            own = (counts[k] - taken + strength * shares[k]) / rest
+        else:  # the evidence of the cell over its evidence without the row
+            n = counts[k] + strength * shares[k]
+            own = exp(lgamma(n) - lgamma(n - taken) + lgamma(rest) - lgamma(rest + taken))
+        out[k + 1, n_classes] += weight / own
+        scale = weight / own / rest
+        for c in range(n_classes):
+            out[k + 1, c] += scale * (counts[c] + strength * shares[c])
+        out[k + 1, k] -= scale * taken
+
+
+@compiled
+def finish_bin(sums, averaged, left_out):
+    """Predictions of a bin from the sums of `add_cell` over all cells that hold it."""
+    n_classes = len(averaged)
+    for c in range(n_classes):
+        averaged[c] = sums[0, c]
+        for k in range(n_classes):
+            norm = sums[k + 1, n_classes]
+            left_out[k, c] = sums[k + 1, c] / norm if norm > 0.0 else sums[0, c]
 
 
 @compiled
 def interval_predictions(cumulated, shares, strengths, prior_weights, cell_weights, unit, averaged, left_out):
-    """`predict_cells` of every bin of a column; averaged (m, n_classes), left_out (m, n_classes, n_classes).
+    """Predictions of every bin of a column; averaged (m, n_classes), left_out (m, n_classes, n_classes).
 
     prior_weights : (n_strengths, n_priors) posterior of the grid
+    A bin lies in the intervals [a, b) with a <= bin < b: sums run over a first, then over b.
     """
     m, n_classes = len(cumulated) - 1, cumulated.shape[1]
-    n_grid = len(strengths)
+    reached = np.zeros((m + 1, n_classes + 1, n_classes + 1))  # by b, summed over a up to the bin
+    sums = np.empty((n_classes + 1, n_classes + 1))
+    counts = np.empty(n_classes)
     for i in range(m):
-        n_cells = n_grid * (i + 1) * (m - i)
-        counts, weights, mass = np.empty((n_cells, n_classes)), np.empty(n_cells), np.empty(n_cells)
-        e = 0
-        for g in range(n_grid):
-            for a in range(i + 1):
+        for b in range(i + 1, m + 1):
+            for c in range(n_classes):
+                counts[c] = cumulated[b, c] - cumulated[i, c]
+            for g in range(len(strengths)):
+                weight = 0.0
+                for h in range(prior_weights.shape[1]):
+                    weight += prior_weights[g, h] * cell_weights[g, h, i, b]
+                if weight > 0.0:
+                    add_cell(counts, weight, strengths[g], shares, unit, reached[b])
+        for k in range(n_classes + 1):
+            for c in range(n_classes + 1):
+                total = 0.0
                 for b in range(i + 1, m + 1):
-                    counts[e] = cumulated[b] - cumulated[a]
-                    weights[e] = 0.0
-                    for h in range(prior_weights.shape[1]):
-                        weights[e] += prior_weights[g, h] * cell_weights[g, h, a, b]
-                    mass[e] = strengths[g]
-                    e += 1
-        predict_cells(counts, weights, mass, shares, unit, averaged[i], left_out[i])
+                    total += reached[b, k, c]
+                sums[k, c] = total
+        finish_bin(sums, averaged[i], left_out[i])
 
 
 @compiled
@@ -166,63 +180,97 @@ def sum_rectangles(counts, children, n_children, shares, strengths, gammas, log_
     log_z : (n_strengths,)     stop : (n_strengths, n_first, n_second), posterior of being a cell of the partition
     """
     n_first, n_second = counts.shape[0], counts.shape[1]
-    phi, own, reach = np.empty((n_first, n_second)), np.empty((n_first, n_second)), np.empty((n_first, n_second))
+    phi, reach = np.empty((n_first, n_second)), np.empty((n_first, n_second))
+    shares_of = np.empty((n_first, n_second, 3))  # of staying whole, of a split of the first side, of the second
     for g in range(len(strengths)):
         for i in range(n_first - 1, -1, -1):
             for j in range(n_second - 1, -1, -1):
-                own[i, j] = log_evidence(counts[i, j], strengths[g], shares, gammas[g])
-                phi[i, j] = own[i, j]
-                ways = (n_children[0][i] > 0) + (n_children[1][j] > 0)
-                if ways > 0:
-                    phi[i, j] -= log(2.0)
-                for side in range(2):
-                    node = i if side == 0 else j
-                    if n_children[side][node] > 0:
-                        parts = _sum_children(phi, i, j, children[side][node], n_children[side][node], side)
-                        phi[i, j] = _log_add(phi[i, j], parts - log(2.0 * ways))
+                here = log_evidence(counts[i, j], strengths[g], shares, gammas[g])
+                split = (n_children[0][i] > 0) + (n_children[1][j] > 0)
+                shares_of[i, j, 0], shares_of[i, j, 1], shares_of[i, j, 2] = 1.0, 0.0, 0.0
+                phi[i, j] = here
+                if here == 0.0 or split == 0:  # no row inside, so that every partition says the same; or one bin
+                    continue
+                first, second = -np.inf, -np.inf
+                if n_children[0][i] > 0:
+                    first = _sum_children(phi, i, j, children[0][i], n_children[0][i], 0)
+                if n_children[1][j] > 0:
+                    second = _sum_children(phi, i, j, children[1][j], n_children[1][j], 1)
+                top = max(here, first, second)
+                stay = 0.5 * exp(here - top)
+                first, second = 0.5 / split * exp(first - top), 0.5 / split * exp(second - top)
+                total = stay + first + second
+                phi[i, j] = top + log(total)
+                shares_of[i, j, 0], shares_of[i, j, 1], shares_of[i, j, 2] = stay / total, first / total, second / total
         log_z[g] = phi[0, 0]
         reach[:] = 0.0
         reach[0, 0] = 1.0
         for i in range(n_first):
             for j in range(n_second):
-                here = reach[i, j]
-                ways = (n_children[0][i] > 0) + (n_children[1][j] > 0)
-                stop[g, i, j] = here * exp(own[i, j] - log(2.0) - phi[i, j]) if ways > 0 else here
-                for side in range(2):
-                    node = i if side == 0 else j
-                    first, size = children[side][node], n_children[side][node]
-                    if size > 0:
-                        parts = _sum_children(phi, i, j, first, size, side)
-                        share = here * exp(parts - log(2.0 * ways) - phi[i, j])
-                        for child in range(first, first + size):
-                            if side == 0:
-                                reach[child, j] += share
-                            else:
-                                reach[i, child] += share
+                stop[g, i, j] = reach[i, j] * shares_of[i, j, 0]
+                if shares_of[i, j, 1] > 0.0:
+                    for child in range(children[0][i], children[0][i] + n_children[0][i]):
+                        reach[child, j] += reach[i, j] * shares_of[i, j, 1]
+                if shares_of[i, j, 2] > 0.0:
+                    for child in range(children[1][j], children[1][j] + n_children[1][j]):
+                        reach[i, child] += reach[i, j] * shares_of[i, j, 2]
 
 
 @compiled
-def rectangle_predictions(counts, observed, paths, shares, strengths, grid, stop, unit, averaged, left_out):
-    """`predict_cells` of every pair of bins; paths: two arrays (n_bins, depth) of the nodes above a bin, -1 fills up.
+def rectangle_predictions(counts, parents, leaves, shares, strengths, grid, stop, unit, averaged, left_out):
+    """Predictions of every pair of bins: a bin sums over the rectangles above it, first along one side, then along the other.
 
-    observed : (n_first_bins, n_second_bins), cells that are wanted; the others are left as they are
+    parents : two arrays (n_nodes,), -1 at the root     leaves : two arrays (n_bins,), the node of a bin
     averaged : (n_first_bins, n_second_bins, n_classes)     left_out : (..., n_classes, n_classes)
     """
-    n_classes = counts.shape[2]
-    n_cells = len(strengths) * paths[0].shape[1] * paths[1].shape[1]
-    held, weights, mass = np.empty((n_cells, n_classes)), np.empty(n_cells), np.empty(n_cells)
-    for x in range(len(paths[0])):
-        for y in range(len(paths[1])):
-            if not observed[x, y]:
-                continue
-            e = 0
-            for i in paths[0][x]:
-                for j in paths[1][y]:
-                    if i < 0 or j < 0:
-                        continue
-                    for g in range(len(strengths)):
-                        held[e] = counts[i, j]
-                        weights[e] = grid[g] * stop[g, i, j]
-                        mass[e] = strengths[g]
-                        e += 1
-            predict_cells(held[:e], weights[:e], mass[:e], shares, unit, averaged[x, y], left_out[x, y])
+    n_first, n_second, n_classes = counts.shape
+    width = n_classes + 1
+    sums = np.zeros((n_first, n_second, width, width))
+    for i in range(n_first):
+        for j in range(n_second):
+            if parents[0][i] >= 0:
+                above = sums[parents[0][i], j]
+                for k in range(width):
+                    for c in range(width):
+                        sums[i, j, k, c] = above[k, c]
+            for g in range(len(strengths)):
+                if grid[g] * stop[g, i, j] > 0.0:
+                    add_cell(counts[i, j], grid[g] * stop[g, i, j], strengths[g], shares, unit, sums[i, j])
+    for x in range(len(leaves[0])):
+        i = leaves[0][x]
+        for j in range(1, n_second):
+            above = sums[i, parents[1][j]]
+            for k in range(width):
+                for c in range(width):
+                    sums[i, j, k, c] += above[k, c]
+        for y in range(len(leaves[1])):
+            finish_bin(sums[i, leaves[1][y]], averaged[x, y], left_out[x, y])
+
+
+@compiled
+def screen_pairs(bins, n_bins, residuals, variances, pairs, found):
+    """How much is left unexplained in the cells of pairs of columns: (X^2 - its mean) / its spread, with the cells as bins.
+
+    bins : (n_columns, n_samples), -1 = missing     n_bins : (n_columns,)
+    residuals, variances : (n_samples, n_classes) of the classes given all other terms
+    pairs : (n_pairs, 2)     found : (n_pairs,)
+    """
+    n_classes = residuals.shape[1]
+    for t in range(len(pairs)):
+        first, second = pairs[t]
+        size = n_bins[second]
+        left = np.zeros((n_bins[first] * size, n_classes))
+        spread = np.zeros((n_bins[first] * size, n_classes))
+        for r in range(bins.shape[1]):
+            if bins[first, r] >= 0 and bins[second, r] >= 0:
+                cell = bins[first, r] * size + bins[second, r]
+                for c in range(n_classes):
+                    left[cell, c] += residuals[r, c]
+                    spread[cell, c] += variances[r, c]
+        total, freedom = 0.0, 0.0
+        for cell in range(len(left)):
+            for c in range(n_classes):
+                if spread[cell, c] > 1e-3:
+                    total += left[cell, c] ** 2 / spread[cell, c]
+                    freedom += 1.0
+        found[t] = (total - freedom) / (2.0 * freedom + 1.0) ** 0.5

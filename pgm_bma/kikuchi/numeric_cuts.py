@@ -86,11 +86,13 @@ def average_categories(counts, shares, unit=1.0, strengths=STRENGTHS):
     apart = np.array([sum(kernels.log_evidence(row, s, shares, none) for row in counts) for s in strengths])
     together = np.array([kernels.log_evidence(total, s, shares, none) for s in strengths])
     grid = _normalised(np.stack([together, apart]))
-    mass = np.concatenate([strengths, strengths]).astype(float)
     averaged, left_out = np.empty((m, n_classes)), np.empty((m, n_classes, n_classes))
     for i in range(m):
-        held = np.concatenate([np.tile(total, (len(strengths), 1)), np.tile(counts[i], (len(strengths), 1))])
-        kernels.predict_cells(held, grid.ravel(), mass, shares, unit, averaged[i], left_out[i])
+        sums = np.zeros((n_classes + 1, n_classes + 1))
+        for g, s in enumerate(strengths):
+            kernels.add_cell(total, grid[0, g], s, shares, unit, sums)
+            kernels.add_cell(counts[i], grid[1, g], s, shares, unit, sums)
+        kernels.finish_bin(sums, averaged[i], left_out[i])
     return ColumnAverage(
         averaged, left_out, np.full(max(m - 1, 0), grid[1].sum()), _log_mean(np.stack([together, apart]))
     )

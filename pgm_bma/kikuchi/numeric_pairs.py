@@ -32,14 +32,14 @@ def bin_tree(n_bins, halves=True):
         spans += parts
         node += 1
     members = np.array([[first <= i < stop for i in range(n_bins)] for first, stop in spans], dtype=float)
-    paths = np.full((n_bins, int(members.sum(axis=0).max())), -1, dtype=np.int64)
-    for i in range(n_bins):
-        above = np.flatnonzero(members[:, i])
-        paths[i, : len(above)] = above
-    return BinTree(np.array(children, dtype=np.int64), np.array(sizes, dtype=np.int64), members, paths)
+    leaves = np.array([spans.index((i, i + 1)) for i in range(n_bins)], dtype=np.int64)
+    parents = np.full(len(spans), -1, dtype=np.int64)
+    for node, (child, size) in enumerate(zip(children, sizes)):
+        parents[child : child + size] = node
+    return BinTree(np.array(children, dtype=np.int64), np.array(sizes, dtype=np.int64), parents, leaves, members)
 
 
-def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(True, True), gammas=None, observed=None):
+def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(True, True), gammas=None):
     """Average over recursive partitions of the rectangle of two columns.
 
     Parameters
@@ -50,7 +50,6 @@ def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(Tr
     strengths : grid of s, summed out
     halves : for each column, whether it is split by halves (numeric) or into all its states at once
     gammas : as in `average_intervals`
-    observed : (n_first_bins, n_second_bins) cells to predict for, default all
 
     Returns
     -------
@@ -60,30 +59,31 @@ def average_rectangles(counts, shares, unit=1.0, strengths=STRENGTHS, halves=(Tr
     strengths = np.asarray(strengths, dtype=float)
     n_first, n_second, n_classes = counts.shape
     first, second = bin_tree(n_first, halves[0]), bin_tree(n_second, halves[1])
-    held = np.einsum("jb,ibc->ijc", second.members, np.tensordot(first.members, counts, axes=1))
+    held = (first.members @ counts.reshape(n_first, -1)).reshape(-1, n_second, n_classes)
+    held = np.ascontiguousarray(np.matmul(second.members, held))
     log_z, stop = np.empty(len(strengths)), np.empty((len(strengths), *held.shape[:2]))
     children, sizes = (first.children, second.children), (first.n_children, second.n_children)
     gammas = gamma_tables(counts.sum(), counts, shares, strengths) if gammas is None else gammas
-    observed = np.ones((n_first, n_second), dtype=bool) if observed is None else observed
     kernels.sum_rectangles(held, children, sizes, shares, strengths, gammas, log_z, stop)
     averaged = np.empty((n_first, n_second, n_classes))
     left_out = np.empty((n_first, n_second, n_classes, n_classes))
-    paths = first.paths, second.paths
+    parents, leaves = (first.parents, second.parents), (first.leaves, second.leaves)
     grid = _normalised(log_z)
-    kernels.rectangle_predictions(held, observed, paths, shares, strengths, grid, stop, unit, averaged, left_out)
+    kernels.rectangle_predictions(held, parents, leaves, shares, strengths, grid, stop, unit, averaged, left_out)
     return PairAverage(averaged, left_out, _log_mean(log_z))
 
 
 class BinTree(NamedTuple):
     """children, n_children (n_nodes,): number of the first child and how many follow, 0 at a leaf.
 
-    members (n_nodes, n_bins) : which bins a node holds     paths (n_bins, depth) : the nodes above a bin, -1 fills up
+    parents (n_nodes,), -1 at the root     leaves (n_bins,) : the node of a bin     members (n_nodes, n_bins) : bins of a node
     """
 
     children: np.ndarray
     n_children: np.ndarray
+    parents: np.ndarray
+    leaves: np.ndarray
     members: np.ndarray
-    paths: np.ndarray
 
 
 class PairAverage(NamedTuple):
