@@ -47,7 +47,7 @@ from pgm_bma.kikuchi.numeric_results import (
     explained,
     explained_labels,
     numeric_data,
-    term_labels,
+    weight_series,
 )
 from pgm_bma.kikuchi.reading import attribute_sets, read_class_data, read_data
 from pgm_bma.kikuchi.terms import (
@@ -240,7 +240,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         random_state: Any = None,
         verbose: int = 0,
         numeric: str | None = None,
-        terms: Any = ("single", "pair", "linear", "gaussian"),
+        terms: Any = ("single", "pair", "linear", "state", "gaussian"),
         numeric_columns: Any = None,
         categorical_columns: Any = None,
     ) -> None:
@@ -339,7 +339,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         """The weighted term of every region, zeros where a value is missing."""
         rows = self._encode(X)
         if self._average is not None:
-            return (explained(self._average, rows.codes[[i]], rows.values[[i]]) for i in range(len(rows.codes)))
+            return iter(explained(self._average, rows.codes, rows.values))
         return (term_evidence(self._result.terms, codes, self._result.weights) for codes in rows)
 
     def _evidence_labels(self):
@@ -437,7 +437,7 @@ class KikuchiBayesClassifier(ClassifierBase):
             raise ValueError("term_curves needs numeric='average'")
         parts = []
         for j, name in enumerate(self.schema_.names):
-            logs = self._average.weights[j + 1] * self._average.terms.singles[j]
+            logs = self._average.weights.sets[j + 1] * self._average.terms.singles[j]
             part = pd.DataFrame(logs, columns=list(self.classes_))
             edges = dict(zip(self._cuts.names, self._cuts.edges)).get(name)
             bounds = [-np.inf, *edges, np.inf] if edges is not None else [np.nan] * (len(logs) + 1)
@@ -524,8 +524,8 @@ class KikuchiBayesClassifier(ClassifierBase):
         pairs = result.terms.pairs
         alone = [(j,) for j in range(len(names)) if not any(j in pair for pair in pairs)]
         self.initial_regions_ = [named_region(s, names, target) for s in [*alone, *pairs]]
-        labels = term_labels(result.terms, names, list(training.classes))
-        self.term_weights_ = pd.Series(result.weights, index=labels, name="weight")
+        labels, weights = weight_series(result, names, training.schema.states, list(training.classes))
+        self.term_weights_ = pd.Series(weights, index=labels, name="weight")
         self.ridge_, self.prior_strength_ = result.ridge, None
         self._importances = average_importances(result, data)
         self._information = self._count_information(read_class_data(training, "ignore")[0], "pair" in kinds)

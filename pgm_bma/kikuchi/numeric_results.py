@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from pgm_bma.kikuchi.numeric_fit import KINDS, NumericData, coarse, features
+from pgm_bma.kikuchi.numeric_fit import KINDS
 from pgm_bma.kikuchi.numeric_gaussian import N_STRENGTHS
+from pgm_bma.kikuchi.numeric_pair_choice import coarse
+from pgm_bma.kikuchi.numeric_terms import NumericData, row_features
 
 _BLOCK = 4096  # rows scored at a time
 
@@ -41,36 +43,41 @@ def average_scores(fit, codes, values):
     scores = np.empty((len(codes), len(fit.terms.shares)))
     for start in range(0, len(codes), _BLOCK):
         block = slice(start, start + _BLOCK)
-        scores[block] = features(fit.terms, codes[block], values[block]) @ fit.weights
+        scores[block] = row_features(fit.terms, codes[block], values[block]).scores(fit.weights)
     return scores
 
 
 def explained(fit, codes, values):
-    """Evidence (n_terms, n_classes) of one row; the linear terms of a column are one line, the densities another."""
-    terms = fit.terms
-    weighted = features(terms, codes, values)[0] * fit.weights
-    lines = [weighted[:, : len(terms.sets)].T]
-    if "linear" in terms.kinds:
-        lines.append(_linear(weighted[None], terms)[0].T)
-    if "gaussian" in terms.kinds:
-        lines.append(weighted[:, -N_STRENGTHS:].sum(axis=1)[None])
-    return np.concatenate(lines)
+    """Evidence (n_samples, n_terms, n_classes): a line per set, linear column, column of states, and one for the densities."""
+    terms, weights = fit.terms, fit.weights
+    rows = row_features(terms, codes, values)
+    lines = [(rows.sets * weights.sets).transpose(0, 2, 1)]
+    for _, columns in _design_lines(terms, range(len(terms.singles))):
+        lines.append((rows.design[:, columns] @ weights.slopes[columns])[:, None])
+    if terms.gaussian is not None:
+        lines.append((rows.densities @ weights.densities)[:, None])
+    return np.concatenate(lines, axis=1)
 
 
 def explained_labels(fit, names):
     """Names of the lines of `explained`."""
-    terms = fit.terms
-    labels = set_labels(terms, names)
-    if "linear" in terms.kinds:
-        labels += [f"{names[j]} (linear)" for j in np.flatnonzero(terms.numeric)]
-    return [*labels, "(gaussian)"] if "gaussian" in terms.kinds else labels
+    labels = set_labels(fit.terms, names) + [label for label, _ in _design_lines(fit.terms, names)]
+    return labels if fit.terms.gaussian is None else [*labels, "(gaussian)"]
 
 
-def _linear(weighted, terms):
-    """Sum of the linear terms of every numeric column: (n_samples, n_classes, n_numeric)."""
-    first, count = len(terms.sets), terms.kinds.count("linear")
-    shape = *weighted.shape[:2], -1, int(terms.numeric.sum())
-    return weighted[:, :, first : first + count].reshape(shape).sum(axis=2)
+def _design_lines(terms, names):
+    """[(label, columns of the design)]: the free levels, each numeric column, each column of states."""
+    lines, first = [], 0
+    if terms.linear or terms.indicated:
+        lines, first = [("(level)", slice(0, 1))], 1
+    if terms.linear:
+        for j in np.flatnonzero(terms.numeric):
+            lines.append((f"{names[j]} (linear)", slice(first, first + 1)))
+            first += 1
+    for j in terms.indicated:
+        lines.append((f"{names[j]} (states)", slice(first, first + len(terms.singles[j]))))
+        first += len(terms.singles[j])
+    return lines
 
 
 def set_labels(terms, names):
@@ -78,15 +85,21 @@ def set_labels(terms, names):
     return [", ".join(str(names[a]) for a in s) or "(prior)" for s in terms.sets]
 
 
-def term_labels(terms, names, classes):
-    """Names of all weights."""
-    labels = set_labels(terms, names)
-    if "linear" in terms.kinds:
-        columns = [names[j] for j in np.flatnonzero(terms.numeric)]
-        labels += [f"{name} (linear, {c})" for c in classes for name in columns]
-    if "gaussian" in terms.kinds:
+def weight_series(fit, names, states, classes):
+    """All weights with their names: (labels, values)."""
+    terms, weights = fit.terms, fit.weights
+    labels, values = set_labels(terms, names), [weights.sets]
+    for label, columns in _design_lines(terms, names):
+        parts = [label]
+        if columns.stop - columns.start > 1 or label.endswith("(states)"):
+            column = label.removesuffix(" (states)")
+            parts = [f"{column} = {state} (state" for state in states[[str(n) for n in names].index(column)]]
+        labels += [f"{part.removesuffix(')')}, {c})" for part in parts for c in classes]
+        values.append(weights.slopes[columns].ravel())
+    if terms.gaussian is not None:
         labels += [f"(gaussian, {k})" for k in range(N_STRENGTHS)]
-    return labels
+        values.append(weights.densities)
+    return labels, np.concatenate(values)
 
 
 def average_importances(fit, data):
@@ -94,38 +107,35 @@ def average_importances(fit, data):
     result = np.zeros(data.codes.shape[1])
     total = data.weights.sum()
     owners = [list(s) for s in fit.terms.sets]
-    numeric = np.flatnonzero(data.numeric)
+    if fit.terms.linear or fit.terms.indicated:
+        owners.append([])
+    numeric = list(np.flatnonzero(data.numeric))
+    owners += [[j] for j in (numeric if fit.terms.linear else [])] + [[j] for j in fit.terms.indicated] + [numeric]
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
-        weighted = features(fit.terms, data.codes[block], data.values[block]) * fit.weights
-        rows = data.weights[block] / total
-        spread = rows @ weighted.std(axis=1)
-        for t, members in enumerate(owners):
+        evidence = explained(fit, data.codes[block], data.values[block])
+        spread = (data.weights[block] / total) @ evidence.std(axis=2)
+        for members, value in zip(owners, spread):
             if members:
-                result[members] += spread[t] / len(members)
-        if "linear" in fit.terms.kinds:
-            result[numeric] += rows @ _linear(weighted, fit.terms).std(axis=1)
-        if "gaussian" in fit.terms.kinds:
-            density = weighted[:, :, -N_STRENGTHS:].sum(axis=2)
-            result[numeric] += rows @ density.std(axis=1) / len(numeric)
+                result[members] += value / len(members)
     return result
 
 
 def average_factors(fit):
     """[(variables, logs)] over elementary bins, the class last; an error where other terms make the model no network of bins."""
     terms = fit.terms
-    if not {"single", "pair"} >= set(terms.kinds):
+    if terms.gaussian is not None or terms.linear or terms.indicated:
         raise ValueError(
-            "linear and gaussian terms are no factors over bins, so that no network of them equals the model; fit with "
+            "linear, state and gaussian terms are no factors over bins, so that no network of them equals the model; fit with "
             "terms=('single', 'pair')"
         )
     n = len(terms.singles)
-    factors = [((n,), fit.weights[0] * np.log(terms.shares))]
-    factors += [((j, n), fit.weights[1 + j] * logs) for j, logs in enumerate(terms.singles)]
+    factors = [((n,), fit.weights.sets[0] * np.log(terms.shares))]
+    factors += [((j, n), fit.weights.sets[1 + j] * logs) for j, logs in enumerate(terms.singles)]
     for t, ((i, j), table) in enumerate(zip(terms.pairs, terms.tables), start=1 + n):
         first, second = (
             coarse(np.arange(len(terms.singles[k])), len(terms.singles[k]), terms.numeric[k]) for k in (i, j)
         )
         both = table[first[:, None], second[None, :]] - terms.singles[i][:, None] - terms.singles[j][None, :]
-        factors.append(((i, j, n), fit.weights[t] * both))
+        factors.append(((i, j, n), fit.weights.sets[t] * both))
     return factors

@@ -6,7 +6,7 @@ import pytest
 
 import pgm_bma
 from pgm_bma import KikuchiBayesClassifier, MDLDiscretizer
-from pgm_bma.kikuchi import numeric_fit
+from pgm_bma.kikuchi import numeric_terms
 from pgm_bma.kikuchi.numeric_reading import numeric_names
 from pgm_bma.kikuchi.numeric_results import numeric_data
 
@@ -60,8 +60,8 @@ def test_the_pair_is_found_and_explained(fitted):
     assert singles.score(fresh, truth) < 0.75
     table = model.explain(fresh.iloc[0])
     np.testing.assert_allclose(table.sum(), model.log_scores(fresh[:1])[0], atol=1e-10)
-    assert {"c (linear)", "a, b", "(gaussian)"} <= set(table.index)
-    assert len(model.term_weights_) == len(model._average.weights)
+    assert {"c (linear)", "kind (states)", "a, b", "(gaussian)"} <= set(table.index)
+    assert len(model.term_weights_) == sum(part.size for part in model._average.weights)
     assert model.feature_importances_[:2].min() > 3 * model.feature_importances_[3:].max()
     curves = singles.term_curves()
     c = curves[curves.column == "c"]
@@ -99,19 +99,25 @@ def test_left_out_terms_are_those_of_a_refit(fitted):
     model = KikuchiBayesClassifier(numeric="average", terms=["single"])
     training = model._read_training(X, y, None)
     data = numeric_data(training, model._raw_values, [name in model._cuts.names for name in training.schema.names])
-    terms = numeric_fit.make_terms(data, ("single",))
-    assert np.abs(terms.contrasts).max() > 0.1
-    original = numeric_fit.cuts.class_shares
-    numeric_fit.cuts.class_shares = lambda *_: terms.shares
+    kinds = ("single", "linear", "state")
+    terms, contrasts = numeric_terms.make_terms(data, kinds)
+    assert np.abs(contrasts.values).max() > 0.1
+    theta = np.random.default_rng(0).normal(size=len(contrasts.kinds))
+    weights = numeric_terms.TermWeights.from_flat(theta, terms)
+    keep_shares = numeric_terms.cuts.class_shares
+    keep_scale = numeric_terms.standardisation
+    numeric_terms.cuts.class_shares = lambda *_: terms.shares
+    numeric_terms.standardisation = lambda *_: terms.scale
     try:
         for row in (0, 7, 50):
             rest = np.arange(len(y)) != row
-            less = numeric_fit.make_terms(data.take(rest, data.weights[rest]), ("single",))
-            scores = numeric_fit.features(less, data.codes[[row]], data.values[[row]])[0]
+            less, _ = numeric_terms.make_terms(data.take(rest, data.weights[rest]), kinds)
+            scores = numeric_terms.row_features(less, data.codes[[row]], data.values[[row]]).scores(weights)[0]
             own = int(data.target[row])
-            np.testing.assert_allclose(terms.contrasts[row, 0], scores[1 - own] - scores[own], atol=1e-10)
+            np.testing.assert_allclose(contrasts.values[row, 0] @ theta, scores[1 - own] - scores[own], atol=1e-10)
     finally:
-        numeric_fit.cuts.class_shares = original
+        numeric_terms.cuts.class_shares = keep_shares
+        numeric_terms.standardisation = keep_scale
 
 
 def test_dependence_inside_a_class_is_seen_by_the_gaussian_terms():

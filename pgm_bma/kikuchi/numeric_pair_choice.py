@@ -1,0 +1,101 @@
+"""Which pairs of columns get a term: by a score test of their averaged term, given all terms of other kinds.
+
+The terms of all pairs would be dear, so that pairs are screened first by what is left unexplained in coarse cells.
+"""
+
+from itertools import combinations
+
+import numpy as np
+
+from pgm_bma.kikuchi import _numeric_kernels as kernels
+from pgm_bma.kikuchi import numeric_pairs
+from pgm_bma.kikuchi.weights import ridge_fit
+
+_PENALTIES = {"prior": 5.0, "level": 0.1, "single": 5.0, "linear": 10.0, "state": 30.0, "gaussian": 30.0}
+_MOST_STATES = 64  # of a categorical column in a pair
+_MOST_PAIR_COLUMNS = 100
+_SCREEN_BINS = 4  # of a numeric column, where pairs are screened
+
+
+def choose_pairs(data, shares, singles, logs, contrasts, kinds, gammas):
+    """Pairs by score test given all other terms: (pairs, log tables, left-out contrasts)."""
+    penalties = np.array([_PENALTIES[k] for k in kinds])
+    centre = np.array([float(k in ("prior", "single")) for k in kinds])
+    weights = ridge_fit(contrasts, data.weights, centre, penalties, centre, tolerance=1e-3)
+    probability = _other_probabilities(contrasts @ weights)
+    n_kept = int(min(60, max(20, 1e5 / (data.weights.sum() * data.n_classes))))
+    candidates = _screened(data, singles, probability, n_kept + n_kept // 2)
+    found = []
+    for i, j in candidates:
+        average = _pair(data, i, j, shares, gammas)
+        first, second = (coarse(data.codes[:, k], data.n_bins[k], data.numeric[k]) for k in (i, j))
+        seen = (first >= 0) & (second >= 0)
+        joint = np.log(average.left_out[np.maximum(first, 0), np.maximum(second, 0), data.target])
+        term = np.where(seen[:, None], joint - logs[i] - logs[j] + np.log(shares), 0.0)
+        contrast = against_own(term, data.target)
+        inner = (probability * contrast).sum(axis=1)
+        gain = -data.weights @ inner
+        variance = data.weights @ ((probability * contrast**2).sum(axis=1) - inner**2)
+        if gain > 0 and variance > 0:
+            found.append((gain / np.sqrt(variance), (i, j), contrast, np.log(average.probability) - np.log(shares)))
+    found = sorted(found, key=lambda item: -item[0])[:n_kept]
+    found.sort(key=lambda item: item[1])
+    _, chosen, chosen_contrasts, tables = zip(*found) if found else ((), (), (), ())
+    return list(chosen), list(tables), list(chosen_contrasts)
+
+
+def against_own(values, target):
+    """(n, n_classes) -> (n, n_classes - 1): the other classes, in order, minus the row's own."""
+    n, n_classes = values.shape
+    other = np.arange(n_classes)[None, :] != target[:, None]
+    return values[other].reshape(n, n_classes - 1) - values[np.arange(n), target][:, None]
+
+
+def _other_probabilities(scores):
+    """(n, n_classes - 1) scores of the other classes against a row's own -> their probabilities."""
+    top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)[:, None]
+    odds = np.exp(scores - top)
+    return odds / (np.exp(-top) + odds.sum(axis=1, keepdims=True))
+
+
+def _screened(data, singles, probability, n_candidates):
+    """Pairs of columns in whose coarse cells the other terms leave most unexplained; all, while they are few."""
+    usable = [
+        j for j in range(len(singles)) if 1 < data.n_bins[j] and (data.numeric[j] or data.n_bins[j] <= _MOST_STATES)
+    ]
+    spread = [float(np.std(np.log(t.probability), axis=1).mean()) for t in singles]
+    usable = sorted(sorted(usable, key=lambda j: -spread[j])[:_MOST_PAIR_COLUMNS])
+    pairs = np.array(list(combinations(usable, 2)), dtype=np.int64).reshape(-1, 2)
+    if len(pairs) > n_candidates:
+        other = np.arange(data.n_classes)[None, :] != data.target[:, None]
+        predicted = np.zeros(other.shape)
+        predicted[other] = probability.ravel()
+        predicted[~other] = 1.0 - probability.sum(axis=1)
+        residuals = (~other - predicted) * data.weights[:, None]
+        variances = predicted * (1 - predicted) * data.weights[:, None]
+        columns = [coarse(data.codes[:, j], data.n_bins[j], data.numeric[j], _SCREEN_BINS) for j in usable]
+        columns = np.array(columns, dtype=np.int64)
+        scores = np.empty(len(pairs))
+        kernels.screen_pairs(
+            columns, columns.max(axis=1) + 1, residuals, variances, np.searchsorted(usable, pairs), scores
+        )
+        pairs = pairs[np.sort(np.argsort(-scores, kind="stable")[:n_candidates])]
+    return [(int(i), int(j)) for i, j in pairs]
+
+
+def _pair(data, i, j, shares, gammas):
+    first, second = (coarse(data.codes[:, k], data.n_bins[k], data.numeric[k]) for k in (i, j))
+    sizes = [int(coarse(data.n_bins[k] - 1, data.n_bins[k], data.numeric[k])) + 1 for k in (i, j)]
+    counts = np.zeros((*sizes, data.n_classes))
+    seen = (first >= 0) & (second >= 0)
+    np.add.at(counts, (first[seen], second[seen], data.target[seen]), data.weights[seen])
+    halves = bool(data.numeric[i]), bool(data.numeric[j])
+    return numeric_pairs.average_rectangles(counts, shares, data.unit, halves=halves, gammas=gammas)
+
+
+def coarse(bins, n_bins, numeric, n_wanted=numeric_pairs.MAX_PAIR_BINS):
+    """Bins of a pair: neighbours of a numeric column are joined until 16 are left; -1 stays."""
+    if not numeric or n_bins <= n_wanted:
+        return bins
+    step = -(-int(n_bins) // n_wanted)
+    return np.where(bins >= 0, bins // step, -1)

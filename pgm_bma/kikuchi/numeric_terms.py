@@ -1,0 +1,251 @@
+"""Terms of numeric, ordered and categorical columns, averaged over discretisations: tables for new rows, contrasts of training rows.
+
+A term gives every class a log evidence. "single": ln P(c | bin) - ln p_c of a column, averaged over all ways to cut it. "pair":
+ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive partitions. "gaussian": how the numeric columns vary
+together (see `numeric_gaussian`). These have one weight each. "linear" (standardised values of the numeric columns) and "state"
+(indicators of the states of the others) have one weight per class, as in logistic regression.
+
+The contrasts of a training row are those of terms that were made without it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.kikuchi import numeric_cuts as cuts
+from pgm_bma.kikuchi.numeric_gaussian import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
+from pgm_bma.kikuchi.numeric_pair_choice import against_own, choose_pairs, coarse
+from pgm_bma.kikuchi.weights import MAX_CONTRASTS
+
+CLIP = 4.0  # standard deviations at which a value stops to pull
+_MOST_INDICATORS = 300  # states x classes
+
+
+def make_terms(data, kinds):
+    """All terms of training data, and their left-out contrasts: (AverageTerms, Contrasts)."""
+    shares = cuts.class_shares(data.target, data.weights, data.n_classes)
+    gammas = cuts.gamma_tables(data.weights.sum(), data.weights, shares)
+    singles = [_single(data, j, shares, gammas) for j in range(data.codes.shape[1])]
+    logs = [left_out_logs(data, j, single) for j, single in enumerate(singles)]
+    columns = [_prior(data, shares)]
+    for j, log in enumerate(logs):
+        columns.append(against_own(log - np.where((data.codes[:, j] >= 0)[:, None], np.log(shares), 0.0), data.target))
+    labels, sets = ["prior"] + ["single"] * len(singles), [(), *((j,) for j in range(len(singles)))]
+    terms = AverageTerms(
+        shares,
+        [np.log(t.probability) - np.log(shares) for t in singles],
+        [t.cut_posterior for t in singles],
+        [],
+        [],
+        standardisation(data),
+        _indicated(data) if "state" in kinds else [],
+        None,
+        labels,
+        sets,
+        data.numeric,
+        "linear" in kinds,
+    )
+    after, after_labels = [], []
+    if "gaussian" in kinds:
+        terms = terms._replace(gaussian=fit_gaussian(data.values, data.target, data.n_classes, data.weights))
+    if terms.gaussian is not None:
+        densities = gaussian_terms(terms.gaussian, data.values, data.target, data.unit)
+        after = [against_own(densities[:, :, g], data.target) for g in range(N_STRENGTHS)]
+        after_labels = ["gaussian"] * N_STRENGTHS
+    slopes, slope_labels = slope_contrasts(design(terms, data.codes, data.values), data), design_kinds(terms)
+    n_slopes = slopes.shape[2] // max(len(slope_labels), 1)
+    after = np.concatenate([*(c[:, :, None] for c in after), slopes], axis=2)
+    after_labels = after_labels + [kind for kind in slope_labels for _ in range(n_slopes)]
+    if "pair" in kinds:
+        known = np.concatenate([np.stack(columns, axis=2), after], axis=2)
+        pairs, tables, contrasts = choose_pairs(data, shares, singles, logs, known, labels + after_labels, gammas)
+        columns += contrasts
+        terms = terms._replace(pairs=pairs, tables=tables, kinds=labels + ["pair"] * len(pairs), sets=sets + pairs)
+    size = len(data.target) * (data.n_classes - 1) * (len(columns) + after.shape[2])
+    if size > MAX_CONTRASTS:
+        raise ValueError(
+            f"numeric='average' needs {len(data.target)} rows x {data.n_classes - 1} contrasts x {len(columns) + after.shape[2]} "
+            f"terms in memory (limit {MAX_CONTRASTS:.3g} numbers); take fewer rows or columns, or numeric='mdl'"
+        )
+    values = np.concatenate([np.stack(columns, axis=2), after], axis=2)
+    return terms, Contrasts(values, [*terms.kinds, *after_labels])
+
+
+def _single(data, j, shares, gammas):
+    seen = data.codes[:, j] >= 0
+    counts = np.zeros((int(data.n_bins[j]), data.n_classes))
+    np.add.at(counts, (data.codes[seen, j], data.target[seen]), data.weights[seen])
+    if data.numeric[j]:
+        return cuts.average_intervals(counts, shares, data.unit, gammas=gammas)
+    return cuts.average_categories(counts, shares, data.unit)
+
+
+def _prior(data, shares):
+    return against_own(np.tile(np.log(shares), (len(data.target), 1)), data.target)
+
+
+def left_out_logs(data, j, table):
+    """ln P(c | bin) without the row, zero where the cell is missing: (n, n_classes)."""
+    bins = data.codes[:, j]
+    logs = np.log(table.left_out[np.maximum(bins, 0), data.target])
+    return np.where((bins >= 0)[:, None], logs, 0.0)
+
+
+# ------------------------------------------------------------------------------------- terms with a weight per class
+
+
+def standardisation(data):
+    """(2, n_numeric) mean and spread of the numeric columns, by weight; a constant column has spread 1."""
+    weights = np.where(np.isnan(data.values), 0.0, data.weights[:, None])
+    total = np.maximum(weights.sum(axis=0), 1e-300)
+    filled = np.nan_to_num(data.values)
+    mean = (weights * filled).sum(axis=0) / total
+    spread = np.sqrt((weights * (filled - mean) ** 2).sum(axis=0) / total)
+    return np.stack([mean, np.where(spread > 0, spread, 1.0)])
+
+
+def _indicated(data):
+    """Categorical columns whose states get weights of their own: those of fewest states, while these are few in all."""
+    columns = [j for j in range(len(data.n_bins)) if not data.numeric[j] and data.n_bins[j] > 1]
+    columns.sort(key=lambda j: data.n_bins[j])
+    total = np.cumsum([data.n_bins[j] for j in columns]) * (data.n_classes - 1)
+    return sorted(j for j, size in zip(columns, total) if size <= _MOST_INDICATORS)
+
+
+def design(terms, codes, values):
+    """(n_samples, n_columns): 1, standardised numbers (clipped), indicators of states; zero where missing."""
+    n = len(codes)
+    parts = []
+    if terms.linear or terms.indicated:
+        parts.append(np.ones((n, 1)))
+    if terms.linear and values.shape[1]:
+        parts.append(np.nan_to_num(np.clip((values - terms.scale[0]) / terms.scale[1], -CLIP, CLIP)))
+    for j in terms.indicated:
+        parts.append((codes[:, j, None] == np.arange(len(terms.singles[j]))[None, :]).astype(float))
+    return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
+
+
+def design_kinds(terms):
+    """Kinds of the columns of `design`."""
+    kinds = ["level"] if terms.linear or terms.indicated else []
+    kinds += ["linear"] * (terms.scale.shape[1] if terms.linear else 0)
+    return kinds + ["state"] * sum(len(terms.singles[j]) for j in terms.indicated)
+
+
+def class_directions(n_classes):
+    """(n_classes, n_classes - 1) orthonormal directions of weights that sum to zero over the classes.
+
+    A ridge keeps the sum of a column's weights at zero, so that these directions lose nothing.
+    """
+    helmert = np.zeros((n_classes, n_classes - 1))
+    for k in range(1, n_classes):
+        helmert[:k, k - 1], helmert[k, k - 1] = 1.0, -k
+    return helmert / np.linalg.norm(helmert, axis=0)
+
+
+def slope_contrasts(x, data):
+    """Contrasts of the columns of a design, with their weights along `class_directions`: (n, n_classes - 1, n_columns x ...)."""
+    directions = class_directions(data.n_classes)
+    steps = np.stack([against_own(np.tile(d, (len(x), 1)), data.target) for d in directions.T], axis=2)
+    return (x[:, None, :, None] * steps[:, :, None, :]).reshape(len(x), data.n_classes - 1, -1)
+
+
+# -------------------------------------------------------------------------------------------------------- new rows
+
+
+def set_features(terms, codes):
+    """Prior, single and pair terms of rows: (n_samples, n_classes, n_sets); a term with a missing cell is zero."""
+    columns = [np.tile(np.log(terms.shares), (len(codes), 1))]
+    for j, logs in enumerate(terms.singles):
+        columns.append(np.where((codes[:, j] >= 0)[:, None], logs[np.maximum(codes[:, j], 0)], 0.0))
+    singles = columns[1:]
+    for (i, j), table in zip(terms.pairs, terms.tables):
+        first = coarse(codes[:, i], len(terms.singles[i]), terms.numeric[i])
+        second = coarse(codes[:, j], len(terms.singles[j]), terms.numeric[j])
+        seen = (first >= 0) & (second >= 0)
+        both = table[np.maximum(first, 0), np.maximum(second, 0)]
+        columns.append(np.where(seen[:, None], both - singles[i] - singles[j], 0.0))
+    return np.stack(columns, axis=2)
+
+
+def row_features(terms, codes, values):
+    """`RowFeatures` of new rows."""
+    shape = len(codes), len(terms.shares), 0
+    densities = np.zeros(shape) if terms.gaussian is None else gaussian_terms(terms.gaussian, values)
+    return RowFeatures(set_features(terms, codes), densities, design(terms, codes, values))
+
+
+class RowFeatures(NamedTuple):
+    """sets (n, n_classes, n_sets), densities (n, n_classes, 3 or 0), design (n, n_columns)."""
+
+    sets: np.ndarray
+    densities: np.ndarray
+    design: np.ndarray
+
+    def scores(self, weights):
+        return self.sets @ weights.sets + self.densities @ weights.densities + self.design @ weights.slopes
+
+
+class TermWeights(NamedTuple):
+    """sets (n_sets,), densities (3 or 0,), slopes (n_columns of the design, n_classes)."""
+
+    sets: np.ndarray
+    densities: np.ndarray
+    slopes: np.ndarray
+
+    @classmethod
+    def from_flat(cls, theta, terms):
+        """From the weights of the contrasts of `make_terms`."""
+        n_sets = len(terms.sets)
+        n_densities = 0 if terms.gaussian is None else N_STRENGTHS
+        directions = class_directions(len(terms.shares))
+        slopes = theta[n_sets + n_densities :].reshape(-1, directions.shape[1]) @ directions.T
+        return cls(theta[:n_sets], theta[n_sets : n_sets + n_densities], slopes)
+
+
+class Contrasts(NamedTuple):
+    """values (n, n_classes - 1, n_weights) of the training rows, each left out of its own terms; kinds of the weights."""
+
+    values: np.ndarray
+    kinds: list
+
+
+class NumericData(NamedTuple):
+    """codes (n, d) elementary bins or states, -1 = missing; values (n, d_numeric) raw numbers, NaN = missing; numeric (d,) bool.
+
+    n_bins (d,); target (n,); weights (n,); unit : weight of a row that is left out
+    """
+
+    codes: np.ndarray
+    values: np.ndarray
+    numeric: np.ndarray
+    n_bins: np.ndarray
+    target: np.ndarray
+    n_classes: int
+    weights: np.ndarray
+    unit: float
+
+    def take(self, rows, weights):
+        return self._replace(
+            codes=self.codes[rows], values=self.values[rows], target=self.target[rows], weights=weights
+        )
+
+
+class AverageTerms(NamedTuple):
+    """Tables of all terms, ln P(c | ...) - ln p_c: singles (n_bins, n_classes) each, pairs of columns; scale of linear terms.
+
+    kinds and sets name the terms with one weight; indicated : columns with a weight per state; linear : numbers have weights
+    """
+
+    shares: np.ndarray
+    singles: list
+    cut_posteriors: list
+    pairs: list
+    tables: list
+    scale: np.ndarray
+    indicated: list
+    gaussian: GaussianTerms | None
+    kinds: list
+    sets: list
+    numeric: np.ndarray
+    linear: bool
