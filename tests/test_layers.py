@@ -38,12 +38,13 @@ EXCEPTIONS = {
     ("foundation.face", "networks.graphs"): "to_networkx, inside a function",
     ("foundation.notebook", "plotting"): "plot and the picture in notebooks, inside functions",
     ("networks.shown_graph", "plotting"): "the same",
+    ("kikuchi.numeric_face", "plotting"): "plot_terms, inside a function",
 }
 ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 # what a folder must not import at all, and what only inside functions
 NEVER = {"foundation": {"pgmpy", "networkx", "matplotlib"}, **{system: {"matplotlib"} for system in SYSTEMS}}
 FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "diagnostics", "fitting", "tan_classifier",
-         "pgmpy_face", "intervals", "inference", "reading", "numeric_reading", "three_step_results", "fit_tests")  # fmt: skip
+         "pgmpy_face", "intervals", "inference", "reading", "numeric_face", "three_step_results", "fit_tests")  # fmt: skip
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "matplotlib"}
 
 

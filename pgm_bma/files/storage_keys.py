@@ -60,7 +60,7 @@ RECORDS = {
     "kikuchi-average-terms": ("kikuchi.numeric_terms", "AverageTerms"),
     "kikuchi-term-weights": ("kikuchi.numeric_terms", "TermWeights"),
     "kikuchi-gaussian-terms": ("kikuchi.numeric_gaussian", "GaussianTerms"),
-    "kikuchi-cuts": ("kikuchi.numeric_reading", "Cuts"),
+    "kikuchi-cuts": ("foundation.numeric_columns", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "node-bounds": ("augmented.bounds", "NodeBounds"),
 }

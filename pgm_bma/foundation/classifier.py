@@ -12,9 +12,10 @@ from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.explanation import Explains
 from pgm_bma.foundation.face import DiscreteEstimator, refuse_missing_target
 from pgm_bma.foundation.inputs import as_table
+from pgm_bma.foundation.numeric_columns import as_frame, cut_frame, find_cuts, many_fractions, warn_of_cuts
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.rows import split_target
-from pgm_bma.foundation.scan import NotFolded
+from pgm_bma.foundation.scan import NotFolded, is_scan
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.scorers import refuse_misread_order
 from pgm_bma.foundation.validation import NAME, Optional
@@ -154,7 +155,11 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         y, X, name = self._split_target(as_table(X, self, fitting=True), y)
         n_rows = len(X)
         _check_lengths(n_rows, len(y))
-        read = self._read_features(X, sample_weight, name)
+        named = table.is_named(X)
+        cut = self._cut_numbers(X, y, name, sample_weight)
+        read = self._read_features(cut, sample_weight, name)
+        if not named and cut is not X:
+            self.__dict__.pop("feature_names_in_", None)
         if len(read.codes) < n_rows:
             y = y[table.check_weights(sample_weight, n_rows) > 0]
         if name in read.schema.names:
@@ -201,6 +206,35 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         self._set_columns(profile.schema, named=True)
         viewed = rows.viewed(split_target, position, profile=profile)
         return Training(profile.schema, viewed, None, self.target_states_, None)
+
+    def _cut_numbers(self, X, y, name, sample_weight):
+        """X with intervals in place of numbers that are no states; `_cuts` are kept where there are such columns."""
+        self.__dict__.pop("_cuts", None)
+        numeric, how = self._numeric_plan(X)
+        numeric = [column for column in numeric if column not in (self.state_names or {})]
+        if not numeric:
+            return X
+        frame = as_frame(X)
+        if not frame.columns.is_unique:
+            return X  # the error comes with the states
+        weights = table.check_weights(sample_weight, len(frame))
+        kept = np.ones(len(frame), dtype=bool) if weights is None else weights > 0
+        target, _ = table.encode_target(y, name, (self.state_names or {}).get(name))
+        self._cuts = find_cuts(frame[kept], numeric, how, target[kept], None if weights is None else weights[kept])
+        return cut_frame(frame, self._cuts)
+
+    def _numeric_plan(self, X):
+        """(columns to be cut, "mdl" or "average"): numbers that would be too many states, with a warning that names them."""
+        found = [column for column in many_fractions(X) if column not in (self.state_names or {})]
+        if found:
+            warn_of_cuts(found)
+        return found, "mdl"
+
+    def _encode(self, X):
+        cuts = self.__dict__.get("_cuts")
+        if cuts is not None and not is_scan(X):
+            X = cut_frame(as_frame(as_table(X, self), self.schema_.names), cuts)
+        return super()._encode(X)
 
     def _split_target(self, X, y):
         """(y as an array, X without the target column, name of the target node)."""

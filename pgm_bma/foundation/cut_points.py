@@ -12,6 +12,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import xlogy
 
+MAX_BINS = 32  # elementary bins of a numeric column
+
 ONE_BIN = "all_values"
 
 
@@ -201,3 +203,28 @@ def _number_token(number, tolerance):
     mantissa, _, exponent = text.partition("e")
     token = "0" if value == 0 else mantissa.replace(".", "_").replace("-", "neg")
     return token + (f"e{int(exponent)}".replace("-", "neg") if exponent else "")
+
+
+# ---------------------------------------------------------------------------------------------- elementary bins
+
+
+def elementary_edges(values, max_bins=MAX_BINS, weights=None):
+    """Rising edges of at most `max_bins` bins of nearly equal weight; bin = number of edges that are <= value.
+
+    An edge is a value of the column, so that a rising transformation of the column changes no bin. NaN is left out.
+    """
+    kept = ~np.isnan(values)
+    distinct, inverse = np.unique(values[kept], return_inverse=True)
+    if len(distinct) <= max_bins:
+        return distinct[1:]
+    mass = np.bincount(inverse, None if weights is None else weights[kept])
+    before = np.concatenate([[0.0], np.cumsum(mass)[:-1]]) / mass.sum()  # share of the rows below each value
+    group = np.minimum((before * max_bins).astype(np.int64), max_bins - 1)
+    return distinct[1:][np.diff(group) > 0]
+
+
+def bin_values(values, edges):
+    """Bin of every value, -1 where it is missing: (n_samples,) int32."""
+    bins = np.searchsorted(edges, values, side="right").astype(np.int32)
+    bins[np.isnan(values)] = -1
+    return bins

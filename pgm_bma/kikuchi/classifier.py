@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.face import as_table
 from pgm_bma.foundation.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import Rows
@@ -30,25 +28,8 @@ from pgm_bma.foundation.validation import (
 )
 from pgm_bma.kikuchi import selection
 from pgm_bma.kikuchi.fit import KikuchiOptions, fit_kikuchi, information_gains, interaction_information
-from pgm_bma.kikuchi.numeric_fit import AverageFit, fit_average
-from pgm_bma.kikuchi.numeric_reading import (
-    NumericRows,
-    as_frame,
-    cut_frame,
-    find_cuts,
-    numeric_names,
-    raw_values,
-)
-from pgm_bma.kikuchi.numeric_results import (
-    average_factors,
-    average_importances,
-    average_scores,
-    check_terms,
-    explained,
-    explained_labels,
-    numeric_data,
-    weight_series,
-)
+from pgm_bma.kikuchi.numeric_face import NumericTerms
+from pgm_bma.kikuchi.numeric_results import average_factors, average_scores, explained, explained_labels
 from pgm_bma.kikuchi.reading import attribute_sets, read_class_data, read_data
 from pgm_bma.kikuchi.terms import (
     attribute_importances,
@@ -87,7 +68,7 @@ PRESETS["paper"] = PRESETS["K2"]
 _PAIR_WORK = 500_000_000
 
 
-class KikuchiBayesClassifier(ClassifierBase):
+class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
     """Kikuchi-Bayes: naive Bayes with every interaction between attributes that pays (Jakulin, Bratko, Rish 2004).
 
     A region is the class with one, two or three attributes. Regions that tell more about the class than the smaller regions
@@ -136,14 +117,15 @@ class KikuchiBayesClassifier(ClassifierBase):
         order and names of rows, columns and states.
     verbose : bool or int, default=0
         Show a progress bar when a fit takes longer than two seconds.
-    numeric : {"average", "mdl"}, optional
-        Numeric columns: None takes every value as a state, "mdl" cuts them by minimum description length of the class, "average"
-        averages over all ways to cut them (see docs/kikuchi.md): every column's term over all partitions of its values into
-        intervals, terms of pairs over recursive partitions, with one convex fit of the weights. The parameters above that choose
-        regions, priors and weights then have no say.
-    terms : sequence of {"single", "pair", "linear", "gaussian"}, default all four
-        Kinds of terms under ``numeric="average"``; "linear" has one coefficient per numeric column and class, "gaussian" tells how
-        the numeric columns vary together inside a class.
+    numeric : {"auto", "average", "mdl"} or None, default="auto"
+        "average": every column's term is averaged over all ways to cut it into intervals (for states: to tell them apart or not),
+        terms of pairs over recursive partitions, with one convex fit of the weights (see docs/kikuchi.md); the parameters above
+        that choose regions, priors and weights have no say. "mdl": numeric columns are cut by minimum description length of the
+        class. None: every value is a state. "auto": "average" while those parameters are at their defaults (and up to 500 columns
+        and 2 million cells), else regions of states as they ask for, with fractions cut by "mdl" and a warning.
+    terms : sequence of {"single", "pair", "linear", "state", "gaussian"}, default all five
+        Kinds of averaged terms; "linear" has one coefficient per numeric column and class, "state" one per state and class,
+        "gaussian" tells how the numeric columns vary together inside a class.
     numeric_columns : list of names, optional
         Columns that are numeric in any case. By default those whose numbers are not all whole or more than 20 different ones.
     categorical_columns : list of names, optional
@@ -170,12 +152,12 @@ class KikuchiBayesClassifier(ClassifierBase):
     prior_strength_ : float
         Total mass of the consistent prior.
     model_ : pgmpy DiscreteMarkovNetwork
-        Its factors are exp(weight x term); on complete rows its normalised query equals `predict_proba`. Under
-        ``numeric="average"`` its states are the elementary bins, and it exists for single and pair terms only.
+        Its factors are exp(weight x term); on complete rows its normalised query equals `predict_proba`. With averaged terms the
+        states of numeric columns are elementary bins, and it exists where these have neither linear nor gaussian terms.
     numeric_columns_ : list of names
-        Columns that were taken as numeric (empty without `numeric`).
+        Columns that were taken as numeric.
     cut_posterior_ : dict of Series
-        Under ``numeric="average"``: for each numeric column, the probability that it is cut below the values in the index.
+        With averaged terms: for each numeric column, the probability that it is cut below the values in the index.
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of `predict_proba`.
     target_name_ : str
@@ -196,7 +178,7 @@ class KikuchiBayesClassifier(ClassifierBase):
     >>> import pandas as pd
     >>> from pgm_bma import KikuchiBayesClassifier
     >>> X = pd.DataFrame({"a": list("0011") * 20, "b": list("0101") * 20, "noise": list("01101001") * 10})
-    >>> parity = KikuchiBayesClassifier(random_state=0).fit(X, ["even", "odd", "odd", "even"] * 20)
+    >>> parity = KikuchiBayesClassifier(numeric=None).fit(X, ["even", "odd", "odd", "even"] * 20)
     >>> [sorted(region) for region in parity.initial_regions_]
     [['a', 'b', 'class']]
     >>> parity.predict(X[:4]).tolist()
@@ -216,7 +198,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         "criterion": Choice("divergence", "log_loss", "error"),
         "missing": Choice("ignore", "state"),
         "verbose": Verbose(),
-        "numeric": Optional(Choice("average", "mdl")),
+        "numeric": Optional(Choice("auto", "average", "mdl")),
     }
 
     def __init__(
@@ -239,7 +221,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         handle_unknown: str = "missing",
         random_state: Any = None,
         verbose: int = 0,
-        numeric: str | None = None,
+        numeric: str | None = "auto",
         terms: Any = ("single", "pair", "linear", "state", "gaussian"),
         numeric_columns: Any = None,
         categorical_columns: Any = None,
@@ -406,49 +388,6 @@ class KikuchiBayesClassifier(ClassifierBase):
         return self._cached_tests
 
     @property
-    def _average(self) -> AverageFit | None:
-        """The fit under numeric="average", else None."""
-        return self._result if isinstance(self._result, AverageFit) else None
-
-    @property
-    def numeric_columns_(self) -> list:
-        """Columns that were taken as numeric."""
-        return list(self._cuts.names) if self._cuts is not None else []
-
-    @property
-    def cut_posterior_(self) -> dict:
-        """For each numeric column, the probability of a cut below each value of the index; numeric="average" only."""
-        if self._average is None:
-            raise AttributeError("cut_posterior_ exists under numeric='average' only")
-        positions = [self.schema_.index(name) for name in self._cuts.names]
-        found = zip(self._cuts.names, self._cuts.edges, positions)
-        return {n: pd.Series(self._average.terms.cut_posteriors[j], index=edges, name=n) for n, edges, j in found}
-
-    def term_curves(self) -> pd.DataFrame:
-        """The term of every column as a curve: its evidence for each class over the column's elementary bins or states.
-
-        Returns
-        -------
-        DataFrame
-            One line per column and bin: column, bin, `from` and `to` (numeric columns), and one column per class with the weighted
-            evidence ln P(class | bin) - ln P(class) of its single term.
-        """
-        if self._average is None:
-            raise ValueError("term_curves needs numeric='average'")
-        parts = []
-        for j, name in enumerate(self.schema_.names):
-            logs = self._average.weights.sets[j + 1] * self._average.terms.singles[j]
-            part = pd.DataFrame(logs, columns=list(self.classes_))
-            edges = dict(zip(self._cuts.names, self._cuts.edges)).get(name)
-            bounds = [-np.inf, *edges, np.inf] if edges is not None else [np.nan] * (len(logs) + 1)
-            part.insert(0, "to", bounds[1:])
-            part.insert(0, "from", bounds[:-1])
-            part.insert(0, "bin", list(self.schema_.states[j]))
-            part.insert(0, "column", [name] * len(part))
-            parts.append(part)
-        return pd.concat(parts, ignore_index=True)
-
-    @property
     def feature_importances_(self) -> np.ndarray:
         """Mean over the rows of the spread (standard deviation over the classes) of a column's weighted terms, in nats.
 
@@ -472,11 +411,13 @@ class KikuchiBayesClassifier(ClassifierBase):
         from pgm_bma.kikuchi.network import named_region, region_series
 
         values = self._resolve()
-        raw = self.__dict__.pop("_raw_values", None)
+        raw, mode = self.__dict__.pop("_raw_values", None), self.__dict__.pop("_mode", None)
         for name in ("_cached_region_graph", "_cached_tests"):
             self.__dict__.pop(name, None)
-        if self.numeric == "average":
-            self._fit_average(training, raw)
+        if mode == "average":
+            data, _ = read_class_data(training, "ignore")
+            kinds = self._fit_average(training, raw)
+            self._information = self._count_information(data, "pair" in kinds)
             return
         size = self.__dict__.pop("_cached_sample_rows", None)
         data, self._state_columns, sample = read_data(training, values, size)
@@ -504,31 +445,10 @@ class KikuchiBayesClassifier(ClassifierBase):
         self._information = self._count_information(data, values["level"] > 1 or given is not None)
 
     def _fit_rows(self, training):
-        self._cuts = None
-        if self.numeric is not None:
+        self.__dict__.pop("_cuts", None)
+        if self.numeric not in (None, "auto"):
             raise NeedsRows(f"numeric={self.numeric!r}", "columns that are cut already")
         self._fit(training)
-
-    def _fit_average(self, training, raw):
-        from pgm_bma.kikuchi.network import named_region
-
-        names, target = list(training.schema.names), self.target_name_
-        kinds = check_terms(self.terms)
-        if self.preset is not None:
-            raise ValueError(f"preset={self.preset!r} takes states, numeric='average' numbers; drop one")
-        data = numeric_data(training, raw, [name in self._cuts.names for name in names])
-        with progress(self.verbose, "steps", label="averaged terms") as step:
-            result = fit_average(data, kinds, step)
-        self._result, self._free_terms, self._state_columns = result, None, np.zeros(0, dtype=np.int64)
-        self._handle_unknown = self.handle_unknown
-        pairs = result.terms.pairs
-        alone = [(j,) for j in range(len(names)) if not any(j in pair for pair in pairs)]
-        self.initial_regions_ = [named_region(s, names, target) for s in [*alone, *pairs]]
-        labels, weights = weight_series(result, names, training.schema.states, list(training.classes))
-        self.term_weights_ = pd.Series(weights, index=labels, name="weight")
-        self.ridge_, self.prior_strength_ = result.ridge, None
-        self._importances = average_importances(result, data)
-        self._information = self._count_information(read_class_data(training, "ignore")[0], "pair" in kinds)
 
     def _log_joint(self, codes):
         if self._average is not None:
@@ -543,34 +463,10 @@ class KikuchiBayesClassifier(ClassifierBase):
         return kikuchi_markov_network(self._factors(), *self._variables())
 
     def _fitted_summary(self):
-        return f"{super()._fitted_summary()}, {len(self.initial_regions_)} initial regions"
+        numeric = f", numeric: {', '.join(map(str, self.numeric_columns_))}" if self.numeric_columns_ else ""
+        return f"{super()._fitted_summary()}, {len(self.initial_regions_)} initial regions{numeric}"
 
     # ---------------------------------------------------------------------------------------------------- helpers
-
-    def _read_training(self, X, y, sample_weight):
-        self._cuts = None
-        check("numeric", self.numeric, self._rules["numeric"])
-        if self.numeric is None or y is None:
-            return super()._read_training(X, y, sample_weight)
-        y, X, name = self._split_target(as_table(X, self, fitting=True), y)
-        frame, named = as_frame(X), table.is_named(X)
-        numeric = numeric_names(frame, self.numeric_columns, self.categorical_columns)
-        weights = table.check_weights(sample_weight, len(frame))
-        kept = np.ones(len(frame), dtype=bool) if weights is None else weights > 0
-        target, _ = table.encode_target(y, name, (self.state_names or {}).get(name))
-        if len(target) == len(frame):  # else the error below
-            shares = None if weights is None else weights[kept]
-            self._cuts = find_cuts(frame[kept], numeric, self.numeric, target[kept], shares)
-            if self.numeric == "average":
-                self._raw_values = raw_values(frame[kept], self._cuts)
-            if self.verbose:
-                others = [str(c) for c in frame.columns if c not in numeric]
-                print(f"numeric: {', '.join(map(str, numeric)) or 'none'}; states: {', '.join(others) or 'none'}")
-            frame = cut_frame(frame, self._cuts)
-        training = super()._read_training(frame, pd.Series(y, name=name), sample_weight)
-        if not named:
-            self.__dict__.pop("feature_names_in_", None)
-        return training
 
     def _resolve(self):
         """Checked parameter values under the preset."""
@@ -614,16 +510,11 @@ class KikuchiBayesClassifier(ClassifierBase):
         return log_factors(self._result, self._free_terms, self.n_features_in_)
 
     def _encode(self, X):
-        values = None
-        if "_cuts" in self.__dict__ and self._cuts is not None:
-            frame = as_frame(as_table(X, self), self.schema_.names)
-            if set(self._cuts.names) <= set(frame.columns):  # else the error below
-                values, X = raw_values(frame, self._cuts), cut_frame(frame, self._cuts)
         reader = self
         if self.__dict__.get("_handle_unknown", self.handle_unknown) != self.handle_unknown and self.preset is not None:
             reader = copy(self)  # a preset decides on unseen values, and parameters stay as they were passed
             reader.handle_unknown = self._handle_unknown
         codes = super(KikuchiBayesClassifier, reader)._encode(X)
         if self._average is not None:
-            return NumericRows(codes, values)
+            return self._encode_values(X, codes)
         return mark_missing(X, codes, self.schema_, self._state_columns)

@@ -14,30 +14,7 @@ from pgm_bma.kikuchi import _numeric_kernels as kernels
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 CUT_PRIORS = (0.02, 0.1, 0.3)
-MAX_BINS = 32
 _MOST_WHOLE = 200_000
-
-
-def elementary_edges(values, max_bins=MAX_BINS, weights=None):
-    """Rising edges of at most `max_bins` bins of nearly equal weight; bin = number of edges that are <= value.
-
-    An edge is a value of the column, so that a rising transformation of the column changes no bin. NaN is left out.
-    """
-    kept = ~np.isnan(values)
-    distinct, inverse = np.unique(values[kept], return_inverse=True)
-    if len(distinct) <= max_bins:
-        return distinct[1:]
-    mass = np.bincount(inverse, None if weights is None else weights[kept])
-    before = np.concatenate([[0.0], np.cumsum(mass)[:-1]]) / mass.sum()  # share of the rows below each value
-    group = np.minimum((before * max_bins).astype(np.int64), max_bins - 1)
-    return distinct[1:][np.diff(group) > 0]
-
-
-def bin_values(values, edges):
-    """Bin of every value, -1 where it is missing: (n_samples,) int32."""
-    bins = np.searchsorted(edges, values, side="right").astype(np.int32)
-    bins[np.isnan(values)] = -1
-    return bins
 
 
 def class_shares(target, weights, n_classes):

@@ -43,7 +43,7 @@ STARTS = tuple(
 SURE = 1.5  # paired standard errors that a step must gain
 SPREAD = 5.0  # nats of held-out loss by which the weight of a point falls by e
 _MOST_POINTS = 8  # that are averaged
-_FEWEST_ROWS, _MANY_ROWS = 10, 1000
+_FEWEST_ROWS, _MANY_ROWS, _ENOUGH_ROWS = 10, 1000, 3000
 _ROUGH = 1e-3  # a rough optimum is enough to compare ridges
 _ROUNDING = 1e-6
 
@@ -75,7 +75,12 @@ def choose_ridges(data, kinds, progress=None):
     total = data.weights.sum()
     if total < _FEWEST_ROWS:
         return starts[:1], np.ones(1)
-    parts = deal(data.target, data.weights, 4 if total < _MANY_ROWS else 2, _colours(data))
+    colours = _colours(data)
+    n_parts = int(total // _ENOUGH_ROWS)
+    if n_parts > 1:  # ridges do not ask for all rows
+        sample = deal(data.target, data.weights, n_parts, colours)[0]
+        data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
+    parts = deal(data.target, data.weights, 4 if total < _MANY_ROWS else 2, colours)
     folds = _Folds(data, kinds, parts, progress)
     point = dict(min(starts, key=folds.total))
     for _ in range(2):  # twice, because the best ridge of one kind depends on those of the others

@@ -1,11 +1,14 @@
 """What a fit of averaged terms says: scores, evidence of one row, importances, and factors over the elementary bins."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from pgm_bma.foundation.table import fold
 from pgm_bma.kikuchi.numeric_fit import KINDS
 from pgm_bma.kikuchi.numeric_gaussian import N_STRENGTHS
 from pgm_bma.kikuchi.numeric_pair_choice import coarse
-from pgm_bma.kikuchi.numeric_terms import NumericData, row_features
+from pgm_bma.kikuchi.numeric_terms import NumericData, design, row_features
 
 _BLOCK = 4096  # rows scored at a time
 
@@ -23,18 +26,22 @@ def check_terms(terms):
 
 
 def numeric_data(training, values, numeric):
-    """`NumericData` of a table that was read and cut."""
-    weights = np.ones(len(training.codes)) if training.weights is None else training.weights
-    unit = min(float(weights @ weights / weights.sum()), 1.0)
+    """`NumericData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions."""
+    ranks = [np.unique(column, return_inverse=True)[1].ravel() for column in values.T]  # NaN is one value, the last
+    keys = np.column_stack([training.codes, *ranks, training.target]).astype(np.int64)
+    rows, weights, inverse = fold(keys, training.weights)
+    first = np.full(len(rows), len(keys))
+    np.minimum.at(first, inverse, np.arange(len(keys)))
+    total = weights.sum()
     return NumericData(
-        np.asfortranarray(training.codes, dtype=np.int32),
-        values,
+        np.asfortranarray(training.codes[first], dtype=np.int32),
+        values[first],
         np.array(numeric, dtype=bool),
         training.schema.cardinalities,
-        np.asarray(training.target, dtype=np.int64),
+        np.asarray(training.target, dtype=np.int64)[first],
         len(training.classes),
-        weights.astype(float),
-        unit,
+        weights,
+        min(float(weights @ weights / total), 1.0) if total > 0 else 1.0,
     )
 
 
@@ -48,36 +55,33 @@ def average_scores(fit, codes, values):
 
 
 def explained(fit, codes, values):
-    """Evidence (n_samples, n_terms, n_classes): a line per set, linear column, column of states, and one for the densities."""
+    """Evidence (n_samples, n_terms, n_classes): prior and level, all that a column says alone, pairs, and the densities."""
     terms, weights = fit.terms, fit.weights
     rows = row_features(terms, codes, values)
-    lines = [(rows.sets * weights.sets).transpose(0, 2, 1)]
-    for _, columns in _design_lines(terms, range(len(terms.singles))):
-        lines.append((rows.design[:, columns] @ weights.slopes[columns])[:, None])
-    if terms.gaussian is not None:
-        lines.append((rows.densities @ weights.densities)[:, None])
-    return np.concatenate(lines, axis=1)
+    lines = (rows.sets * weights.sets).transpose(0, 2, 1)
+    for place, columns in _design_owners(terms):
+        lines[:, place] += rows.design[:, columns] @ weights.slopes[columns]
+    if terms.gaussian is None:
+        return lines
+    return np.concatenate([lines, (rows.densities @ weights.densities)[:, None]], axis=1)
 
 
 def explained_labels(fit, names):
     """Names of the lines of `explained`."""
-    labels = set_labels(fit.terms, names) + [label for label, _ in _design_lines(fit.terms, names)]
+    labels = set_labels(fit.terms, names)
     return labels if fit.terms.gaussian is None else [*labels, "(gaussian)"]
 
 
-def _design_lines(terms, names):
-    """[(label, columns of the design)]: the free levels, each numeric column, each column of states."""
-    lines, first = [], 0
+def _design_owners(terms):
+    """[(line of `explained`, columns of the design)]: levels belong to the prior, slopes and states to their column."""
+    owners, first = [], 0
     if terms.linear or terms.indicated:
-        lines, first = [("(level)", slice(0, 1))], 1
-    if terms.linear:
-        for j in np.flatnonzero(terms.numeric):
-            lines.append((f"{names[j]} (linear)", slice(first, first + 1)))
-            first += 1
-    for j in terms.indicated:
-        lines.append((f"{names[j]} (states)", slice(first, first + len(terms.singles[j]))))
-        first += len(terms.singles[j])
-    return lines
+        owners, first = [(0, slice(0, 1))], 1
+    sizes = {int(j): 1 for j in np.flatnonzero(terms.numeric)} if terms.linear else {}
+    for j, size in {**sizes, **{j: len(terms.singles[j]) for j in terms.indicated}}.items():
+        owners.append((1 + j, slice(first, first + size)))
+        first += size
+    return owners
 
 
 def set_labels(terms, names):
@@ -89,12 +93,14 @@ def weight_series(fit, names, states, classes):
     """All weights with their names: (labels, values)."""
     terms, weights = fit.terms, fit.weights
     labels, values = set_labels(terms, names), [weights.sets]
-    for label, columns in _design_lines(terms, names):
-        parts = [label]
-        if columns.stop - columns.start > 1 or label.endswith("(states)"):
-            column = label.removesuffix(" (states)")
-            parts = [f"{column} = {state} (state" for state in states[[str(n) for n in names].index(column)]]
-        labels += [f"{part.removesuffix(')')}, {c})" for part in parts for c in classes]
+    for place, columns in _design_owners(terms):
+        if place == 0:
+            parts = ["(level"]
+        elif terms.numeric[place - 1]:
+            parts = [f"{names[place - 1]} (linear"]
+        else:
+            parts = [f"{names[place - 1]} (state {state}" for state in states[place - 1]]
+        labels += [f"{part}, {c})" for part in parts for c in classes]
         values.append(weights.slopes[columns].ravel())
     if terms.gaussian is not None:
         labels += [f"(gaussian, {k})" for k in range(N_STRENGTHS)]
@@ -105,37 +111,57 @@ def weight_series(fit, names, states, classes):
 def average_importances(fit, data):
     """Mean over the rows of the standard deviation over the classes of a column's weighted terms: (n_columns,) in nats."""
     result = np.zeros(data.codes.shape[1])
-    total = data.weights.sum()
-    owners = [list(s) for s in fit.terms.sets]
-    if fit.terms.linear or fit.terms.indicated:
-        owners.append([])
-    numeric = list(np.flatnonzero(data.numeric))
-    owners += [[j] for j in (numeric if fit.terms.linear else [])] + [[j] for j in fit.terms.indicated] + [numeric]
+    owners = [*(list(s) for s in fit.terms.sets), list(np.flatnonzero(data.numeric))]  # the last: densities
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         evidence = explained(fit, data.codes[block], data.values[block])
-        spread = (data.weights[block] / total) @ evidence.std(axis=2)
+        spread = (data.weights[block] / data.weights.sum()) @ evidence.std(axis=2)
         for members, value in zip(owners, spread):
             if members:
                 result[members] += value / len(members)
     return result
 
 
+def column_evidence(fit, j, values):
+    """Single, linear and state terms of column `j` for each of its bins: (n_bins, n_classes); values (n_bins, n_numeric)."""
+    terms, weights = fit.terms, fit.weights
+    n_bins = len(terms.singles[j])
+    codes = np.full((n_bins, len(terms.singles)), -1)
+    codes[:, j] = np.arange(n_bins)
+    x = design(terms, codes, values)
+    if x.shape[1]:
+        x[:, 0] = 0.0  # the level belongs to no column
+    return weights.sets[1 + j] * terms.singles[j] + x @ weights.slopes
+
+
 def average_factors(fit):
     """[(variables, logs)] over elementary bins, the class last; an error where other terms make the model no network of bins."""
-    terms = fit.terms
-    if terms.gaussian is not None or terms.linear or terms.indicated:
+    terms, weights = fit.terms, fit.weights
+    if terms.gaussian is not None or (terms.linear and terms.numeric.any()):
         raise ValueError(
-            "linear, state and gaussian terms are no factors over bins, so that no network of them equals the model; fit with "
+            "linear and gaussian terms are no factors over bins, so that no network of them equals the model; fit with "
             "terms=('single', 'pair')"
         )
     n = len(terms.singles)
-    factors = [((n,), fit.weights.sets[0] * np.log(terms.shares))]
-    factors += [((j, n), fit.weights.sets[1 + j] * logs) for j, logs in enumerate(terms.singles)]
+    levels = weights.slopes[0] if len(weights.slopes) else 0.0
+    factors = [((n,), weights.sets[0] * np.log(terms.shares) + levels)]
+    for j, logs in enumerate(terms.singles):
+        factors.append(((j, n), column_evidence(fit, j, np.zeros((len(logs), int(terms.numeric.sum()))))))
     for t, ((i, j), table) in enumerate(zip(terms.pairs, terms.tables), start=1 + n):
         first, second = (
             coarse(np.arange(len(terms.singles[k])), len(terms.singles[k]), terms.numeric[k]) for k in (i, j)
         )
         both = table[first[:, None], second[None, :]] - terms.singles[i][:, None] - terms.singles[j][None, :]
-        factors.append(((i, j, n), fit.weights.sets[t] * both))
+        factors.append(((i, j, n), weights.sets[t] * both))
     return factors
+
+
+@dataclass(frozen=True)
+class NumericRows:
+    """Rows to be scored: codes of all columns and raw values of the numeric ones."""
+
+    codes: np.ndarray
+    values: np.ndarray
+
+    def __len__(self):
+        return len(self.codes)

@@ -1,4 +1,4 @@
-"""Terms of numeric, ordered and categorical columns, averaged over discretisations: tables for new rows, contrasts of training rows.
+"""Terms of numeric and categorical columns, averaged over discretisations: tables for new rows, contrasts of training rows.
 
 A term gives every class a log evidence. "single": ln P(c | bin) - ln p_c of a column, averaged over all ways to cut it. "pair":
 ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive partitions. "gaussian": how the numeric columns vary
@@ -56,7 +56,7 @@ def make_terms(data, kinds):
     n_slopes = slopes.shape[2] // max(len(slope_labels), 1)
     after = np.concatenate([*(c[:, :, None] for c in after), slopes], axis=2)
     after_labels = after_labels + [kind for kind in slope_labels for _ in range(n_slopes)]
-    if "pair" in kinds:
+    if "pair" in kinds and len(data.target):
         known = np.concatenate([np.stack(columns, axis=2), after], axis=2)
         pairs, tables, contrasts = choose_pairs(data, shares, singles, logs, known, labels + after_labels, gammas)
         columns += contrasts
@@ -72,6 +72,8 @@ def make_terms(data, kinds):
 
 
 def _single(data, j, shares, gammas):
+    if data.n_bins[j] == 1:  # says nothing
+        return cuts.ColumnAverage(shares[None], np.tile(shares, (1, len(shares), 1)), np.zeros(0), 0.0)
     seen = data.codes[:, j] >= 0
     counts = np.zeros((int(data.n_bins[j]), data.n_classes))
     np.add.at(counts, (data.codes[seen, j], data.target[seen]), data.weights[seen])
@@ -147,7 +149,9 @@ def slope_contrasts(x, data):
     """Contrasts of the columns of a design, with their weights along `class_directions`: (n, n_classes - 1, n_columns x ...)."""
     directions = class_directions(data.n_classes)
     steps = np.stack([against_own(np.tile(d, (len(x), 1)), data.target) for d in directions.T], axis=2)
-    return (x[:, None, :, None] * steps[:, :, None, :]).reshape(len(x), data.n_classes - 1, -1)
+    return (x[:, None, :, None] * steps[:, :, None, :]).reshape(
+        len(x), data.n_classes - 1, x.shape[1] * directions.shape[1]
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- new rows
@@ -229,6 +233,27 @@ class NumericData(NamedTuple):
         return self._replace(
             codes=self.codes[rows], values=self.values[rows], target=self.target[rows], weights=weights
         )
+
+    def bin_middles(self):
+        """Mean of the numbers in every bin of every numeric column; of a bin without rows that of the last one before: list."""
+        middles = []
+        for k, j in enumerate(np.flatnonzero(self.numeric)):
+            seen = self.codes[:, j] >= 0
+            rows, size = self.codes[seen, j], int(self.n_bins[j])
+            mass = np.bincount(rows, self.weights[seen], minlength=size)
+            total = np.bincount(rows, self.weights[seen] * self.values[seen, k], minlength=size)
+            last = np.maximum.accumulate(np.where(mass > 0, np.arange(size), 0))
+            middles.append((total / np.maximum(mass, 1e-300))[last])
+        return middles
+
+    def bin_shares(self):
+        """Share of the rows in every bin or state of every column, of those that have a value: list."""
+        shares = []
+        for j, size in enumerate(self.n_bins):
+            seen = self.codes[:, j] >= 0
+            mass = np.bincount(self.codes[seen, j], self.weights[seen], minlength=int(size))
+            shares.append(mass / max(mass.sum(), 1e-300))
+        return shares
 
 
 class AverageTerms(NamedTuple):

@@ -10,6 +10,7 @@ from pgm_bma.plotting._fit import plot_criteria, plot_profile_intervals, plot_re
 from pgm_bma.plotting._networks import plot_interactions, plot_network, plot_region_graph, plot_structure_difference
 from pgm_bma.plotting._profiles import plot_cluster_profiles
 from pgm_bma.plotting._runs import plot_score_traces, plot_starts
+from pgm_bma.plotting._terms import plot_terms
 
 __all__ = [
     "plot_arc_posteriors",
@@ -27,4 +28,5 @@ __all__ = [
     "plot_score_traces",
     "plot_starts",
     "plot_structure_difference",
+    "plot_terms",
 ]

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_t
 from scipy.stats import t as student_t
 
+from pgm_bma.foundation.cut_points import bin_values, elementary_edges
 from pgm_bma.kikuchi import numeric_cuts as cuts
 from pgm_bma.kikuchi import numeric_gaussian as gaussian
 from pgm_bma.kikuchi import numeric_pairs as pairs
@@ -102,22 +103,22 @@ def test_the_sum_over_partitions_of_a_rectangle(shape, n_classes, halves):
 def test_bins_do_not_change_under_a_rising_transformation():
     values = np.random.default_rng(0).normal(size=500)
     values[7] = np.nan
-    edges, other = cuts.elementary_edges(values), cuts.elementary_edges(np.exp(values) + 3)
-    bins = cuts.bin_values(values, edges)
+    edges, other = elementary_edges(values), elementary_edges(np.exp(values) + 3)
+    bins = bin_values(values, edges)
     assert len(edges) == 31 and bins[7] == -1
-    np.testing.assert_array_equal(cuts.bin_values(np.exp(values) + 3, other), bins)
+    np.testing.assert_array_equal(bin_values(np.exp(values) + 3, other), bins)
     new = np.linspace(-4, 4, 77)  # values that fit did not see
-    np.testing.assert_array_equal(cuts.bin_values(new, edges), cuts.bin_values(np.exp(new) + 3, other))
+    np.testing.assert_array_equal(bin_values(new, edges), bin_values(np.exp(new) + 3, other))
     sizes = np.bincount(bins[bins >= 0], minlength=32)
     assert sizes.min() >= 14 and sizes.max() <= 17  # 499 / 32 is 15.6
-    np.testing.assert_array_equal(cuts.elementary_edges(np.array([2.0, 1.0, 1.0, 5.0])), [2.0, 5.0])
+    np.testing.assert_array_equal(elementary_edges(np.array([2.0, 1.0, 1.0, 5.0])), [2.0, 5.0])
 
 
 def test_a_clear_boundary_is_found_and_noise_is_not_cut():
     rng = np.random.default_rng(0)
     x, y = rng.random(400), rng.integers(0, 2, 400)
-    edges = cuts.elementary_edges(x)
-    bins = cuts.bin_values(x, edges)
+    edges = elementary_edges(x)
+    bins = bin_values(x, edges)
     clear = (x > 0.5).astype(int)
     table = np.zeros((2, 32, 2))
     np.add.at(table, (0, bins, clear), 1)

@@ -1,14 +1,13 @@
 """Tables with numeric columns: which columns are numeric, and the same table with them cut into intervals."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.cut_points import bin_labels, mdl_cut_points
-from pgm_bma.kikuchi.numeric_cuts import bin_values, elementary_edges
+from pgm_bma.foundation.cut_points import bin_labels, bin_values, elementary_edges, mdl_cut_points
+from pgm_bma.foundation.warn import warn
 
 MOST_STATES = 20  # distinct whole numbers that are still states
 
@@ -26,6 +25,34 @@ def as_frame(X, names=None):
         wanted = table.default_names(frame.shape[1])
         frame.columns = wanted if names is None or len(names) != frame.shape[1] else list(names)
     return frame
+
+
+def many_fractions(X):
+    """Columns with more than 20 different numbers that are not whole, which are hardly states: list of names."""
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind not in "fO":
+            return []
+    elif isinstance(X, pd.DataFrame) and not any(kind.kind in "fO" for kind in X.dtypes if isinstance(kind, np.dtype)):
+        return []
+    frame = as_frame(X)
+    return [name for name in frame.columns if _has_many_fractions(frame[name])]
+
+
+def _has_many_fractions(column):
+    if not isinstance(column, pd.Series) or not pd.api.types.is_float_dtype(column):
+        return False
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    values = values[np.isfinite(values)]
+    return not np.array_equal(values, np.floor(values)) and len(np.unique(values)) > MOST_STATES
+
+
+def warn_of_cuts(names):
+    """One line that says which columns were cut, and by what."""
+    shown = ", ".join(repr(name) for name in names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    warn(
+        f"numbers of {'column' if len(names) == 1 else 'columns'} {shown} were cut into intervals as MDLDiscretizer does, "
+        "inside this fit; discretise them yourself, or declare state_names, to silence this"
+    )
 
 
 def numeric_names(frame, numeric_columns=None, categorical_columns=None):
@@ -103,19 +130,13 @@ def raw_values(frame, cuts):
     return np.column_stack(columns) if columns else np.zeros((len(frame), 0))
 
 
+def nothing_cut():
+    """`Cuts` of no column."""
+    return Cuts((), [])
+
+
 class Cuts(NamedTuple):
     """Numeric columns and, for each, the rising edges of its bins."""
 
     names: tuple
     edges: list
-
-
-@dataclass(frozen=True)
-class NumericRows:
-    """Rows to be scored: codes of all columns and raw values of the numeric ones."""
-
-    codes: np.ndarray
-    values: np.ndarray
-
-    def __len__(self):
-        return len(self.codes)
