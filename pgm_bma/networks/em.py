@@ -16,13 +16,16 @@ For other rooms, one expectation step of a given network:
 `families` asks for other families than the network's own, as a list of (child, parents): what structure search needs.
 """
 
-from typing import NamedTuple
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
 from pgm_bma.foundation.counts import family_counts, state_offsets
 from pgm_bma.foundation.parallel import map_jobs
+from pgm_bma.foundation.rows import Rows
 from pgm_bma.networks import evidence
 from pgm_bma.networks._junction_tree_kernels import normalise_tables
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree
@@ -50,7 +53,7 @@ def fit_network(
 
     Parameters
     ----------
-    codes : (n_rows, n_variables) ints, -1 = unobserved; fold equal rows first (`table.fold`)
+    codes : (n_rows, n_variables) ints, -1 = unobserved; fold equal rows first (`table.fold`); or `Rows` of `Block`
     cardinalities : (n_variables,)
     parents : list of tuples of positions
     weights : (n_rows,), optional
@@ -78,7 +81,7 @@ def fit_network(
     (array([[0.586, 0.414],
            [0.436, 0.564]]), True)
     """
-    codes = np.asarray(codes)
+    codes = codes if isinstance(codes, Rows) else np.asarray(codes)
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
     problem = make_problem(codes, cardinalities, parents, weights, alpha, fixed, max_clique_size)
     rng = np.random.default_rng() if rng is None else rng
@@ -89,7 +92,7 @@ def fit_network(
     starts = map_jobs(run, enumerate(rng.spawn(n_init)), n_jobs, threads=True)
     best = int(np.argmax([start.log_likelihood for start in starts]))
     chosen = starts[best]
-    counts, log_likelihood = evidence.expected_counts(problem.plan, chosen.theta)
+    counts, log_likelihood = _expected_counts(problem.plan, chosen.theta)
     return NetworkFit(
         cpts=problem.split(chosen.theta),
         expected_counts=problem.split(counts),
@@ -156,16 +159,21 @@ def expected_family_counts(
 
 def make_problem(codes, cardinalities, parents, weights=None, alpha=1.0, fixed=(), max_clique_size=MAX_CLIQUE_SIZE):
     """Everything about the data and the prior that stays the same while the tables change."""
-    gaps = codes < 0
-    tree = build_tree(cardinalities, parents, np.flatnonzero(gaps.any(axis=0)), max_clique_size=max_clique_size)
-    plan = evidence.plan_rows(tree, codes, weights)
+    if isinstance(codes, Rows):
+        hidden, latent = codes.has_missing, codes.state_counts == 0
+        latent = [bool(latent[a:b].all()) for a, b in pairwise(state_offsets(cardinalities))]
+    else:
+        gaps = codes < 0
+        hidden, latent = gaps.any(axis=0), gaps.all(axis=0)
+    tree = build_tree(cardinalities, parents, np.flatnonzero(hidden), max_clique_size=max_clique_size)
+    plan = BlocksPlan(codes, tree) if isinstance(codes, Rows) else evidence.plan_rows(tree, codes, weights)
     n_states = [int(cardinalities[child]) for child in range(len(parents))]
     n_lines = [int(size) // r for size, r in zip(np.diff(tree.family_start), n_states)]
     line_start = state_offsets(np.repeat(n_states, n_lines))
     free = np.repeat([node not in set(fixed) for node in range(len(parents))], n_lines)
     per_node = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha] * len(parents)
     prior = flatten([np.broadcast_to(np.asarray(a, float), (q, r)) for a, q, r in zip(per_node, n_lines, n_states)])
-    return Problem(plan, prior, line_start, free, frozenset(np.flatnonzero(gaps.all(axis=0)).tolist()))
+    return Problem(plan, prior, line_start, free, frozenset(np.flatnonzero(latent).tolist()))
 
 
 def draw_start(problem, number, rng, init=None, draw_all=False):
@@ -176,8 +184,7 @@ def draw_start(problem, number, rng, init=None, draw_all=False):
     always. Given tables are used in start 0, fixed ones in every start.
     """
     plan, tree = problem.plan, problem.plan.tree
-    codes, cards = plan.codes, tree.cardinalities
-    tables = []
+    cards, tables = tree.cardinalities, []
     for node, scope in enumerate(tree.families):
         size = int(tree.family_start[node + 1] - tree.family_start[node])
         drawn = rng.standard_exponential(
@@ -189,7 +196,7 @@ def draw_start(problem, number, rng, init=None, draw_all=False):
             tables.append(np.asarray(given, dtype=float))
             continue
         if not draw_all and problem.latent.isdisjoint(scope) and (problem.latent or number == 0):
-            drawn = family_counts(codes, cards, node, scope[:-1], plan.weights) + 1.0
+            drawn = _complete_counts(plan, node) + 1.0
         tables.append(drawn / drawn.sum(axis=1, keepdims=True))
     return flatten(tables)
 
@@ -206,7 +213,7 @@ def run_start(problem, theta, max_iter, atol, progress=None):
         objectives.append(log_likelihood + log_prior(problem, theta))
 
     while n_iter < max_iter and not converged:
-        counts, log_likelihood = evidence.expected_counts(plan, theta)
+        counts, log_likelihood = _expected_counts(plan, theta)
         note(log_likelihood)
         updated = np.empty_like(theta)
         change = normalise_tables(counts, problem.alpha, problem.line_start, problem.free, theta, updated)
@@ -215,12 +222,70 @@ def run_start(problem, theta, max_iter, atol, progress=None):
         converged = change < atol
         if progress is not None:
             progress(1)
-    note(evidence.total_log_likelihood(plan, theta))
-    if log_likelihoods[-1] == -np.inf:
+    note(_log_likelihood(plan, theta))
+    if log_likelihoods[-1] == -np.inf and not isinstance(plan, BlocksPlan):
         raise evidence.ImpossibleEvidence(int(np.argmin(evidence.row_log_likelihood(plan, theta))))
     return StartRecord(
         theta, log_likelihoods[-1], n_iter, bool(converged), np.array(objectives), np.array(log_likelihoods)
     )
+
+
+# ------------------------------------------------------------------------------------------------ sums over rows
+
+
+class BlocksPlan:
+    """What `evidence.EvidencePlan` is for rows in memory: rows of `Block`, one column per variable, met block by block.
+
+    rows : Rows     tree : JunctionTree
+    """
+
+    def __init__(self, rows, tree):
+        self.rows, self.tree = rows, tree
+
+    @cached_property
+    def complete_counts(self):
+        """Counts of every family over the rows that have its cells, in one pass."""
+        return self.rows.reduce(complete_block, self.tree)
+
+
+def _expected_counts(plan, theta):
+    if isinstance(plan, BlocksPlan):
+        counts, log_likelihood = plan.rows.reduce(expect_block, plan.tree, theta)
+        return counts, float(log_likelihood)
+    return evidence.expected_counts(plan, theta)
+
+
+def _log_likelihood(plan, theta):
+    if isinstance(plan, BlocksPlan):
+        return float(plan.rows.reduce(likelihood_block, plan.tree, theta)[0])
+    return evidence.total_log_likelihood(plan, theta)
+
+
+def _complete_counts(plan, node):
+    if isinstance(plan, BlocksPlan):
+        return plan.complete_counts[node]
+    return family_counts(plan.codes, plan.tree.cardinalities, node, plan.tree.families[node][:-1], plan.weights)
+
+
+def expect_block(block, tree, theta):
+    """(expected counts of all families, log-likelihood) of a block."""
+    try:
+        return evidence.expected_counts(evidence.plan_rows(tree, block.codes, block.weights), theta)
+    except evidence.ImpossibleEvidence:
+        raise ValueError(
+            "the observed values of a row have probability zero under the network; give the tables no exact zeros (alpha > 0)"
+        ) from None
+
+
+def likelihood_block(block, tree, theta):
+    """(log-likelihood,) of a block."""
+    return (evidence.total_log_likelihood(evidence.plan_rows(tree, block.codes, block.weights), theta),)
+
+
+def complete_block(block, tree):
+    """Counts of every family over the rows of a block that have its cells."""
+    families = tree.families[: tree.n_families]
+    return tuple(family_counts(block.codes, tree.cardinalities, *(s[-1], s[:-1]), block.weights) for s in families)
 
 
 def log_prior(problem, theta):
@@ -248,7 +313,7 @@ def flatten(tables):
 class Problem(NamedTuple):
     """Rows on their tree; `alpha` flat like the tables; lines (one parent state each) and whether they are updated."""
 
-    plan: evidence.EvidencePlan
+    plan: Any  # EvidencePlan or BlocksPlan
     alpha: np.ndarray
     line_start: np.ndarray
     free: np.ndarray

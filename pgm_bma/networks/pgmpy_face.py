@@ -12,6 +12,8 @@ import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.scan import NotFolded, as_scan, is_scan
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import check_weights
@@ -25,7 +27,14 @@ from pgm_bma.networks.em import fit_network, relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge
 from pgm_bma.networks.objects import bayesian_network
-from pgm_bma.networks.reading import alpha_per_node, check_frame, check_structure, progress_bar, read_network
+from pgm_bma.networks.reading import (
+    alpha_per_node,
+    check_frame,
+    check_structure,
+    progress_bar,
+    read_network,
+    read_network_rows,
+)
 
 N_INIT_LATENT = 30  # starts by default when there are latent variables; without any the likelihood is far tamer
 
@@ -156,10 +165,11 @@ class EMEstimator(DiscreteParameterEstimator):
         ----------
         model : DiscreteBayesianNetwork or DAG
             The structure, with its latent variables.
-        data : DataFrame
-            A column for every node that is not latent; NaN and None are missing, other columns are ignored.
+        data : DataFrame or scan
+            A column for every node that is not latent; NaN and None are missing, other columns are ignored. The rows of a scan that
+            do not fit in memory are visited in passes, one for each update of each start.
         sample_weight : (n_samples,) array, optional
-            A weight is a repetition of the row.
+            A weight is a repetition of the row; for a scan the name of a column.
 
         Returns
         -------
@@ -167,13 +177,23 @@ class EMEstimator(DiscreteParameterEstimator):
             The fitted estimator.
         """
         check_structure(model)
-        check_frame(data)
-        check_weights(sample_weight, len(data))
-        model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
+        scan = as_scan(data) if is_scan(data) else None
+        if scan is not None:
+            try:
+                data, sample_weight, _ = scan.fold(sample_weight, self.state_names)
+                scan = None
+            except NotFolded:
+                data = pd.DataFrame(columns=scan.names)
+        else:
+            check_frame(data)
+        if scan is None:
+            check_weights(sample_weight, len(data))
+            model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         check_parameters(self)
         if isinstance(self.init_cpds, str):
             check("init_cpds", self.init_cpds, Choice("random", "uniform"))
-        network = read_network(model, data, self.state_names, self.latent_card, self._given_cpds(model), sample_weight)
+        read, rows = (read_network, data) if scan is None else (read_network_rows, scan)
+        network = read(model, rows, self.state_names, self.latent_card, self._given_cpds(model), sample_weight)
         alpha = alpha_per_node(self.alpha, network, self.equivalent_sample_size)
         is_latent_class = self._is_plain_latent_class(network)
         with progress_bar(self.show_progress, "starts" if is_latent_class else "updates") as progress:
@@ -211,6 +231,8 @@ class EMEstimator(DiscreteParameterEstimator):
 
     def _is_plain_latent_class(self, network):
         """Naive Bayes below one latent root, complete columns, one number as prior, all or no tables given."""
+        if isinstance(network.codes, Rows):
+            return False
         if len(network.latents) != 1 or network.fixed or isinstance(self.alpha, dict):
             return False
         if isinstance(self.init_cpds, str) and self.init_cpds == "uniform":

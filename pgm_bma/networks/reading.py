@@ -4,14 +4,18 @@ The order of the nodes inside: latent variables first, then the columns as they 
 same starts here as in the scikit-learn faces, which never see the network's own order.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.dirichlet import cell_alpha
 from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.rows import as_is
+from pgm_bma.foundation.scan_rows import scanned_rows
 from pgm_bma.foundation.validation import check_number
 from pgm_bma.networks.cpds import cpt_array
 
@@ -40,7 +44,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
         raise ValueError(
             f"node {node!r} is no column of data; add it (NaN where unknown), or make it a latent variable"
         )
-    declared = _declared_states(nodes, state_names, given)
+    declared = declared_states(nodes, state_names, given)
     if latent_card is not None and not isinstance(latent_card, dict):
         raise ValueError(f"latent_card={latent_card!r} must be a dict latent variable -> number of states")
     latent_card = latent_card or {}
@@ -98,13 +102,45 @@ def check_structure(model):
         raise TypeError(f"model must be a DiscreteBayesianNetwork or a DAG of pgmpy, got {model!r:.60}")
 
 
+def read_network_rows(model, scan, state_names=None, latent_card=None, given=({}, {}), sample_weight=None):
+    """`read_network` of a scan that does not fold: `codes` are `Rows`, visited in passes, and there are no distinct rows."""
+    nodes = dict.fromkeys(model.nodes())
+    hidden = [node for node in nodes if node in model.latents]
+    columns = [name for name in scan.names if name in nodes and name not in hidden]
+    declared = declared_states(nodes, state_names, given)
+    wanted = columns if sample_weight is None else [*columns, sample_weight]
+    rows = scanned_rows(scan.select(wanted), {c: declared[c] for c in columns if c in declared}, sample_weight)
+    states = dict(zip(rows.schema.names, rows.schema.states))
+    # one row that has every column with all its states tells the rest
+    head = pd.DataFrame(
+        {name: pd.Categorical([known[0]], pd.Index(known, dtype=object)) for name, known in states.items()}
+    )
+    network = read_network(model, head, {**states, **(state_names or {})}, latent_card, given)
+    n_latents = len(network.latents)
+    unseen = np.zeros(int(network.cardinalities[:n_latents].sum()))
+    profile = rows.profile._replace(
+        schema=table.Schema(network.names, network.states),
+        state_counts=np.concatenate([unseen, rows.state_counts]),
+        has_missing=np.concatenate([np.ones(n_latents, dtype=bool), rows.has_missing]),
+    )
+    codes = rows.prepared(as_is).viewed(with_latents, n_latents, profile=profile)
+    return replace(network, codes=codes, weights=None)
+
+
+def with_latents(block, n_latents):
+    """A block with unobserved columns before its own."""
+    codes = np.full((len(block.codes), n_latents + block.codes.shape[1]), -1, dtype=block.codes.dtype, order="F")
+    codes[:, n_latents:] = block.codes
+    return block._replace(codes=codes)
+
+
 def check_frame(data):
     """pgmpy reads `data.columns` without asking."""
     if not hasattr(data, "columns"):
         raise ValueError(f"data is a {type(data).__name__}; pass a DataFrame whose columns are nodes of the network")
 
 
-def _declared_states(nodes, state_names, given):
+def declared_states(nodes, state_names, given):
     """States by node: from `state_names`, else from the node's own given table, else from one that has it as a parent."""
     declared = {}
     if state_names is not None:
@@ -182,7 +218,7 @@ def progress_bar(show, unit):
 class NetworkData:
     """A structure and its folded data; `init` and `fixed` hold the given tables as arrays by node name.
 
-    codes : (n_distinct_rows, n_nodes), -1 = unobserved      weights : (n_distinct_rows,)
+    codes : (n_distinct_rows, n_nodes), -1 = unobserved      weights : (n_distinct_rows,); or `Rows` of `Block`, and None
     inverse, kept : distinct row of every row used, and the positions of the rows used in the data
     """
 
@@ -190,8 +226,8 @@ class NetworkData:
     states: tuple
     parents: tuple
     latents: tuple
-    codes: np.ndarray
-    weights: np.ndarray
+    codes: Any
+    weights: np.ndarray | None
     init: dict
     fixed: dict
     inverse: np.ndarray

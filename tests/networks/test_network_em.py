@@ -546,3 +546,27 @@ def test_parameters_are_stored_unchanged_and_shown():
 def test_data_without_columns_are_refused():
     with pytest.raises(ValueError, match="data is a ndarray; pass a DataFrame"):
         EMEstimator().fit(two_latents(), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_rows_that_do_not_fit_are_visited_in_passes(weight, tmp_path, monkeypatch):
+    from pgm_bma.foundation import rows as blocks
+    from tests.foundation.scanned import cut, make_table, write_parts
+
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 97)
+    parts = [part.assign(w=np.arange(len(part)) % 3) for part in cut(make_table(600, missing=0.15), 3)]
+    pattern, frame = write_parts(parts, tmp_path), pd.concat(parts, ignore_index=True)
+    arcs = [("h", "text"), ("h", "flag"), ("text", "half"), ("h", "half"), ("half", "class"), ("class", "category")]
+    model = DiscreteBayesianNetwork(arcs, latents={"h"})
+    make = lambda: EMEstimator(latent_card={"h": 3}, n_init=3, max_iter=40, seed=0, show_progress=False)  # noqa: E731
+    given = None if weight is None else frame["w"].to_numpy()
+    want = make().fit(model, frame, sample_weight=given)
+    folded = make().fit(model, pgm_bma.scan_parquet(pattern), sample_weight=weight)
+    passes = make().fit(model, pgm_bma.scan_parquet(pattern, memory=1000), sample_weight=weight)
+    for got in (folded, passes):
+        assert got.state_names_ == want.state_names_ and got.n_iter_ == want.n_iter_
+        assert got.log_likelihood_ == pytest.approx(want.log_likelihood_, rel=1e-9)
+        np.testing.assert_allclose(got.starts_["score"], want.starts_["score"], rtol=1e-9)
+        for a, b in zip(got.parameters_, want.parameters_):
+            assert a.variables == b.variables
+            np.testing.assert_allclose(a.values, b.values, atol=1e-9)
