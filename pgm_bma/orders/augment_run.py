@@ -1,9 +1,9 @@
 """Chains over structures and missing cells together, run until their arcs agree: 20 sweeps of burn-in and 20 that count, doubled
 again and again.
 
-The families that the chains move over are all of them while the state can be drawn from its sums; beyond, lists that every chain
-grows on its first completed tables, joined and then fixed: chains with different lists would have different laws. A sweep
-depends on a chain's own state and generator only, so threads, checkpoints and interruptions change nothing.
+The families that the chains move over are all of them while they are few; beyond, lists that every chain grows on its first
+completed tables, joined and then fixed: chains with different lists would have different laws. A sweep depends on a chain's own
+state and generator only, so threads, checkpoints and interruptions change nothing.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.orders import _augment_kernels as kernels
-from pgm_bma.orders.augment import EXACT, GapChain, completed, first_filling, make_move, sweep
+from pgm_bma.orders.augment import GapChain, completed, first_filling, make_move, sweep
 from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
 from pgm_bma.orders.convergence import (
     BATCHES,
@@ -31,6 +31,7 @@ from pgm_bma.orders.family_table import MAX_FAMILIES, binomials, family_table, l
 FIRST = 40  # sweeps of the first window, of which half count
 PILOT = (2, 3, 3, 4, 4, 4)  # sweeps between two growings of the lists
 ROUNDS = 4  # of growing, the last ones, whose families are kept
+ALL_FAMILIES = 30_000  # up to which nothing is left out: 20 variables with three parents
 SLACK = 0.3  # of eps when lists are grown: what one table drops another may want
 APART = 0.2  # chains whose means of an arc differ by more, with R-hat above its limit, are in different modes
 
@@ -105,8 +106,9 @@ def _first_lists(gaps, weighting, chains, families, fixed, eps, beam, pool):
     n = len(gaps.cardinalities)
     for chain in chains:
         chain.filled = first_filling(gaps, chain.rng)
-    full = n_families(n, n - 1, min(families["max_indegree"], n - 1)) <= MAX_FAMILIES
-    if full and n <= EXACT["order"]:
+    size = n_families(n, n - 1, min(families["max_indegree"], n - 1))
+    full = size <= MAX_FAMILIES
+    if size <= ALL_FAMILIES:
         return all_families(_table(gaps, completed(gaps, chains[0].filled), families))
     jobs = [pool.submit(_pilot, gaps, weighting, chain, families, fixed, eps, beam, full) for chain in chains]
     return join_lists([job.result() for job in jobs])
@@ -297,7 +299,7 @@ def _collect(move, gaps, chains, families, stopped, group):
     filled = np.stack([w.filled[has] for w in windows])
     lists, lost = move.lists, move.lists.lost_mass
     n = len(gaps.cardinalities)
-    if n > EXACT["order"] and n_families(n, n - 1, lists.max_indegree) <= MAX_FAMILIES:
+    if ALL_FAMILIES < n_families(n, n - 1, lists.max_indegree) <= MAX_FAMILIES:
         tables = filled[:, [0, -1]].reshape(-1, filled.shape[2])  # the first and the last of every chain
         lost = np.max([lost_on(lists, _table(gaps, completed(gaps, some), families)) for some in tables], axis=0)
     with np.errstate(invalid="ignore"):

@@ -232,6 +232,7 @@ def wide(n_rows=60, n=14, seed=0):
 
 @pytest.mark.parametrize("weighting", ["order", "dag"])
 def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, tmp_path, monkeypatch):
+    monkeypatch.setattr(augment_run, "ALL_FAMILIES", 0)  # lists that are grown, too
     frame = wide(n=13 if weighting == "order" else 8)
     settings = {
         "structure_weighting": weighting,
@@ -250,24 +251,24 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, tmp_path, monkeypa
             if chains[0].sweep >= 30:
                 raise RuntimeError("killed")
 
-        monkeypatch.setattr(augment_run, "_write", stop)
-        with pytest.raises(RuntimeError):
+        with monkeypatch.context() as killed, pytest.raises(RuntimeError):
+            killed.setattr(augment_run, "_write", stop)
             OrderPosterior(**settings, checkpoint=file, checkpoint_every=200).fit(frame)
-        monkeypatch.undo()
         resumed = OrderPosterior(**settings, checkpoint=file, checkpoint_every=200, n_jobs=2).fit(frame)
     assert (resumed.edge_posterior_ == whole.edge_posterior_).all(axis=None)
     assert resumed.orders_ == whole.orders_
     assert (resumed._average.gaps.filled == whole._average.gaps.filled).all()
 
 
-def test_chains_that_disagree_are_not_averaged_silently():
+def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
+    monkeypatch.setattr(augment_run, "ALL_FAMILIES", 0)
     with pytest.warns(
         ConvergenceWarning, match=r"have not converged after 4 sweeps: arcs differ between them, most 'v"
     ):
         posterior = OrderPosterior(max_sweeps=16, max_indegree=2, random_state=0).fit(wide())
     assert not posterior.converged_
     assert posterior.diagnostics_.attrs["n_apart"] > 0
-    assert posterior.lost_mass_ >= 0
+    assert posterior.lost_mass_ > 0
 
 
 def test_save_and_load_keep_the_tables(survey, tmp_path):
