@@ -42,6 +42,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
 
     _rules = {"target_name": Optional(NAME)}
     _read_first = ("state_names", "handle_unknown", "target_name")
+    _missing_target_cure = "drop those rows"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows `X` with classes `y`.
@@ -169,7 +170,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         if isinstance(y, np.ndarray) and y.dtype.kind == "f" and np.isfinite(y).all() and len(y):
             check_classification_targets(y)
         declared, keep = (self.state_names or {}).get(name), self._takes_missing_targets()
-        target, classes = table.encode_target(y, name, declared, keep_missing=keep)
+        target, classes = table.encode_target(y, name, declared, keep_missing=keep, cure=self._missing_target_cure)
         self._set_classes(name, classes)
         return Training(read.schema, read.codes, target, classes, read.weights)
 

@@ -209,7 +209,7 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     return pack(coded, schema.states)
 
 
-def encode_target(y, name, states=None, unknown="undeclared", keep_missing=False):
+def encode_target(y, name, states=None, unknown="undeclared", keep_missing=False, cure="drop those rows"):
     """Encode a target column: (codes, states). Missing targets are an error that tells their count, or -1 under `keep_missing`.
 
     A value that is not among `states` is an error too, or gets the code -1 when `unknown="missing"`.
@@ -218,7 +218,7 @@ def encode_target(y, name, states=None, unknown="undeclared", keep_missing=False
     n_missing = int(pd.isna(column).sum())
     if n_missing and not keep_missing:
         raise ValueError(
-            f"target {name!r} has {n_missing} missing {'value' if n_missing == 1 else 'values'} (NaN); drop those rows"
+            f"target {name!r} has {n_missing} missing {'value' if n_missing == 1 else 'values'} (NaN); {cure}"
         )
     if len(column) == 0 and states is None and not isinstance(column.dtype, pd.CategoricalDtype):
         raise ValueError(f"target {name!r} has no rows; declare its classes in state_names to get the prior")

@@ -29,6 +29,8 @@ MAX_CELLS = 1_000_000  # of the exact averaged network; pgmpy takes about a seco
 class _OrderClassifier(OrderResults, ClassifierBase):
     """What both classifiers share: the class is the last variable, and every prediction comes from averaged joints."""
 
+    _missing_target_cure = "drop those rows, or pass missing='augment' to learn from them too"
+
     def _prepare(self, training, settings):
         """Codes of all variables with the class last, folded to complete rows."""
         self._forget()
