@@ -172,7 +172,7 @@ def test_repetition_and_fractions(survey):
 
 def test_rows_without_a_class_are_used_when_asked_for(survey):
     _, holes = survey
-    with pytest.raises(ValueError, match="target 'c' has 36 missing values.*missing='augment'"):
+    with pytest.raises(ValueError, match=r"target 'c' has 36 missing values.*missing='augment'"):
         OrderAveragedClassifier().fit(holes[["a", "b"]], holes["c"])
     classifier = OrderAveragedClassifier(missing="augment", random_state=0).fit(holes[["a", "b"]], holes["c"])
     assert classifier.gaps_.loc["c", "missing"] == 36
