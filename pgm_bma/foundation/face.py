@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation import table
 from pgm_bma.foundation.column_kinds import warn_of_kinds
 from pgm_bma.foundation.compiling import announcing
-from pgm_bma.foundation.hints import LEARNED, PARAMETERS, hint
+from pgm_bma.foundation.hints import LEARNED, answering, hint
 from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.notebook import Shown
 from pgm_bma.foundation.scan import NeedsRows, NotFolded, as_scan, is_scan
@@ -63,13 +63,11 @@ class DiscreteEstimator(Shown, BaseEstimator):
                 raise
             raise AttributeError(f"{error}{hint(LEARNED, name)}", name=name, obj=self) from None
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """Only looks at the names: a parameter of another library is answered with its name here."""
-        for name in given.keys() & PARAMETERS.keys():
-            if name not in cls._get_param_names():
-                right = f"; here it is {PARAMETERS[name]}" if PARAMETERS[name] in cls._get_param_names() else ""
-                raise TypeError(f"{cls.__name__} has no parameter {name!r}{right}")
-        return super().__new__(cls)
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A parameter of another library is answered with its name here."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", answering(vars(cls)["__init__"]))  # noqa: B010  (mypy forbids the assignment)
 
     @property
     def model_(self) -> Any:

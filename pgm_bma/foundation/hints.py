@@ -4,6 +4,9 @@
 has an exact counterpart of the same meaning exists under its own name and is not listed here.
 """
 
+from functools import wraps
+from inspect import signature
+
 NAMES = {
     # scikit-learn
     "CategoricalNB": "NaiveBayesClassifier or AveragedNaiveBayesClassifier",
@@ -98,3 +101,17 @@ def hint(table, name):
     ('; here it is read_bif', '')
     """
     return f"; here it is {table[name]}" if name in table else ""
+
+
+def answering(init):
+    """`__init__` with the same signature, whose error for a parameter of another library names ours."""
+
+    @wraps(init)
+    def checked(self, *given, **named):
+        known = signature(init).parameters if named.keys() & PARAMETERS.keys() else named
+        for name in named.keys() - known.keys() & PARAMETERS.keys():
+            if PARAMETERS[name] in known:
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}; here it is {PARAMETERS[name]}")
+        init(self, *given, **named)
+
+    return checked

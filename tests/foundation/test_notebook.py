@@ -1,5 +1,6 @@
 """What a notebook shows of fitted estimators and graphs, and what first guesses of names are answered with."""
 
+import inspect
 import pickle
 
 import matplotlib.pyplot as plt
@@ -156,6 +157,7 @@ def test_parameters_of_other_libraries_name_ours(guess):
     for c in having:
         with pytest.raises(TypeError, match=f"{c.__name__} has no parameter '{guess}'; here it is {PARAMETERS[guess]}"):
             c(**{guess: 1})
+        assert "n_jobs" in inspect.signature(c).parameters or "state_names" in inspect.signature(c).parameters
 
 
 def test_evidence_is_drawn(fitted):
