@@ -166,14 +166,14 @@ for ax, (title, hidden) in zip(axes, unseen.items()):
 #
 # Back to asia: predict `dysp` (shortness of breath) from the other seven variables, trained on 100 patients, when some of
 # these are missing for each new patient. `OrderAveragedClassifier` *sums missing features out*: it considers every value
-# they could have. The simple alternative fills them in at random (`missing="impute"`).
+# they could have. The simple alternative fills them in at random (`unobserved="fill"`).
 
 # %%
 train, test = pgm_bma.simulate(asia, 100, random_state=1), pgm_bma.simulate(asia, 2000, random_state=2)
 y_train, y_test = train.pop("dysp"), test.pop("dysp")
 methods = {
     "orders, summed out": pgm_bma.OrderAveragedClassifier(random_state=0),
-    "orders, filled in": pgm_bma.OrderAveragedClassifier(missing="impute", random_state=0),
+    "orders, filled in": pgm_bma.OrderAveragedClassifier(unobserved="fill", random_state=0),
     "naive Bayes": pgm_bma.NaiveBayesClassifier(),
 }
 rng = np.random.default_rng(0)
@@ -207,7 +207,7 @@ y_train, y_test = train.pop(target), test.pop(target)
 gappy = test.mask(np.random.default_rng(0).random(test.shape) < 0.1)
 for name, method in {
     "orders, summed out": pgm_bma.OrderAveragedClassifier(random_state=0),
-    "orders, filled in": pgm_bma.OrderAveragedClassifier(missing="impute", random_state=0),
+    "orders, filled in": pgm_bma.OrderAveragedClassifier(unobserved="fill", random_state=0),
     "naive Bayes": pgm_bma.NaiveBayesClassifier(),
 }.items():
     method.fit(train, y_train)
