@@ -19,6 +19,16 @@ sample = pgm_bma.simulate(pgm_bma.load_network("asia"), 500, random_state=0)
 posterior = pgm_bma.OrderPosterior(method="exact").fit(sample)
 posterior.edge_posterior_     # P(row -> column | data), an exact sum over all 8! orders
 
+import numpy as np
+
+gaps = sample.mask(np.random.default_rng(0).random(sample.shape) < 0.2)
+posterior = pgm_bma.OrderPosterior(random_state=0).fit(gaps)    # structures and missing cells are sampled together
+completed = posterior.complete(gaps, 5)                         # five completed tables, for an analysis that needs them
+
+wine, cultivar = pgm_bma.load_dataset("wine")                   # numbers: averaged over all ways to cut them
+classifier = pgm_bma.KikuchiBayesClassifier().fit(wine.drop(columns=cultivar), wine[cultivar])
+classifier.plot_terms()                                         # what each column says, as a curve
+
 from pgmpy.models import DiscreteBayesianNetwork
 
 rows = sample.drop(columns="either")      # nobody noted it down
