@@ -80,6 +80,7 @@ def load_domain(name):
     if name not in pgm_bma.list_datasets() and not found:
         return None
     frame, target = pgm_bma.load_dataset(name)
+    frame = frame[frame[target].notna()].reset_index(drop=True)
     X, y = frame.drop(columns=target), frame[target]
     if name == "breast-wisc" or name not in pgm_bma.list_datasets():
         X = X.apply(_numbers)

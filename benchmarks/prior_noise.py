@@ -4,10 +4,11 @@
 selective" print P(class -> noise), "EMA" P(cluster -> noise), "forest" and "orders" the expected number of arcs from other columns
 into the noise; means over the repetitions. The aim under the default prior is at most 0.3 everywhere. The last column is the
 adjusted Rand index between EMA's clusters with and without the noise column (aim at 200 states: 0.95). The second table is the mean
-P(class -> column) of real tables, whose columns should keep theirs.
+P(class -> column) of real tables, whose columns should keep theirs: on all rows, and on 200 rows drawn with seed 0.
 """
 
 import inspect
+import itertools
 import warnings
 
 import numpy as np
@@ -77,14 +78,10 @@ def relevant(name):
     except Skip as reason:
         print(f"{name} left out: {reason}")
         return
-    for prior in ("consistent", "paper"):
-        fitted = built("AveragedNaiveBayesClassifier", prior).fit(data, y=target)
-        yield {
-            "data": name,
-            "prior": prior,
-            "columns": len(fitted.arc_posterior_),
-            "mean P(arc)": fitted.arc_posterior_.mean(),
-        }
+    tables = [data] if len(data) <= 200 else [data, data.sample(200, random_state=0)]
+    for rows, prior in itertools.product(tables, ("consistent", "paper")):
+        arcs = built("AveragedNaiveBayesClassifier", prior).fit(rows, y=target).arc_posterior_
+        yield {"data": name, "rows": len(rows), "prior": prior, "columns": len(arcs), "mean P(arc)": arcs.mean()}
 
 
 if __name__ == "__main__":
