@@ -177,13 +177,12 @@ class EMEstimator(DiscreteParameterEstimator):
             The fitted estimator.
         """
         check_structure(model)
-        scan = as_scan(data) if is_scan(data) else None
-        if scan is not None:
+        scan = None
+        if is_scan(data):
             try:
-                data, sample_weight, _ = scan.fold(sample_weight, self.state_names)
-                scan = None
+                data, sample_weight, _ = as_scan(data).fold(sample_weight, self.state_names)
             except NotFolded:
-                data = pd.DataFrame(columns=scan.names)
+                scan = as_scan(data)
         else:
             check_frame(data)
         if scan is None:
