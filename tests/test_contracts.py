@@ -117,6 +117,19 @@ def test_scikit_learn_check(name, check):
 
 
 @estimators
+def test_more_rows_than_scores_can_tell_apart_are_refused(name):
+    """Weights of 1e300 gave a LinAlgError, an error about cycles, and in forests half and half without a word."""
+    X, y = frame()
+    for weight in (1e300, 1e307, 1e11):
+        with pytest.raises(
+            ValueError, match=r"sample_weight adds up to .* rows, more than 1e\+11, .* divide the weights"
+        ):
+            fitted(name, X, y, sample_weight=np.full(len(X), weight))
+    heavy = fitted(name, X, y, sample_weight=np.full(len(X), 1e9 / len(X)))
+    assert np.isfinite(heavy.predict_proba(X)).all()
+
+
+@estimators
 def test_clone_and_parameters(name):
     estimator = build(name)
     fitted_one = fitted(name)

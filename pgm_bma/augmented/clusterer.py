@@ -20,7 +20,7 @@ from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.docstrings import ROWS, fill
 from pgm_bma.foundation.graphs import sample_codes, topological_order
 from pgm_bma.foundation.parallel import map_jobs
-from pgm_bma.foundation.priors import check_prior
+from pgm_bma.foundation.priors import PSEUDO_COUNT_OR_ZERO, check_prior
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import as_is
 from pgm_bma.foundation.scan import NeedsRows
@@ -33,6 +33,7 @@ from pgm_bma.foundation.validation import (
     Jobs,
     Number,
     Verbose,
+    check,
     check_choice,
     check_parameters,
     resolve_preset,
@@ -503,6 +504,7 @@ class StructuralEMClusterer(ClustererBase):
         paper = {name: value for name, value in PAPER.items() if not (given and name == "init")}
         values = resolve_preset(self, {"paper": paper})
         check_parameters(self, values)
+        check("alpha", values["alpha"], PSEUDO_COUNT_OR_ZERO)
         if values["alpha"] != 0 or values["equivalent_sample_size"] is not None:  # 0 is maximum likelihood
             check_prior(values["alpha"], values["equivalent_sample_size"])
         numbers = check_n_clusters(values["n_clusters"])

@@ -17,6 +17,7 @@ from pgm_bma.augmented import _kernels as kernels
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
 
+_GROUP_COLUMNS = 30  # in its scope; constant columns do not fill one, and arrays have 64 dimensions at most
 _GROUP_STATES = 64  # joint states of a super-column: few enough to stay in the nearest cache
 
 
@@ -79,7 +80,7 @@ def group_columns(cases, layout):
     for i in layout.order.tolist():
         family = [i] if layout.parents[i] < 0 else [int(layout.parents[i]), i]
         wider = scope + [v for v in family if v not in scope]
-        if members and np.prod(cards[wider]) > _GROUP_STATES:
+        if members and (np.prod(cards[wider]) > _GROUP_STATES or len(wider) > _GROUP_COLUMNS):
             plans.append((scope, members))
             wider, members = family, []
         scope, members = wider, [*members, i]

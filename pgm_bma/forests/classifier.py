@@ -11,7 +11,7 @@ from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.priors import arc_prior_array
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Choice, check_choice
+from pgm_bma.foundation.validation import Choice, brief, check_choice
 
 
 @fill(classes=CLASSES)
@@ -152,8 +152,8 @@ def forbidden_matrix(forbidden_arcs, names):
         check_choice("forbidden_arcs", forbidden_arcs, ("all",))
         forbidden[:] = True
         return forbidden
-    if not hasattr(forbidden_arcs, "__iter__"):
-        raise ValueError(f"forbidden_arcs={forbidden_arcs!r} must be a list of pairs (parent, child), or 'all'")
+    if not hasattr(forbidden_arcs, "__iter__") or hasattr(forbidden_arcs, "tocsr"):
+        raise ValueError(f"forbidden_arcs={brief(forbidden_arcs)} must be a list of pairs (parent, child), or 'all'")
     for arc in forbidden_arcs:
         if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
             raise ValueError(f"forbidden_arcs holds {arc!r}, which is no pair (parent, child) of columns")

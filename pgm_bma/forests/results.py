@@ -71,7 +71,7 @@ class ForestResults(DiscreteEstimator):
         raise NotImplementedError
 
     def _read_result(self, rng):
-        names = list(self.schema_.names)
+        names = pd.Index(self.schema_.names, dtype=object)  # pandas' own texts refuse some
         self._seed = int(rng.integers(2**63))
         self.edge_posterior_ = pd.DataFrame(self._result.arc_posterior.T, index=names, columns=names)
         self.class_arc_posterior_ = pd.Series(self._result.class_arc_posterior, index=names, name="class_arc_posterior")

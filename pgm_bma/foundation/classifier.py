@@ -168,7 +168,8 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
                 f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
             )
         if isinstance(y, np.ndarray) and y.dtype.kind == "f" and np.isfinite(y).all() and len(y):
-            check_classification_targets(y)
+            with np.errstate(invalid="ignore"):  # it tries whether numbers of any size are integers
+                check_classification_targets(y)
         declared, keep = (self.state_names or {}).get(name), self._takes_missing_targets()
         target, classes = table.encode_target(y, name, declared, keep_missing=keep, cure=self._missing_target_cure)
         self._set_classes(name, classes)

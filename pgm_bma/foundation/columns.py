@@ -311,6 +311,8 @@ def _code_column(column, name, declared, unknowns, known):
 
 
 def _factorize(values, name):
+    if getattr(values, "dtype", None) is not None and getattr(values.dtype, "byteorder", "=") == ">":
+        values = values.astype(values.dtype.newbyteorder("="))  # pandas reads the bytes of this machine only
     try:
         return pd.factorize(values)
     except TypeError:

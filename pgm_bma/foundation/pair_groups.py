@@ -15,6 +15,7 @@ from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from pgm_bma.foundation.rows import over_rows
 
+_GROUP_COLUMNS = 16  # of a super-column; constant columns do not fill one, and arrays have 64 dimensions at most
 _GROUP_STATES = 32  # two super-columns make a table of 1024 lines, which stays in the second cache
 _ROWS_AT_ONCE = 1 << 16
 
@@ -71,7 +72,7 @@ def plan_groups(cardinalities):
     cards = np.asarray(cardinalities, dtype=np.int64)
     members = [[]]
     for i, card in enumerate(cards):
-        if members[-1] and np.prod(cards[members[-1]]) * card > _GROUP_STATES:
+        if members[-1] and (np.prod(cards[members[-1]]) * card > _GROUP_STATES or len(members[-1]) == _GROUP_COLUMNS):
             members.append([])
         members[-1].append(i)
     flags = []

@@ -13,6 +13,7 @@ from pgm_bma.foundation.validation import Choice, Number, Optional, check, check
 # rules for the tables of the faces
 PARAMETER_PRIOR = Choice("consistent", "paper")
 PSEUDO_COUNT = Number(0, 1e100, open_low=True, tiny=1e-100)  # beyond, sums over- and ratios underflow (NaN at 1e-320)
+PSEUDO_COUNT_OR_ZERO = Number(0, 1e100, tiny=1e-100)
 
 
 def cell_pseudo_count(
@@ -39,7 +40,7 @@ def cell_pseudo_count(
         return equivalent_sample_size / (np.asarray(n_parent_states) * n_states)
     if parameter_prior == "paper":
         return alpha
-    return alpha * reference / n_parent_states
+    return float(alpha) * reference / n_parent_states
 
 
 def arc_prior_array(arc_prior, names):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from pgm_bma.foundation.validation import brief
+
 
 def seed_sequence(random_state):
     """The root SeedSequence behind a seed: an int as it is, None fresh, a Generator or RandomState by one 128-bit draw."""
@@ -14,7 +16,7 @@ def seed_sequence(random_state):
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         return np.random.SeedSequence(int(random_state))
     raise ValueError(
-        f"random_state={random_state!r} (seed= in the pgmpy faces): pass a non-negative integer, None, "
+        f"random_state={brief(random_state)} (seed= in the pgmpy faces): pass a non-negative integer, None, "
         "a numpy Generator or a numpy RandomState"
     )
 

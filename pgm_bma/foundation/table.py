@@ -6,6 +6,7 @@ States keep their Python types. Their order: as declared in `state_names`, else 
 ones kept), else sorted, mixed types by (type name, value).
 """
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -59,6 +60,8 @@ __all__ = [
     "unmasked",
 ]
 
+MIN_WEIGHT = 1e-100
+MAX_WEIGHT = 1e11  # rows; their log scores, near 1e12, are rounded to 1e-4; scores of more rows are noise
 NO_VALUE = "(no value)"  # the one state of a column that holds nothing in the training rows
 
 
@@ -280,12 +283,14 @@ def label_array(states):
 
 
 def check_weights(sample_weight, n_rows):
-    """Weights as floats, or None; negative, NaN, infinite or all-zero weights are errors."""
+    """Weights as floats, or None; negative, NaN, infinite or all-zero weights are errors, and so is a sum above MAX_WEIGHT."""
     if sample_weight is None:
         return None
     try:
-        weights = np.asarray(sample_weight, dtype=float)
-    except (TypeError, ValueError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            weights = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning) as error:
         raise ValueError(f"sample_weight must hold one number per row; {error}") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
@@ -301,8 +306,13 @@ def check_weights(sample_weight, n_rows):
         raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight")
     with np.errstate(over="ignore"):
         total = weights.sum()
-    if not np.isfinite(total):
-        raise ValueError("the sum of sample_weight is infinite; divide the weights by a constant")
+    if 0 < total < MIN_WEIGHT:
+        raise ValueError(f"sample_weight adds up to {total:.3g} rows, where computing underflows; multiply the weights")
+    if total > MAX_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {total:.3g} rows, more than {MAX_WEIGHT:.3g}, whose log scores are lost in rounding; "
+            "divide the weights by a constant"
+        )
     return weights
 
 

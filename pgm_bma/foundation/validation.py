@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+LARGEST = 1e200  # of numbers: what is computed from them stays finite
+
 
 @dataclass(frozen=True)
 class Number:
@@ -24,8 +26,10 @@ class Number:
 
     def admits(self, value):
         kind = (int, np.integer) if self.integer else (int, float, np.integer, np.floating)
-        inside = isinstance(value, kind) and not isinstance(value, bool) and self.low <= value <= self.high
-        if not inside or value == np.inf:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            return False
+        value = int(value) if isinstance(value, (int, np.integer)) else float(value)
+        if not self.low <= value <= self.high or value == np.inf or value > (2**62 if self.integer else LARGEST):
             return False
         return not self.open_low if value == self.low else value - self.low >= self.tiny
 
@@ -108,10 +112,17 @@ class _Name:
     """What can name a column or a node: anything hashable but None, NaN and the empty text."""
 
     def admits(self, value):
-        return isinstance(value, Hashable) and value is not None and value == value and value != ""
+        return isinstance(value, Hashable) and value is not None and not _is_nan(value) and value != ""
 
     def __str__(self):
         return "the name of a node: a text that is not empty, or a number"
+
+
+def _is_nan(value):
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas' NA is neither
+        return True
 
 
 NAME = _Name()
@@ -140,10 +151,20 @@ class Verbose:
 def check(name, value, rule):
     """An error that names the parameter, its value and what would do, unless `rule` admits the value."""
     if not rule.admits(value):
-        text = str(rule)
+        text, value = str(rule), brief(value)
         raise ValueError(
-            f"{name}={value!r} is not {text}" if text.startswith("one of") else f"{name}={value!r} must be {text}"
+            f"{name}={value} is not {text}" if text.startswith("one of") else f"{name}={value} must be {text}"
         )
+
+
+def brief(value, length=200):
+    """How a value looks, for a message: in one line, cut where it is long, and whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # what a value of another library does when it is shown is not known
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= length else text[:length] + "..."
 
 
 def check_parameters(estimator, values=None):

@@ -57,23 +57,22 @@ def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, 
 
 
 @compiled
-def subtract_faces(cards, offsets, owners, faces, face_strides, n_classes, values):
+def subtract_faces(offsets, owners, faces, inner, values):
     """values[owner] -= values[face], one after the other: the Moebius transform when faces come attribute by attribute.
 
-    A face is its owner without one attribute; a step of all attributes costs (attributes + 1) x cells, not 2^attributes.
+    A face is its owner without one attribute, whose states repeat runs of `inner` values of the face; a step of all
+    attributes costs (attributes + 1) x cells, not 2^attributes.
     """
-    width = cards.shape[1]
-    digits = np.zeros(width, dtype=np.int64)
     for e in range(len(owners)):
-        t, start = owners[e], offsets[faces[e]]
-        digits[:] = 0
-        for cell in range((offsets[t + 1] - offsets[t]) // n_classes):
-            face_cell = 0
-            for j in range(width):
-                face_cell += digits[j] * face_strides[e, j]
-            for c in range(n_classes):
-                values[offsets[t] + cell * n_classes + c] -= values[start + face_cell * n_classes + c]
-            _advance(digits, cards[t])
+        cell, run = offsets[owners[e]], inner[e]
+        face, end = offsets[faces[e]], offsets[faces[e] + 1]
+        states = (offsets[owners[e] + 1] - cell) // (end - face)
+        while face < end:
+            for _ in range(states):
+                for k in range(run):
+                    values[cell + k] -= values[face + k]
+                cell += run
+            face += run
 
 
 @compiled

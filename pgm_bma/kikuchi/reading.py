@@ -8,7 +8,6 @@ from pgm_bma.foundation.rows import Rows, as_is
 from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.kikuchi.terms import ClassData, class_data
 
-MAX_WEIGHT = 1e12
 # choices that look at one row after the other
 _ROW_BY_ROW = {"criterion": ("log_loss", "error"), "prior": ("marginal",), "ridge": ("loo",)}
 _INSTEAD = {"criterion": "criterion='divergence'", "prior": "prior='consistent'", "ridge": "ridge='cv' or a number"}
@@ -41,7 +40,6 @@ def read_class_data(training, missing):
     rows, weights, _ = table.fold(
         np.column_stack([codes.astype(np.int32), training.target.astype(np.int32)]), training.weights
     )
-    _check_weight(weights.sum())
     unit = 1.0
     if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
         shares = training.weights / training.weights.sum()
@@ -87,9 +85,9 @@ def sample_data(data, size):
 
 
 def _check_weight(total):
-    if total > MAX_WEIGHT:
+    if total > table.MAX_WEIGHT:
         raise ValueError(
-            f"sample_weight adds up to {total:.3g} rows, more than {MAX_WEIGHT:.3g}, beside which priors are lost in "
+            f"sample_weight adds up to {total:.3g} rows, more than {table.MAX_WEIGHT:.3g}, beside which priors are lost in "
             "rounding; divide the weights by a constant"
         )
 

@@ -24,7 +24,7 @@ from pgm_bma.kikuchi import _kernels as kernels
 
 # cells of all tables together; 50 million numbers are 400 MB
 MAX_CELLS = 50_000_000
-MAX_SETS = 2**14  # subsets of one region: 14 attributes
+MAX_SETS = 2**13  # subsets of one region: 13 attributes, some 5 s
 
 
 def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_out=False):
@@ -53,7 +53,7 @@ def terms_of_tables(layout, faces, counts, totals, prior, strength, left_out=Non
     tables = []
     for taken in (0.0,) if left_out is None else (0.0, left_out):
         values = log_tables(counts, totals, layout, prior, strength, taken)
-        kernels.subtract_faces(layout.cards, layout.offsets, *faces, layout.n_classes, values)
+        kernels.subtract_faces(layout.offsets, *faces, values)
         tables.append(values)
     return Terms(layout, counts, totals, tables[0], None if left_out is None else tables[1])
 
@@ -219,22 +219,14 @@ def _marginal_log_tables(counts, totals, layout, taken):
 def set_faces(layout):
     """Every set of a downward closed layout with each of its faces (itself without one attribute), attribute by attribute.
 
-    Returns (owners, faces, face_strides), see the kernel.
+    Returns (owners, faces, inner), see the kernel.
     """
     index = {s: t for t, s in enumerate(layout.sets)}
-    width = layout.cards.shape[1]
     found = sorted((a, t, j) for t, s in enumerate(layout.sets) for j, a in enumerate(s))
     owners = np.array([t for _, t, _ in found], dtype=np.int64)
     position = np.array([j for _, _, j in found], dtype=np.int64)
     faces = np.array([index[layout.sets[t][:j] + layout.sets[t][j + 1 :]] for _, t, j in found], dtype=np.int64)
-    # the digits after the missing attribute move up by one
-    columns = np.arange(width)
-    before = columns < position[:, None]
-    shifted = np.maximum(columns - 1, 0)
-    strides = np.where(before, layout.strides[faces], layout.strides[faces][:, shifted])
-    held = columns < np.array([len(layout.sets[t]) for t in owners], dtype=np.int64)[:, None]
-    strides = np.where(held & (columns != position[:, None]), strides, 0)
-    return owners, faces, strides
+    return owners, faces, layout.strides[owners, position] * layout.n_classes
 
 
 def strict_parts(sets, layout):

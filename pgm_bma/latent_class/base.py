@@ -8,7 +8,7 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.clusterer import check_n_clusters
-from pgm_bma.foundation.priors import arc_prior_array
+from pgm_bma.foundation.priors import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_prior_array
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.scan import NeedsRows
@@ -18,13 +18,14 @@ from pgm_bma.foundation.validation import (
     Choice,
     Either,
     Flag,
+    Instance,
     Integer,
     Jobs,
     Number,
     Optional,
     Verbose,
+    check,
     check_choice,
-    check_number,
     check_parameters,
     resolve_preset,
 )
@@ -41,6 +42,8 @@ from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, know
 RULES = {
     "averaging": Choice("linear", "variational"),
     "parameter_prior": Choice("consistent", "paper"),
+    "alpha": Either(PSEUDO_COUNT_OR_ZERO, Instance(dict, "a dict of pseudo-counts by role")),
+    "equivalent_sample_size": Optional(PSEUDO_COUNT),
     "n_init": Either(Integer(1), "until-replicated"),
     "n_final": Optional(Integer(1)),
     "combine_starts": Choice("auto", *COMBINATIONS),
@@ -89,7 +92,6 @@ def resolve_combination(combine_starts, averaging):
 def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero, parameter_prior="paper"):
     """PriorSettings from the public parameters: `alpha` a number or a dict by role, or BDeu's sample size."""
     if equivalent_sample_size is not None:
-        check_number("equivalent_sample_size", equivalent_sample_size, 0.0, open_low=True)
         if alpha != 1.0:
             raise ValueError(
                 f"alpha={alpha!r} and equivalent_sample_size={equivalent_sample_size!r} exclude each other"
@@ -99,9 +101,9 @@ def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero, paramet
     if isinstance(alpha, dict):  # pseudo-counts that were spelled out are taken as they are
         for role, value in alpha.items():
             check_choice("a key of alpha", role, roles)
-            check_number(f"alpha[{role!r}]", value, 0.0, open_low=True)
+            check(f"alpha[{role!r}]", value, PSEUDO_COUNT)
         return PriorSettings(*(float(alpha.get(role, 1.0)) for role in roles), arc_prior=arc_prior)
-    check_number("alpha", alpha, 0.0, open_low=not allow_zero)
+    check("alpha", alpha, PSEUDO_COUNT_OR_ZERO if allow_zero else PSEUDO_COUNT)
     return PriorSettings(*[float(alpha)] * 3, arc_prior=arc_prior, parameter_prior=parameter_prior)
 
 
@@ -121,8 +123,8 @@ def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
         init=resolve_init(init, averaging),
         combine_starts=resolve_combination(values["combine_starts"], averaging),
         collapse=values["collapse"],
-        max_iter=values["max_iter"],
-        tol=tol,
+        max_iter=int(values["max_iter"]),  # numpy's own types would compile the loop once more
+        tol=float(tol),
         accelerate=bool(values["accelerate"]),
         n_jobs=values["n_jobs"],
         progress=progress,

@@ -95,6 +95,7 @@ class TANClassifier(ClassifierBase):
         )
         parents = [names[p] if p >= 0 else None for p in self._result.parents]
         self.class_probability_ = self._result.parameters.class_probs
+        names = pd.Index(names, dtype=object)  # pandas' own texts refuse some
         self.parents_ = pd.Series(parents, index=names, dtype=object, name="parent")
         self.conditional_mutual_information_ = pd.DataFrame(self._result.information, index=names, columns=names)
 

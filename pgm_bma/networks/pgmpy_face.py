@@ -12,6 +12,7 @@ import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from pgm_bma.foundation.priors import PSEUDO_COUNT
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.scan import NotFolded, as_scan, is_scan
 from pgm_bma.foundation.seeds import random_generator
@@ -113,7 +114,7 @@ class EMEstimator(DiscreteParameterEstimator):
 
     _tags = {"supports_latent_variables": True, "supports_weighted_data": True}
     _rules = {
-        "equivalent_sample_size": Optional(Number(0, open_low=True)),
+        "equivalent_sample_size": Optional(PSEUDO_COUNT),
         "n_init": Optional(Integer(1)),
         "combine_starts": Choice("best", "uniform", "likelihood"),
         "collapse": Choice("stop", "ignore"),

@@ -13,10 +13,11 @@ import pandas as pd
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.dirichlet import cell_alpha
+from pgm_bma.foundation.priors import PSEUDO_COUNT
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import as_is
 from pgm_bma.foundation.scan_rows import scanned_rows
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import check
 from pgm_bma.networks.cpds import cpt_array
 
 
@@ -175,7 +176,7 @@ def _is_empty(column):
 def alpha_per_node(alpha, network, equivalent_sample_size=None):
     """Pseudo-counts for every node: numbers, or arrays (n_parent_states, n_states) made from pgmpy's transposed layout."""
     if equivalent_sample_size is not None:
-        check_number("equivalent_sample_size", equivalent_sample_size, 0.0, open_low=True)
+        check("equivalent_sample_size", equivalent_sample_size, PSEUDO_COUNT)
         if isinstance(alpha, dict) or alpha != 1.0:
             raise ValueError(f"alpha={alpha!r} and {equivalent_sample_size=} exclude each other; pass one of them")
         cards = network.cardinalities
@@ -194,8 +195,12 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
             raise ValueError(f"alpha of {node!r} must be a number or an array, got {by_node[node]!r}") from None
         n_states = int(network.cardinalities[i])
         n_parent_states = int(np.prod(network.cardinalities[list(network.parents[i])], dtype=np.int64))
-        if not np.isfinite(values).all() or (values < 0).any():
-            raise ValueError(f"alpha of {node!r} must be finite and at least 0, got {by_node[node]!r}")
+        if not (
+            np.isfinite(values) & (values <= PSEUDO_COUNT.high) & ((values == 0) | (values >= PSEUDO_COUNT.tiny))
+        ).all():
+            raise ValueError(
+                f"alpha of {node!r} must be 0 or between {PSEUDO_COUNT.tiny} and {PSEUDO_COUNT.high}, got {by_node[node]!r}"
+            )
         if values.ndim:
             if values.size != n_states * n_parent_states or values.shape[0] != n_states:
                 raise ValueError(

@@ -31,25 +31,22 @@ def popcount(typingctx, word):
 
 
 @compiled(nogil=True)
-def score_families(data, prior, layout, use_bits, max_cells, scores):
+def score_families(data, prior, layout, use_bits, max_cells, max_split, scores):
     """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
 
     data : (bits (n_values, n_words), first_value (n,), codes (n, n_rows), weights (n_rows,), cardinalities (n,))
     prior : (alpha, equivalent_sample_size or 0, lgamma tables (n_rows, n_counts) or empty, child_row (n,), products (n_rows,))
     layout : (local (n, n) position of a variable among the candidates of a child or -1, offsets (n + 1,),
               n_candidates (n,), binomials (n + 1, max_indegree + 2), max_indegree)
-    max_cells : most cells that a set of max_indegree variables can have
+    max_cells : most cells that a set of max_indegree variables can have     max_split : with the states of one more variable
     """
     bits, first_value, codes, weights, cards = data
     local, max_indegree = layout[0], layout[4]
     n, n_rows, n_words = cards.size, codes.shape[1], bits.shape[1]
-    largest = np.int64(1)
-    for v in range(n):
-        largest = max(largest, cards[v])
     cell_bits = np.zeros((max_indegree + 1, max_cells if use_bits else 1, n_words), dtype=np.uint64)
     cell_of_row = np.zeros((max_indegree + 1, 1 if use_bits else n_rows), dtype=np.int64)
     counts = np.zeros((max_indegree + 1, max_cells))
-    scratch = np.zeros(max_cells * largest)
+    scratch = np.zeros(max_split)
     labels = np.zeros(scratch.size, dtype=np.int64)
     n_cells = np.zeros(max_indegree + 1, dtype=np.int64)
     products = np.ones(max_indegree + 1)

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from pgm_bma.foundation.validation import brief
+
 
 class Arcs(NamedTuple):
     """Pairs (parent, child) of positions."""
@@ -22,7 +24,7 @@ def named_arcs(required, forbidden, knowledge, names, max_indegree):
         for attribute in ("required_edges", "forbidden_edges", "temporal_order", "search_space"):
             if not hasattr(knowledge, attribute):
                 raise ValueError(
-                    f"expert_knowledge={knowledge!r} is no ExpertKnowledge of pgmpy: it has no {attribute}"
+                    f"expert_knowledge={brief(knowledge)} is no ExpertKnowledge of pgmpy: it has no {attribute}"
                 )
         required += arc_positions("expert_knowledge.required_edges", knowledge.required_edges, names)
         forbidden += arc_positions("expert_knowledge.forbidden_edges", knowledge.forbidden_edges, names)
@@ -42,7 +44,7 @@ def arc_positions(parameter, arcs, names):
     """Pairs (parent, child) of names as pairs of positions."""
     position = {name: k for k, name in enumerate(names)}
     pairs = []
-    if not hasattr(arcs, "__iter__") and arcs is not None:
+    if arcs is not None and (not hasattr(arcs, "__iter__") or hasattr(arcs, "tocsr")):
         raise ValueError(f"{parameter} wants pairs (parent, child), got {arcs!r}")
     for arc in () if arcs is None else arcs:
         if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
@@ -56,8 +58,8 @@ def arc_positions(parameter, arcs, names):
 
 def order_positions(parameter, order, names, required=()):
     """An order of names as positions; every variable must occur once, behind its parents in `required` (positions)."""
-    if isinstance(order, str) or not hasattr(order, "__iter__"):
-        raise ValueError(f"{parameter}: an order is a list of all variables, earliest first, got {order!r}")
+    if isinstance(order, str) or not hasattr(order, "__iter__") or hasattr(order, "tocsr"):
+        raise ValueError(f"{parameter}: an order is a list of all variables, earliest first, got {brief(order)}")
     order = list(order)
     unknown = [name for name in order if name not in names]
     if unknown:

@@ -173,8 +173,18 @@ def _score(prepared, scoring, table):
     scores = np.zeros(table.offsets[-1])
     widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
     max_cells = int(max(min(widest, prepared.codes.shape[1]), 1))
-    score_families(data, prior, layout, prepared.bits.shape[1] > 0, max_cells, scores)
+    max_split = most_cells(cards, prepared.codes.shape[1], max_indegree)
+    score_families(data, prior, layout, prepared.bits.shape[1] > 0, max_cells, max_split, scores)
     return scores
+
+
+def most_cells(cardinalities, n_rows, max_indegree):
+    """Most cells of a family: what its parents can have in `n_rows` rows, times the states of the child."""
+    cards = np.sort(np.asarray(cardinalities, dtype=float))[::-1]
+    parents = np.array(
+        [np.prod(np.delete(cards, child)[:max_indegree]) for child in range(min(len(cards), max_indegree + 1))]
+    )
+    return int((cards[: len(parents)] * np.maximum(np.minimum(parents, n_rows), 1)).max(initial=1))
 
 
 def lgamma_tables(prepared, scoring, max_indegree):

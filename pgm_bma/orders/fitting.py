@@ -11,16 +11,27 @@ from pgm_bma.foundation import table
 from pgm_bma.foundation.parallel import n_workers
 from pgm_bma.foundation.priors import PARAMETER_PRIOR, check_prior
 from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.validation import Choice, Instance, Integer, Jobs, Number, Optional, Verbose, check_parameters
+from pgm_bma.foundation.validation import (
+    Choice,
+    Instance,
+    Integer,
+    Jobs,
+    Number,
+    Optional,
+    Verbose,
+    brief,
+    check_parameters,
+)
 from pgm_bma.foundation.warn import warn
 from pgm_bma.orders import augmented_average, family_lists, structure_average
 from pgm_bma.orders.arcs import named_arcs, order_positions, start_orders
 from pgm_bma.orders.augment import GapTable
 from pgm_bma.orders.exact_orders import AUTO_PREDICTION
-from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, family_table, n_families
+from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, family_table, most_cells, n_families
 from pgm_bma.orders.fixed_order import Training
 from pgm_bma.orders.weighting import WEIGHTINGS
 
+MAX_CELLS = 2**26  # of one family's table
 MISSING = ("auto", "augment", "drop", "state")
 FORMER = {
     "sum_out": "sum_out",
@@ -29,7 +40,6 @@ FORMER = {
 UNOBSERVED = ("sum_out", "fill")
 WHOLE_ROWS = {"method": "exact", "moves": "swap"}  # what cannot be had with missing cells: "auto" leaves rows out
 ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for in max_sweeps
-MAX_WEIGHT = 1e11  # rows; their log scores, near 1e12, are rounded to 1e-4; of more rows, sums over orders are noise
 SWAP_LENGTH = {"burn_in": 10_000, "thin": 1667}
 PRESETS = {
     # ORD sections III-B and IV: the chain keeps iterations 10,001 + 1667 t, t = 0 .. 29
@@ -115,8 +125,8 @@ def checked_settings(estimator, values):
     """The parameters of an estimator, `values` after its preset, checked: a `Settings`."""
     if values.get("n_candidates") is not None:
         raise ValueError(
-            f"n_candidates={values['n_candidates']!r}: hard candidates froze the chains and are gone; families are now lists that "
-            "grow by score, and beam= limits their growth"
+            f"n_candidates={brief(values['n_candidates'])}: hard candidates froze the chains and are gone; families are now lists "
+            "that grow by score, and beam= limits their growth"
         )
     if values.get("show_progress") is not None:
         warn("show_progress is now called verbose", FutureWarning)
@@ -172,11 +182,6 @@ def training_rows(schema, codes, weights, settings):
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
     rows, row_weights, _ = table.fold(codes, weights)
-    if row_weights.sum() > MAX_WEIGHT:
-        raise ValueError(
-            f"sample_weight adds up to {row_weights.sum():.3g} rows, more than {MAX_WEIGHT:.3g}: log scores of so many are lost in "
-            "rounding; scale the weights down"
-        )
     return Training(np.asfortranarray(rows, dtype=np.int32), row_weights, *prior)
 
 
@@ -204,6 +209,7 @@ def score(training, names, settings, full, *, exact=False):
     }
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
+        _refuse_wide_tables(training, names, max_indegree)
         families = family_table(*rows, **common)
         return (families if full else family_lists.prune_table(families, settings.eps)), arcs
     if exact:
@@ -216,6 +222,17 @@ def score(training, names, settings, full, *, exact=False):
             *rows, **common, eps=settings.eps, beam=settings.beam, n_jobs=settings.n_jobs, progress=tick
         )
     return lists, arcs
+
+
+def _refuse_wide_tables(training, names, max_indegree):
+    cells = most_cells(training.cardinalities, len(training.codes), max_indegree)
+    if cells > MAX_CELLS:
+        many = np.argsort(-training.cardinalities)[: max_indegree + 1]
+        states = ", ".join(f"{names[column]!r} {training.cardinalities[column]}" for column in many)
+        raise ValueError(
+            f"a family of the columns with the most states ({states}) has {cells:,} cells, more than {MAX_CELLS:,}; merge rare "
+            "states, drop columns, or lower max_indegree"
+        )
 
 
 def reach(names, settings):
@@ -272,8 +289,13 @@ def _given_orders(settings, names, arcs):
     orders = settings.orders
     if settings.structure_weighting == "dag":
         raise ValueError("orders= averages over orders; structure_weighting='dag' cannot be had from given orders")
-    if isinstance(orders, str) or not hasattr(orders, "__len__") or len(orders) == 0:
-        raise ValueError(f"orders={orders!r} must be a list of at least one order, each a list of all variables")
+    orders = (
+        list(orders) if isinstance(orders, (list, tuple)) or (isinstance(orders, np.ndarray) and orders.ndim) else []
+    )
+    if not orders:
+        raise ValueError(
+            f"orders={brief(settings.orders)} must be a list of at least one order, each a list of all variables"
+        )
     return [order_positions("orders", order, names, arcs.required) for order in orders]
 
 

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pgm_bma
@@ -30,3 +31,27 @@ def test_pseudo_counts_that_underflow_are_refused(name, parameter):
             getattr(pgm_bma, name)(**{parameter: value}).fit(X, y)
     for value in (1e-100, 1e100):
         assert np.isfinite(getattr(pgm_bma, name)(**{parameter: value}).fit(X, y).predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("name", ["LatentClassClusterer", "EMAClusterer"])
+def test_clusterers_refuse_them_too(name):
+    """EMA gave NaN for alpha=1e-320."""
+    X = np.random.default_rng(0).integers(0, 3, (30, 3))
+    cases = [{"alpha": 1e-320}, {"alpha": 1e300}, {"equivalent_sample_size": 1e-320}]
+    if name == "EMAClusterer":
+        cases.append({"alpha": {"cluster": 1e-320}})
+    for case in cases:
+        with pytest.raises(ValueError, match="where computing underflows"):
+            getattr(pgm_bma, name)(2, n_init=2, random_state=0, **case).fit(X)
+    for value in (1e-100, 1e100):
+        fitted = getattr(pgm_bma, name)(2, alpha=value, n_init=2, random_state=0).fit(X)
+        assert np.isfinite(fitted.predict_proba(X)).all()
+
+
+def test_networks_refuse_them_too():
+    from pgmpy.models import DiscreteBayesianNetwork
+
+    frame = pd.DataFrame({"a": [0, 1, 1, None], "b": [0, 1, 0, 1]})
+    for case in ({"alpha": 1e-320}, {"alpha": {"a": 1e300}}, {"equivalent_sample_size": 1e-320}):
+        with pytest.raises(ValueError, match=r"alpha of 'a' must be 0 or between|where computing underflows"):
+            pgm_bma.EMEstimator(**case, seed=0).fit(DiscreteBayesianNetwork([("a", "b")]), frame)

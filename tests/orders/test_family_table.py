@@ -3,11 +3,13 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import gammaln
 
+from pgm_bma import OrderPosterior
 from pgm_bma.orders import family_table as room
-from pgm_bma.orders.family_table import family_table, local_sets, n_families, parent_sets
+from pgm_bma.orders.family_table import family_table, local_sets, most_cells, n_families, parent_sets
 from tests.oracles.orders import Problem
 
 # Scores are sums of about a hundred lgamma values of size up to 1e3: rounding stays below 1e-10.
@@ -133,3 +135,16 @@ def test_sets_are_ranked_by_size_then_colexicographically():
     plain = [tuple(int(k) for k in row if k >= 0) for row in sets]
     expected = [z for size in range(4) for z in sorted(combinations(range(5), size), key=lambda z: z[::-1])]
     assert plain == expected
+
+
+def test_columns_of_many_states_cost_what_their_tables_hold():
+    """Room for the two largest columns together was taken twice: 1.6 GB for one column of 10,000 states."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"id": np.arange(10_000), "b": rng.integers(0, 3, 10_000), "c": rng.integers(0, 2, 10_000)})
+    assert most_cells([10_000, 3, 2], 10_000, 3) == 60_000  # 'id' below b and c
+    assert most_cells([10_000, 10_000], 500, 1) == 5_000_000  # no more parents than rows
+    OrderPosterior().fit(X)
+    with pytest.raises(
+        ValueError, match=r"most states \('id' 10000, 'copy' 10000, .* 100,000,000 cells, more than .* merge rare"
+    ):
+        OrderPosterior().fit(X.assign(copy=rng.permutation(10_000)))
