@@ -130,7 +130,7 @@ class NumericTerms:
         if self.numeric != "auto":
             return self.numeric
         defaults = inspect.signature(type(self).__init__).parameters
-        asked = [name for name in REGION_PARAMETERS if getattr(self, name) != defaults[name].default]
+        asked = [name for name in REGION_PARAMETERS if not _is(getattr(self, name), defaults[name].default)]
         width = len(table.column_names(X))
         return "mdl" if asked or width > _MOST_COLUMNS or len(X) * width > _MOST_CELLS else "average"
 
@@ -189,3 +189,8 @@ def column_curves(fit, schema, cuts, middles, shares, classes):
             part.insert(place, label, column, allow_duplicates=True)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def _is(value, default):
+    """Whether a parameter was left at its default; one that is wrong altogether was not, and is refused by its rule."""
+    return value is default or (isinstance(value, (str, int, float, tuple)) and value == default)

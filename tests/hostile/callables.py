@@ -183,6 +183,7 @@ def _functions():
         "bivariate_residuals": {"clusterer": clusterer, "X": table()},
         "three_step": {"clusterer": clusterer, "X": table(), "covariates": numbers()},
         "likelihood_ratio_test": {"clusterer": clusterer, "X": table(), "n_bootstrap": 2, "random_state": 0},
+        "goodness_of_fit": {"clusterer": clusterer, "X": table(), "n_bootstrap": 2, "random_state": 0},
         "region_graph": {"initial_regions": [["a", "b"], ["b", "c"]]},
         "region_entropy": {"graph": regions, "marginals": shapes},
         "region_free_energy": {"graph": regions, "marginals": shapes, "energies": shapes},
