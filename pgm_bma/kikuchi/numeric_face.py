@@ -34,6 +34,9 @@ _MOST_CELLS, _MOST_COLUMNS = 2_000_000, 500  # of tables whose terms are average
 class NumericTerms:
     """`numeric=`: reads numbers, fits averaged terms and shows them."""
 
+    schema_: Any  # these two by the face
+    classes_: Any
+
     @property
     def numeric_columns_(self) -> list:
         """Columns that were taken as numeric."""

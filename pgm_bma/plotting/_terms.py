@@ -8,7 +8,7 @@ import numpy as np
 from pgm_bma.plotting._style import FONT, INK, PALE, RULE, SERIES, SOFT, bare, short_labels
 
 MOST_PANELS, WIDTH, HEIGHT = 12, 3.4, 2.5  # inches
-DASHES = ("-", "--", "-.", ":")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 
 
 def plot_terms(
