@@ -6,7 +6,7 @@ import numpy as np
 from pgm_bma.foundation.compiling import compiled
 from pgm_bma.orders._family_kernels import _log_rising
 from pgm_bma.orders._layer_kernels import draw_set
-from pgm_bma.orders._list_kernels import _pseudo_counts, score_set
+from pgm_bma.orders._list_kernels import _pseudo_counts, best_below, score_set
 from pgm_bma.orders._relocation_kernels import fresh
 
 DENSE = 4  # cells per row up to which a family's counts are one dense table
@@ -84,17 +84,7 @@ def lost_share(scores, sets, binomials, m, max_indegree, kept):
         start[size + 1] = start[size] + binomials[m, size]
     lost = 0.0
     for k in range(scores.size):
-        size = 0
-        while size < max_indegree and sets[k, size] >= 0:
-            size += 1
-        top = -np.inf
-        for left_out in range(size):
-            rank, taken = 0, 0
-            for t in range(size):
-                if t != left_out:
-                    taken += 1
-                    rank += binomials[sets[k, t], taken]
-            top = max(top, best[start[size - 1] + rank])
+        top = best_below(sets[k], binomials, start, best)
         if kept[k]:
             top = max(top, scores[k])
         elif scores[k] > -np.inf:

@@ -23,22 +23,29 @@ def prune(scores, sets, binomials, m, max_indegree, log_margin, kept):
         size_start[size + 1] = size_start[size] + binomials[m, size]
     lost = 0.0
     for k in range(scores.size):
-        size = 0
-        while size < max_indegree and sets[k, size] >= 0:
-            size += 1
-        top = -np.inf
-        for left_out in range(size):
-            rank, taken = 0, 0
-            for t in range(size):
-                if t != left_out:
-                    taken += 1
-                    rank += binomials[sets[k, t], taken]
-            top = max(top, best[size_start[size - 1] + rank])
+        top = best_below(sets[k], binomials, size_start, best)
         kept[k] = scores[k] > -np.inf and scores[k] >= top - log_margin
         if not kept[k] and scores[k] > -np.inf:
             lost += np.exp(scores[k] - top)
         best[k] = max(top, scores[k])
     return lost
+
+
+@compiled(nogil=True)
+def best_below(members, binomials, size_start, best):
+    """The highest `best` among the subsets with one member less; -inf for the empty set. members : padded with -1"""
+    size = 0
+    while size < members.size and members[size] >= 0:
+        size += 1
+    top = -np.inf
+    for left_out in range(size):
+        rank, taken = 0, 0
+        for t in range(size):
+            if t != left_out:
+                taken += 1
+                rank += binomials[members[t], taken]
+        top = max(top, best[size_start[size - 1] + rank])
+    return top
 
 
 @compiled(nogil=True)
