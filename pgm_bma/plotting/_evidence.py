@@ -79,11 +79,22 @@ def plot_evidence(
     ax.set_xlabel(f"nats for {names[0]}, against {names[1]}", fontsize=FONT, parse_math=False)
     total = float(odds.sum())
     if np.isfinite(total):
-        note_text = f"together {total:+.2f}: {names[0]} is {np.exp(min(abs(total), 700)):.3g} times "
+        note_text = f"together {total:+.2f}: {names[0]} is {_times(abs(total))} times "
         note_text += f"{'more' if total >= 0 else 'less'} probable than {names[1]}"
         ax.annotate(note_text, (0, 0), xytext=(0, -34), xycoords="axes fraction", textcoords="offset points", va="top",
                     fontsize=FONT - 1.5, color=SOFT, annotation_clip=False, parse_math=False)  # fmt: skip
     return titled(ax, title)
+
+
+def _times(total):
+    ratio = np.exp(min(total, 700.0))
+    return (
+        f"{ratio:.2g}"
+        if ratio < 10
+        else f"{ratio:,.0f}"
+        if ratio < 1e6
+        else f"more than {10 ** int(np.log10(ratio)):.0e}"
+    )
 
 
 def _bounded(longest):
