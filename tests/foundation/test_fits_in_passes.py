@@ -51,6 +51,8 @@ def scan(pattern, **options):
 def classifier(name, **options):
     kind = CLASSES.get(name.split(",")[0], pgm_bma.KikuchiBayesClassifier)
     seed = {} if kind is pgm_bma.TANClassifier else {"random_state": 0}
+    if kind is pgm_bma.KikuchiBayesClassifier:
+        seed["numeric"] = None  # in memory "auto" would average over the cuts of the column of fractions
     base = CLASSIFIERS[name]().get_params() if name in CLASSIFIERS else {}
     return kind(**{**base, **seed, **EXACT.get(name, {}), **options})
 
