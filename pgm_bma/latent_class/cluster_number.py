@@ -3,7 +3,8 @@
 The score is the Cheeseman-Stutz approximation of log p(D) for EM and EMA (its EMA version averages every column's factor
 over the two structures), and the evidence bound for the variational twin. Both are in nats, higher is better. The scan
 fits every number from many starts, and, unless told otherwise, goes on from splits of the solution with one cluster less and
-merges of the one with one more. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
+merges of the one with one more; on tables that are not large then also from swaps, in which one cluster of the best solution
+begins anew around some row. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
 two, each merge pours two clusters together, and the whole model is iterated on from there; when no move gains, one more
 step is tried from the best split before it stops; at the end all starts are run at the number found.
 """
@@ -27,6 +28,11 @@ from pgm_bma.latent_class.statistics import FitStatistics, fit_statistics, size_
 SPLIT_STARTS = 4  # starts of the two-cluster fit inside a cluster
 MERGE_PAIRS = 6  # most alike pairs that are tried as merges
 MOVES_FINISHED = 2  # starts from splits (or merges) that a scan runs to the end at each number
+SWAPS = 60  # starts of a round in which one cluster of a good solution begins anew at some row
+SWAPS_FINISHED = 20  # of them, run to the end
+SWAP_ROUNDS = 3  # at most; a round that gains nothing is the last
+MOST_CELLS = 1_000_000  # of a table on which swaps are tried: larger ones have few optima, and take long
+SCAN_STARTS = 2  # times n_init starts at every number of a scan
 PATIENCE = 1  # splits that may fail to gain before the search gives up
 GAIN = 1e-6  # nats; smaller differences are rounding
 
@@ -148,24 +154,52 @@ class Search(NamedTuple):
         return fit_latent_class(*data, weights=self.weights, rng=fresh(self.rng), **changes)
 
     def fit_numbers(self, numbers):
-        """{number: fit}: upwards with splits of the number below, then downwards with merges of the number above."""
+        """{number: fit}: upwards with splits of the number below, downwards with merges of the number above, then swaps."""
         fits = {}
         for k in numbers:
             fits[k] = self.fit_number(k, self.splits(fits.get(k - 1), k))
         for k in reversed(numbers if self.settings.moves else []):
             fits[k] = self.fit_number(k, self.merges(fits.get(k + 1), k), fits[k])
+        is_swapped = self.settings.moves and self.codes.size <= MOST_CELLS
+        for k in [k for k in numbers if k > 1] if is_swapped else []:
+            fits[k] = self.improve(k, fits[k])
         return fits
 
-    def fit_number(self, n_clusters, tables, fit=None):
-        """All starts (or those of `fit`), and further ones from given tables, the best two of which are finished."""
+    def improve(self, n_clusters, fit):
+        """`fit` with further starts from swaps, while they gain."""
+        for seed in range(SWAP_ROUNDS):
+            if len(fit.theta_c) < n_clusters:
+                break
+            tables = self.swaps(fit, np.random.default_rng([seed, n_clusters]))
+            before, fit = self.best_start(fit), self.fit_number(n_clusters, tables, fit, SWAPS_FINISHED)
+            if self.best_start(fit) < before + GAIN:
+                break
+        return fit
+
+    def best_start(self, fit):
+        return self.start_scores(fit).max()
+
+    def start_scores(self, fit):
+        """Score of every start, -inf for those that were not finished or collapsed."""
+        starts = fit.starts
+        score = starts.evidence_bound if self.settings.averaging == "variational" else starts.log_likelihood
+        return np.where(starts.finished & ~starts.collapsed, score, -np.inf)
+
+    def fit_number(self, n_clusters, tables, fit=None, n_final=MOVES_FINISHED):
+        """All starts (or those of `fit`), and further ones from given tables, the best `n_final` of which are finished."""
         data = self.codes, self.cardinalities, self.weights, n_clusters
         problem = make_problem(*data, self.settings.priors, self.settings.averaging)
-        starts = run_all_starts(problem, self.settings, fresh(self.rng)) if fit is None else fit.starts
+        starts = run_all_starts(problem, self.more_starts(), fresh(self.rng)) if fit is None else fit.starts
         if not tables:
             return conclude(problem, starts, self.settings) if fit is None else fit
         begin = [np.stack(parts) for parts in zip(*(flatten(*given) for given in tables))]
-        further = run_starts(problem, self.settings._replace(n_final=MOVES_FINISHED, progress=None), begin)
+        further = run_starts(problem, self.settings._replace(n_final=n_final, progress=None), begin)
         return conclude(problem, join([starts, further]), self.settings)
+
+    def more_starts(self):
+        """The settings, with more short starts where the scan makes moves."""
+        is_number = self.settings.moves and not isinstance(self.settings.n_init, str)
+        return self.settings._replace(n_init=SCAN_STARTS * self.settings.n_init) if is_number else self.settings
 
     def splits(self, fit, n_clusters):
         """Tables for `n_clusters` from the fit with one cluster less."""
@@ -179,6 +213,23 @@ class Search(NamedTuple):
         if fit is None or len(fit.theta_c) != n_clusters + 1:
             return []
         return [self.merge(fit, *pair) for pair in _alike(fit)]
+
+    def swaps(self, fit, rng):
+        """Tables of the best start with one cluster, drawn at random, replaced by one around a row, drawn by weight."""
+        scores, bounds = self.start_scores(fit), fit.state_start
+        best = int(scores.argmax())
+        if scores[best] == -np.inf:
+            return []
+        found = []
+        for row in self.codes[rng.choice(len(self.codes), SWAPS, p=self.weights / self.weights.sum())]:
+            theta_c, theta = fit.starts.theta_c[best].copy(), fit.starts.theta[best].copy()
+            around, seen = theta @ theta_c, np.flatnonzero(row >= 0)
+            around[np.repeat(row >= 0, np.diff(bounds))] /= 2  # half of the overall shares, half of the row
+            around[bounds[seen] + row[seen]] += 0.5
+            cluster = rng.integers(len(theta_c))
+            theta[:, cluster], theta_c[cluster] = around, 1 / len(theta_c)
+            found.append((theta_c / theta_c.sum(), split_tables(theta, bounds)))
+        return found
 
     def split(self, fit, k):
         """Tables with cluster k replaced by the two clusters of its own rows; None where that finds only one."""
