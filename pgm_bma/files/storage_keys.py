@@ -119,6 +119,7 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
             Change(added={"unobserved": "sum_out", "_missing_counts": None}),
         ),
         "structure-average": Change(added={"gaps": None}),
+        "order-training": Change(added={"max_total": None}),
     },
 }
 

@@ -35,7 +35,7 @@ def score_families(data, prior, layout, use_bits, max_cells, max_split, scores):
     """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
 
     data : (bits (n_values, n_words), first_value (n,), codes (n, n_rows), weights (n_rows,), cardinalities (n,))
-    prior : (alpha, equivalent_sample_size or 0, lgamma tables (n_rows, n_counts) or empty, child_row (n,), products (n_rows,))
+    prior : (most per cell, most per table, lgamma tables or empty, child_row (n,), products), see `family_table.lgamma_tables`
     layout : (local (n, n) position of a variable among the candidates of a child or -1, offsets (n + 1,),
               n_candidates (n,), binomials (n + 1, max_indegree + 2), max_indegree)
     max_cells : most cells that a set of max_indegree variables can have     max_split : with the states of one more variable
@@ -113,7 +113,8 @@ def _add_leaves(
 ):
     """A(T) of the largest sets, `members[:size]` and one variable behind them, added to the families inside T."""
     bits, first_value, codes, weights, cards = data
-    alpha, sample_size, tables, _, products = prior
+    alpha, total, tables, _, products = prior
+    first_row = tables.shape[0] - 2 * products.size
     local, offsets, n_candidates, binomials, _ = layout
     n_words = bits.shape[1]
     base = np.zeros(size, dtype=np.int64)  # place of (member, other members and a variable still to be named)
@@ -133,9 +134,9 @@ def _add_leaves(
             useful |= covered[members[k]] and local[members[k], v] >= 0
         if not useful:
             continue
-        a = alpha if sample_size == 0.0 else sample_size / (product * cards[v])
-        if tables.shape[0] and sample_size > 0.0:
-            row = _row_of(products, product * cards[v])
+        a = min(alpha, total / (product * cards[v]))
+        if tables.shape[0]:
+            row = first_row + _row_of(products, product * cards[v])
         value = 0.0
         if use_bits:
             for c in range(n_cells):
@@ -200,7 +201,7 @@ def _row_of(products, product):
 @compiled(nogil=True)
 def _subtract_parents(members, size, covered, counts, n_cells, product, cards, prior, layout, scores):
     """Subtract B(Z, child) from every family whose parent set is exactly Z = `members[:size]`."""
-    _, sample_size, _, child_row, _ = prior
+    child_row = prior[3]
     known = np.zeros(cards.size + 2, dtype=np.bool_)
     value_of = np.zeros(known.size)
     for child in range(cards.size):
@@ -213,8 +214,7 @@ def _subtract_parents(members, size, covered, counts, n_cells, product, cards, p
             continue
         row = child_row[child]  # equal for children with equal B
         if not known[row]:
-            asked = np.int64(-1) if sample_size > 0.0 else child
-            value_of[row] = _cell_sum(counts, n_cells, asked, product, cards, prior)
+            value_of[row] = _cell_sum(counts, n_cells, np.int64(child), product, cards, prior)
             known[row] = True
         scores[_family(child, members, size, layout)] -= value_of[row]
 
@@ -235,16 +235,13 @@ def _family(child, members, size, layout):
 
 @compiled(nogil=True)
 def _cell_sum(counts, n_cells, child, product, cards, prior):
-    """Sum of lgamma(a + N) - lgamma(a); `child` >= 0 asks for K2's B of that child, else A of the set itself."""
-    alpha, sample_size, tables, child_row, products = prior
+    """Sum of lgamma(a + N) - lgamma(a); `child` >= 0 asks for B of that child, else A of the set itself."""
     total = 0.0
-    if sample_size > 0.0:
-        a = sample_size / product
-        row = _row_of(products, product) if tables.shape[0] else 0
-    elif child >= 0:
-        a, row = alpha * cards[child], child_row[child]
+    tables = prior[2]
+    if child >= 0:
+        a, row = by_parent_state(cards[child], child, product, prior)
     else:
-        a, row = alpha, 0
+        a, row = by_cell(product, prior)
     if tables.shape[0]:
         table = tables[row]
         for c in range(n_cells):
@@ -254,6 +251,28 @@ def _cell_sum(counts, n_cells, child, product, cards, prior):
     for c in range(n_cells):
         total += math.lgamma(a + counts[c]) - base
     return total
+
+
+@compiled(nogil=True)
+def by_cell(n_cells, prior):
+    """(pseudo-count of a cell, its row of the lgamma tables) where the table of child and parents has `n_cells`."""
+    alpha, total, tables, _, products = prior
+    row = np.int64(0)
+    if tables.shape[0]:
+        row = tables.shape[0] - 2 * products.size + _row_of(products, n_cells)
+    return min(alpha, total / n_cells), row
+
+
+@compiled(nogil=True)
+def by_parent_state(cardinality, child, product, prior):
+    """(pseudo-counts of one parent state together, their row) for a child whose parents have `product` states."""
+    alpha, total, tables, child_row, products = prior
+    if alpha * cardinality <= total / product:
+        return alpha * cardinality, child_row[child]
+    row = np.int64(0)
+    if tables.shape[0]:
+        row = tables.shape[0] - products.size + _row_of(products, product)
+    return total / product, row
 
 
 @compiled(nogil=True)

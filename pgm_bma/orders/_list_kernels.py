@@ -8,7 +8,7 @@ loses at most sum exp(score(Z) - score(Z')), in any order. `prune` reads a full 
 import numpy as np
 
 from pgm_bma.foundation.compiling import compiled
-from pgm_bma.orders._family_kernels import _log_rising, _row_of, popcount
+from pgm_bma.orders._family_kernels import _log_rising, by_cell, by_parent_state, popcount
 
 
 @compiled(nogil=True)
@@ -54,7 +54,7 @@ def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin
 
     first : (k,) members that every set must have    allowed : (n,) variables that may be parents
     data : (bits, first_value, codes, weights, cards) as in `_family_kernels.score_families`
-    prior : (alpha, equivalent_sample_size or 0, lgamma tables or empty, child_row, products)
+    prior : as in `_family_kernels.score_families`
     log_priors : (max_indegree + 1,) structure prior by size    words : (n,) random uint64
     The share is of the sets that were scored; sets that were never reached are not in it.
     """
@@ -164,13 +164,9 @@ def score_set(child, members, size, data, prior):
 @compiled(nogil=True)
 def _pseudo_counts(child, product, cards, prior):
     """(per cell, its row of the lgamma tables, per parent state, its row) of a family whose parents have `product` states."""
-    alpha, sample_size, tables, child_row, products = prior
-    if sample_size == 0.0:
-        return alpha, np.int64(0), alpha * cards[child], child_row[child]
-    row_a, row_b = np.int64(0), np.int64(0)
-    if tables.shape[0]:
-        row_a, row_b = _row_of(products, product * cards[child]), _row_of(products, product)
-    return sample_size / (product * cards[child]), row_a, sample_size / product, row_b
+    a, row_a = by_cell(product * cards[child], prior)
+    b, row_b = by_parent_state(cards[child], child, product, prior)
+    return a, row_a, b, row_b
 
 
 @compiled(nogil=True)

@@ -8,11 +8,11 @@ MAX_CELLS = 4_000_000  # larger family tables are counted row by row instead
 
 
 @compiled(nogil=True)
-def predict_families(codes, weights, cards, alpha, sample_size, children, parents, rows, out):
+def predict_families(codes, weights, cards, alpha, total, children, parents, rows, out):
     """out[k, r] = posterior mean of the value of children[k] in rows[r] given the row's values of parents[k].
 
     codes : (n, n_samples) training rows, one variable after another     weights : (n_samples,)
-    alpha, sample_size : K2's pseudo-count, or BDeu's total if it is positive
+    alpha, total : most pseudo-counts of a cell and of a table (`family_table.bounds`)
     parents : (n_families, width), padded with -1     rows : (n, n_rows)
     """
     largest = 1
@@ -26,7 +26,7 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
         child = children[k]
         r = cards[child]
         cells = n_cells(cards, child, parents[k])
-        a = sample_size / cells if sample_size > 0.0 else alpha
+        a = min(alpha, total / cells)
         if cells > MAX_CELLS:
             _predict_by_matching(codes, weights, child, parents[k], a, r, rows, out[k])
             continue
@@ -43,10 +43,10 @@ def predict_families(codes, weights, cards, alpha, sample_size, children, parent
 
 
 @compiled(nogil=True)
-def mean_tables(codes, weights, cards, alpha, sample_size, child, parents, starts, tables):
+def mean_tables(codes, weights, cards, alpha, total, child, parents, starts, tables):
     """tables[starts[k] : starts[k + 1]] = posterior means of `child` given parents[k], the child's value counting fastest."""
     for k in range(len(parents)):
-        a = sample_size / (starts[k + 1] - starts[k]) if sample_size > 0.0 else alpha
+        a = min(alpha, total / (starts[k + 1] - starts[k]))
         _family_means(codes, weights, cards, child, parents[k], a, tables[starts[k] : starts[k + 1]])
 
 

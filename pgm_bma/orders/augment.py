@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.counts import family_counts, state_offsets
-from pgm_bma.foundation.dirichlet import cell_alpha
 from pgm_bma.networks import evidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
 from pgm_bma.orders import _augment_kernels as kernels
 from pgm_bma.orders._relocation_kernels import add_edges
-from pgm_bma.orders.family_table import lgamma_tables, prepare_rows
+from pgm_bma.orders.family_table import bounds, lgamma_tables, prepare_rows
 from pgm_bma.orders.relocation import prepare_lists
 from pgm_bma.orders.weighting import WEIGHTINGS
 
@@ -42,6 +41,12 @@ class GapTable(NamedTuple):
     cardinalities: np.ndarray
     alpha: float
     equivalent_sample_size: float | None
+    max_total: float | None = None
+
+    @property
+    def prior(self):
+        """Arguments of `family_table.bounds`."""
+        return self.alpha, self.equivalent_sample_size, self.max_total
 
     @property
     def cells(self):
@@ -88,14 +93,13 @@ def completed(gaps, filled):
 
 def score(move, gaps, codes, log_marginal):
     """(n_families,) log marginal likelihoods on completed codes; `log_marginal` is right for families without a gap, or None."""
-    prior_of = gaps.alpha, gaps.equivalent_sample_size
     rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, 1)._replace(
         bits=np.zeros((0, 0), dtype=np.uint64),
         codes=np.ascontiguousarray(codes.T, dtype=np.int32),
         weights=gaps.weights,
     )
     data = rows.bits, rows.first_value, rows.codes, rows.weights, gaps.cardinalities
-    prior = lgamma_tables(rows, prior_of, move.lists.max_indegree)
+    prior = lgamma_tables(rows, gaps.prior, move.lists.max_indegree)
     chosen = move.touched if log_marginal is not None else np.arange(len(move.children))
     log_marginal = np.zeros(len(move.children)) if log_marginal is None else log_marginal.copy()
     kernels.rescore(data, prior, chosen, move.children, move.lists.sets, log_marginal)
@@ -163,9 +167,10 @@ def _draw_parents(move, prepared, lists, chain):
 def draw_tables(gaps, codes, parents, rng):
     """Flat tables of all nodes, lines drawn from their Dirichlet posteriors on completed codes."""
     counts, alphas, lines = [], [], []
+    alpha, total = bounds(*gaps.prior)
     for child, some in enumerate(parents):
         found = family_counts(codes, gaps.cardinalities, child, some, gaps.weights)
-        a = cell_alpha(*found.shape, gaps.alpha, gaps.equivalent_sample_size)
+        a = min(alpha, total / found.size)
         counts.append(found.ravel())
         alphas.append(np.full(found.size, a))
         lines.append(np.full(found.shape[0], found.shape[1]))

@@ -135,7 +135,7 @@ def _pilot(gaps, weighting, chain, families, fixed, eps, beam, full):
 
 
 def _prior(gaps):
-    return {"alpha": gaps.alpha, "equivalent_sample_size": gaps.equivalent_sample_size}
+    return dict(zip(("alpha", "equivalent_sample_size", "max_total"), gaps.prior))
 
 
 def _table(gaps, codes, families):

@@ -26,7 +26,7 @@ TABLES = 16  # completed tables behind posterior means; more move no class proba
 MAX_CELLS = 50_000_000  # of incomplete rows, each written out as often as it occurs
 
 
-def gap_table(names, codes, weights, cardinalities, alpha, sample_size):
+def gap_table(names, codes, weights, cardinalities, alpha, sample_size, max_total):
     """Rows with gaps as a `GapTable`; weights of incomplete rows must be whole numbers."""
     rows, row_weights, _ = table.fold(codes, weights)
     holes = (rows < 0).any(1)
@@ -46,7 +46,7 @@ def gap_table(names, codes, weights, cardinalities, alpha, sample_size):
     return GapTable(
         np.ascontiguousarray(np.repeat(rows, times, axis=0), dtype=np.int32),
         np.repeat(np.where(holes, 1.0, row_weights), times), np.asarray(cardinalities, dtype=np.int64), float(alpha),
-        sample_size,
+        sample_size, max_total,
     )  # fmt: skip
 
 
@@ -97,9 +97,7 @@ def stacked(gaps, filled):
     rows = np.concatenate([gaps.codes[~holes], *(completed(gaps, some)[holes] for some in chosen)])
     weights = np.concatenate([gaps.weights[~holes], np.full(len(rows) - int((~holes).sum()), 1.0 / len(chosen))])
     rows, weights, _ = table.fold(rows, weights)
-    return Training(
-        np.asfortranarray(rows, dtype=np.int32), weights, gaps.cardinalities, gaps.alpha, gaps.equivalent_sample_size
-    )
+    return Training(np.asfortranarray(rows, dtype=np.int32), weights, gaps.cardinalities, *gaps.prior)
 
 
 def own_mixture(average):
@@ -123,8 +121,7 @@ def gaps_of(average):
     training, record = average.training, average.gaps
     codes, weights = (training.codes, training.weights) if record is None else (record.codes, record.weights)
     return GapTable(
-        np.ascontiguousarray(codes, dtype=np.int32), weights, training.cardinalities, training.alpha,
-        training.equivalent_sample_size,
+        np.ascontiguousarray(codes, dtype=np.int32), weights, training.cardinalities, *training.prior,
     )  # fmt: skip
 
 

@@ -359,7 +359,7 @@ class OrderAveragedClassifier(_OrderClassifier):
     >>> classifier.predict(X[:4]).tolist(), classifier.method_
     (['even', 'odd', 'odd', 'even'], 'exact')
     >>> classifier.edge_posterior_.round(2).loc["a"].tolist()
-    [0.0, 0.35, 0.35]
+    [0.0, 0.36, 0.36]
     """
 
     model_is_exact_ = False

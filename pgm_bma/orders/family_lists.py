@@ -37,6 +37,7 @@ def grow_lists(
     max_indegree=3,
     alpha=1.0,
     equivalent_sample_size=None,
+    max_total=None,
     structure_prior="mdl",
     required=(),
     forbidden=(),
@@ -55,7 +56,7 @@ def grow_lists(
     n = len(cardinalities)
     max_indegree = min(max_indegree, n - 1)
     rows = prepare_rows(codes, cardinalities, weights, 1)
-    prior = lgamma_tables(rows, (alpha, equivalent_sample_size), max_indegree)
+    prior = lgamma_tables(rows, (alpha, equivalent_sample_size, max_total), max_indegree)
     data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
     log_priors = size_priors(n, max_indegree, structure_prior)
     words = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)  # names of the variables, not chance

@@ -30,6 +30,7 @@ def family_table(
     max_indegree=3,
     alpha=1.0,
     equivalent_sample_size=None,
+    max_total=None,
     structure_prior="mdl",
     required=(),
     forbidden=(),
@@ -42,6 +43,7 @@ def family_table(
     cardinalities : (n_variables,)
     weights : (n_samples,) or None; integers are repetitions, fractions are exact
     alpha, equivalent_sample_size : K2's pseudo-count per cell, or BDeu's total
+    max_total : most pseudo-counts of a table; where alpha in every cell would be more, they are spread evenly (None: no limit)
     structure_prior : "mdl", "friedman_koller" or "uniform"
     required, forbidden : pairs (parent, child) of positions
 
@@ -61,7 +63,7 @@ def family_table(
     n = len(cardinalities)
     max_indegree = min(max_indegree, n - 1)
     prepared = prepare_rows(codes, cardinalities, weights, max_indegree)
-    scoring = alpha, equivalent_sample_size
+    scoring = alpha, equivalent_sample_size, max_total
     allowed = _allowed(n, required, forbidden, max_indegree)
     table = _layout(cardinalities, allowed, max_indegree)
     log_marginal = _score(prepared, scoring, table)
@@ -187,29 +189,38 @@ def most_cells(cardinalities, n_rows, max_indegree):
     return int((cards[: len(parents)] * np.maximum(np.minimum(parents, n_rows), 1)).max(initial=1))
 
 
+def bounds(alpha, equivalent_sample_size, max_total=None):
+    """(most pseudo-counts per cell, most per table): a cell has the smaller of the first and the second over all cells."""
+    if equivalent_sample_size is not None:
+        return np.inf, float(equivalent_sample_size)
+    return float(alpha), np.inf if max_total is None else float(max_total)
+
+
 def lgamma_tables(prepared, scoring, max_indegree):
-    """The parameter prior as the kernels want it: (alpha, sample size or 0, tables of lgamma or empty, row per child, products)."""
-    alpha, sample_size = scoring
+    """The parameter prior as the kernels want it: (most per cell, most per table, tables of lgamma or empty, row per child,
+    products). scoring : arguments of `bounds`
+
+    The rows: per cardinality of a child, what a parent state holds if cells hold `alpha`; then per product of cardinalities what a
+    cell of a table with so many cells holds; then what a parent state holds, of so many, if the table is full.
+    """
+    alpha, most = bounds(*scoring)
     cards, total = prepared.cardinalities, prepared.weights.sum()
     distinct = np.unique(cards)
-    n_products = sum(comb(len(distinct) + size - 1, size) for size in range(max_indegree + 2))
-    fits = prepared.integral and n_products * (total + 1) <= MAX_LGAMMA
-    if sample_size is None:
-        fits = prepared.integral and (len(distinct) + 1) * (total + 1) <= MAX_LGAMMA
-        child_row, products = 1 + np.searchsorted(distinct, cards), np.zeros(0)
-        alphas = np.concatenate([[alpha], alpha * distinct])
-    else:
-        child_row, products = np.zeros(len(cards), dtype=np.int64), np.ones(1)
-        if fits:
-            sets = (
-                some for size in range(1, max_indegree + 2) for some in combinations_with_replacement(distinct, size)
-            )
-            products = np.unique([1.0, *(np.prod(some, dtype=float) for some in sets)])
-        alphas = sample_size / products
+    limited = np.isfinite(most)
+    n_products = sum(comb(len(distinct) + size - 1, size) for size in range(max_indegree + 2)) if limited else 1
+    fits = prepared.integral and (2 * n_products + len(distinct)) * (total + 1) <= MAX_LGAMMA
+    products = np.full(1, np.inf)  # no number of cells is past it
+    if limited and fits:
+        sets = (some for size in range(1, max_indegree + 2) for some in combinations_with_replacement(distinct, size))
+        products = np.unique([1.0, *(np.prod(some, dtype=float) for some in sets)])
     tables = np.zeros((0, 0))
     if fits:
+        whole = most / products if limited else np.ones(1)
+        plain = alpha * distinct if np.isfinite(alpha) else np.zeros(0)
+        alphas = np.concatenate([plain, np.minimum(alpha, whole) if limited else [alpha], whole])
         tables = gammaln(alphas[:, None] + np.arange(total + 1)) - gammaln(alphas[:, None])
-    return float(alpha), float(sample_size or 0.0), tables, child_row, products
+    child_row = np.searchsorted(distinct, cards) if np.isfinite(alpha) else np.zeros(len(cards), dtype=np.int64)
+    return alpha, most, tables, child_row, products
 
 
 def prepare_rows(codes, cardinalities, weights, max_indegree):

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgm_bma.foundation.counts import family_counts
-from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
+from pgm_bma.foundation.dirichlet import posterior_mean
 from pgm_bma.orders._predict_kernels import mean_tables, mix_completions, predict_families
 from pgm_bma.orders.exact_orders import tie
-from pgm_bma.orders.family_table import FamilyTable, binomials, members, n_families
+from pgm_bma.orders.family_table import FamilyTable, binomials, bounds, members, n_families
 
 BLOCK_BYTES = 32_000_000  # predictive probabilities held at a time
 MAX_TABLE_BYTES = 256_000_000  # tables of one node's families; wider ones are looked up completion by completion
@@ -165,8 +165,7 @@ def _mix_completions(mix, child, members, weights, rows, source, hidden, class_i
     starts = np.concatenate([[0], np.cumsum(np.append(cards, 1)[members].prod(axis=1) * cards[child])])
     tables = np.empty(starts[-1])
     mean_tables(
-        np.ascontiguousarray(training.codes.T), training.weights, cards, float(training.alpha),
-        float(training.equivalent_sample_size or 0.0), child, members, starts, tables,
+        np.ascontiguousarray(training.codes.T), training.weights, cards, *bounds(*training.prior), child, members, starts, tables,
     )  # fmt: skip
     mixed = np.zeros((len(rows), n_classes, len(weights)))
     mix_completions(
@@ -190,8 +189,8 @@ def predict(training, children, parents, rows):
     out = np.empty((len(children), len(rows)))
     predict_families(
         # transposed: the type of a transposed array does not change when there is a single row
-        np.ascontiguousarray(training.codes.T), training.weights, training.cardinalities, float(training.alpha),
-        float(training.equivalent_sample_size or 0.0), np.asarray(children, dtype=np.int64), parents,
+        np.ascontiguousarray(training.codes.T), training.weights, training.cardinalities,
+        *bounds(*training.prior), np.asarray(children, dtype=np.int64), parents,
         np.ascontiguousarray(rows.T), out,
     )  # fmt: skip
     return out
@@ -263,8 +262,8 @@ def best_parents(table, before):
 def family_cpt(training, child, parents):
     """Posterior-mean table (n_parent_states, n_states) of one family."""
     counts = family_counts(training.codes, training.cardinalities, child, parents, training.weights)
-    a = cell_alpha(*counts.shape, training.alpha, training.equivalent_sample_size)
-    return posterior_mean(counts, a)
+    alpha, total = bounds(*training.prior)
+    return posterior_mean(counts, min(alpha, total / counts.size))
 
 
 def averaged_network(mix):
@@ -305,6 +304,12 @@ class Training(NamedTuple):
     cardinalities: np.ndarray
     alpha: float
     equivalent_sample_size: float | None
+    max_total: float | None = None  # most pseudo-counts of a table
+
+    @property
+    def prior(self):
+        """Arguments of `family_table.bounds`."""
+        return self.alpha, self.equivalent_sample_size, self.max_total
 
 
 class Mixture(NamedTuple):

@@ -7,9 +7,9 @@ FAMILIES = """max_indegree : int, default=3
     equivalent_sample_size : float, optional
         Total pseudo-count of every table (BDeu), instead of `alpha` and `parameter_prior`.
     parameter_prior : {"consistent", "paper"}, default="consistent"
-        "consistent": the pseudo-counts of every table add up to one total, alpha times the square of the median number of
-        states, so that no arc gains from a larger table. "paper": alpha in every cell (K2 when 1), under which arcs into a
-        column of very many states, noise or not, look certain.
+        "consistent": alpha in every cell, but no table holds more pseudo-counts than a quarter of the rows; those of larger
+        tables are spread evenly, so that no arc gains from a larger table. "paper": alpha in every cell (K2 when 1), under which
+        arcs into a column of very many states, noise or not, look certain.
     structure_prior : {"mdl", "friedman_koller", "uniform"}, default="mdl"
         Prior of a parent set by its size; "mdl" is the paper's (ORD eq. 13).
     required_arcs : list of pairs, optional

@@ -9,6 +9,8 @@ from scipy.special import gammaln
 
 from pgm_bma import OrderPosterior
 from pgm_bma.orders import family_table as room
+from pgm_bma.orders import fixed_order
+from pgm_bma.orders.family_lists import grow_lists
 from pgm_bma.orders.family_table import family_table, local_sets, most_cells, n_families, parent_sets
 from tests.oracles.orders import Problem
 
@@ -148,3 +150,43 @@ def test_columns_of_many_states_cost_what_their_tables_hold():
         ValueError, match=r"most states \('id' 10000, 'copy' 10000, .* 100,000,000 cells, more than .* merge rare"
     ):
         OrderPosterior().fit(X.assign(copy=rng.permutation(10_000)))
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+def test_a_limit_of_mass_is_k2_in_small_tables_and_bdeu_of_the_limit_in_large_ones(fractional):
+    rng = np.random.default_rng(3)
+    cards = np.array([2, 3, 2, 4, 7])
+    codes = np.column_stack([rng.integers(0, r, 80) for r in cards])
+    weights = rng.integers(1, 4, 80) + (0.5 if fractional else 0.0)
+    both = {"max_indegree": 2, "structure_prior": "uniform"}
+    limited = family_table(codes, cards, weights, alpha=0.5, max_total=9.0, **both)
+    k2 = family_table(codes, cards, weights, alpha=0.5, **both)
+    bdeu = family_table(codes, cards, weights, equivalent_sample_size=9.0, **both)
+    cells = np.concatenate([[cards[[child, *z]].prod() for z in parent_sets(k2, child)] for child in range(5)])
+    small = 0.5 * cells <= 9.0
+    assert 0 < small.sum() < len(small)
+    np.testing.assert_allclose(limited.log_marginal, np.where(small, k2.log_marginal, bdeu.log_marginal), rtol=1e-12)
+    lists = grow_lists(codes, cards, weights, alpha=0.5, max_total=9.0, eps=1e-300, beam=1000, **both)
+    found = {(c, tuple(z[z >= 0])): v for c in range(5) for z, v in zip(*_of(lists, c))}
+    expected = {(c, z): v for c in range(5) for z, v in zip(parent_sets(limited, c), _values(limited, c))}
+    assert found.keys() == expected.keys()
+    assert all(found[key] == pytest.approx(value, rel=1e-12) for key, value in expected.items())
+    prior = {True: (0.5, None, None), False: (0.5, 9.0, None)}
+    rows, some = np.asfortranarray(codes, dtype=np.int32), codes[:3].astype(np.int32)
+    for (child, z), is_small in zip(expected, small):
+        parents = np.full((1, 2), -1)
+        parents[0, : len(z)] = z
+        made, plain = (
+            fixed_order.predict(fixed_order.Training(rows, weights, cards, *p), [child], parents, some)
+            for p in ((0.5, None, 9.0), prior[bool(is_small)])
+        )
+        np.testing.assert_allclose(made, plain, rtol=1e-12)
+
+
+def _of(lists, child):
+    here = slice(lists.offsets[child], lists.offsets[child + 1])
+    return lists.sets[here], lists.log_marginal[here]
+
+
+def _values(table, child):
+    return table.log_marginal[table.offsets[child] : table.offsets[child + 1]]

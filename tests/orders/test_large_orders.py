@@ -112,7 +112,7 @@ def test_knowledge_of_pgmpy():
         named = [(names[p], names[child]) for p in parents]
         return not set(named) & set(forbidden) and (names[child] != "e" or 0 in parents)
 
-    truth = Problem(X.to_numpy().tolist(), [2] * 5, 3, ess=4.0, allowed=allowed)
+    truth = Problem(X.to_numpy().tolist(), [2] * 5, 3, allowed=allowed)
     np.testing.assert_allclose(edges, truth.edges("order"), atol=1e-9)
     space = ExpertKnowledge(search_space=[("a", "b"), ("b", "c")])
     edges = OrderPosterior(expert_knowledge=space, random_state=0).fit(X).edge_posterior_
