@@ -15,7 +15,7 @@ FONT = 9.0
 def new_axes(ax, width, height, largest=40.0):
     """The given axes, or new ones of about this size in inches."""
     if ax is not None:
-        return ax
+        return _given(ax)
     import matplotlib.pyplot as plt
 
     shrink = min(1.0, largest / max(width, height))
@@ -33,13 +33,19 @@ def drawing_axes(ax, width, height, around=0.0, least=3.0):
         figure = ax.figure.get_size_inches()
         scale = 0.97 * min(1.0, figure[0] / max(width, least), figure[1] / (height + around))  # 3 % for the paddings
     else:
-        room = inches(ax)
+        room = inches(_given(ax))
         scale = min(room[0] / width, room[1] / height, 1.3)
     ax.set_xlim(0, width)
     ax.set_ylim(0, height)
     ax.set_aspect("equal", adjustable="box")
     ax.set_axis_off()
     return ax, scale
+
+
+def _given(ax):
+    if not hasattr(ax, "get_window_extent") or not hasattr(ax, "plot"):
+        raise TypeError(f"ax must be the axes of a matplotlib figure, or None, got a {type(ax).__name__}")
+    return ax
 
 
 def inches(ax):
