@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the tutorials are part of a
 by_name = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
-def test_there_are_eight():
-    assert [path.name[0] for path in SCRIPTS] == list("12345678")
+def test_there_are_nine():
+    assert [path.name[0] for path in SCRIPTS] == list("123456789")
 
 
 @by_name
@@ -228,6 +228,16 @@ def latent_class_analysis(names):
     assert names["table_2"].index[0] == "(size)" and names["table_2"].shape == (8, 3)
 
 
+def tables_with_gaps(names):
+    table, pairs = names["table"], names["pairs"]
+    assert 0.4 < 1 - names["n_complete"] / len(table) < 0.45  # "two out of five rows are lost"
+    assert table.isna().sum().sum() == 280 and table.size == 3915
+    assert pairs["difference"].abs().max() > 0.5  # "by more than a half"
+    assert names["posterior"].converged_
+    assert not any(copy.isna().any(axis=None) for copy in names["copies"])
+    assert names["shares"].min() < names["shares"].max()
+
+
 CONCLUSIONS = {
     "1": first_steps,
     "2": structural_em,
@@ -237,4 +247,5 @@ CONCLUSIONS = {
     "6": which_method_when,
     "7": larger_than_memory,
     "8": latent_class_analysis,
+    "9": tables_with_gaps,
 }
