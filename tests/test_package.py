@@ -127,6 +127,14 @@ def test_import_is_light():
     assert run("-c", script).strip() == "True []"
 
 
+def test_a_first_fit_brings_little_beyond_numba_pandas_and_sklearn_base():
+    """What `python -m benchmarks imports` times: no other package, and no other part of scikit-learn or scipy, is loaded."""
+    script = (
+        "from benchmarks.imports import in_new_process; print(*in_new_process('EMAClusterer', {'n_init': 2})['brings'])"
+    )
+    assert set(run("-c", script, cwd=ROOT).split()) <= {"numba", "platformdirs", "pyarrow"}
+
+
 def test_help_is_light():
     script = (
         "import runpy, sys; sys.argv = ['pgm-bma', '--help']\n"
