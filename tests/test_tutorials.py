@@ -10,14 +10,22 @@ import numpy as np
 import pytest
 
 TUTORIALS = Path(__file__).resolve().parents[1] / "tutorials"
-SCRIPTS = sorted(path for path in TUTORIALS.glob("*.py") if path.name[0].isdigit())
+
+
+def number(path):
+    """The number before the underscore."""
+    return int(path.name.split("_")[0])
+
+
+SCRIPTS = sorted(TUTORIALS.glob("[0-9]*.py"), key=number)
 
 pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the tutorials are part of a checkout, not of the package")
 by_name = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
-def test_there_are_nine():
-    assert [path.name[0] for path in SCRIPTS] == list("123456789")
+def test_they_are_numbered_from_one_each_with_its_conclusions():
+    assert [number(path) for path in SCRIPTS] == list(range(1, 11)) == list(CONCLUSIONS)
+    assert _build().scripts() == SCRIPTS
 
 
 @by_name
@@ -32,7 +40,7 @@ def test_script_runs_and_its_conclusions_hold(path, tmp_path, monkeypatch):
         names = runpy.run_path(str(path))
         assert plt.get_fignums(), "a tutorial without a picture"
         plt.close("all")
-    CONCLUSIONS[path.name[0]](names)
+    CONCLUSIONS[number(path)](names)
 
 
 @by_name
@@ -238,14 +246,34 @@ def tables_with_gaps(names):
     assert names["shares"].min() < names["shares"].max()
 
 
+def numeric_columns(names):
+    likely, table, grower = names["likely"], names["table"], names["grower"]
+    assert set(names["model"].numeric_columns_) == set(table)
+    flavanoids = likely.loc["flavanoids"]
+    assert flavanoids["its probability"] > 0.99 and round(flavanoids["most likely cut"], 1) == 2.3
+    own = table.loc[grower == "A", "flavanoids"]
+    assert (own >= flavanoids["most likely cut"]).mean() > 0.95  # "where the wines of grower A begin"
+    unsure = likely.loc["od280_od315"]
+    assert unsure["its probability"] < 0.6 and 3 < unsure["expected number of cuts"] < 4
+    assert names["strongest"].idxmax() == "flavanoids"
+    others = names["comparison"].drop("Kikuchi, averaged cuts")
+    ratio = others["more than averaged cuts"] / others["standard error"]
+    assert names["comparison"]["log loss"].idxmin() == "Kikuchi, averaged cuts"
+    assert ratio["logistic regression"] > 4
+    assert (ratio.drop("logistic regression") < 2).all() and (ratio > 0).all()
+    worst = names["losses"][["Kikuchi, one MDL cut", "histogram boosting"]].apply(lambda loss: loss.nlargest(5).sum())
+    assert (worst / names["losses"].sum()[worst.index] > 0.5).all()  # "it comes from a few wines"
+
+
 CONCLUSIONS = {
-    "1": first_steps,
-    "2": structural_em,
-    "3": averaging_over_orders,
-    "4": kikuchi_bayes,
-    "5": working_with_pgmpy,
-    "6": which_method_when,
-    "7": larger_than_memory,
-    "8": latent_class_analysis,
-    "9": tables_with_gaps,
+    1: first_steps,
+    2: structural_em,
+    3: averaging_over_orders,
+    4: kikuchi_bayes,
+    5: working_with_pgmpy,
+    6: which_method_when,
+    7: larger_than_memory,
+    8: latent_class_analysis,
+    9: tables_with_gaps,
+    10: numeric_columns,
 }

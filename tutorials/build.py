@@ -17,7 +17,12 @@ HERE = Path(__file__).resolve().parent
 
 def scripts():
     """The tutorials, in their order."""
-    return sorted(path for path in HERE.glob("*.py") if path.name[0].isdigit())
+    return sorted((path for path in HERE.glob("*.py") if path.name[0].isdigit()), key=number)
+
+
+def number(path):
+    """The number before the underscore of a tutorial's name."""
+    return int(path.name.split("_")[0])
 
 
 def read_script(path):
