@@ -215,5 +215,5 @@ def test_the_page_shows_the_kept_results():
     sound = noise[noise["prior"] == "consistent"]
     assert (sound[AVERAGES] < 0.3).all(axis=None)
     kept = pd.read_csv(root / "benchmarks" / "results" / "prior_noise_relevant.csv")
-    for name, line in kept.pivot(index="data", columns="prior", values="mean P(arc)").iterrows():
-        assert f"| {name} | {line['consistent']:.3f} | {line['paper']:.3f} |" in page
+    for (name, n_rows), line in kept.pivot(index=["data", "rows"], columns="prior", values="mean P(arc)").iterrows():
+        assert f"| {name} | {n_rows} | {line['consistent']:.3f} | {line['paper']:.3f} |" in page
