@@ -53,6 +53,10 @@ NOT_READ = {
         for word in ("terms", "numeric_columns", "categorical_columns")
     },
     **{
+        ("AveragedNaiveBayesClassifier", word): 'read under numeric="average" and "mdl" only'
+        for word in ("numeric_columns", "categorical_columns")
+    },
+    **{
         (name, "init"): "a start of chains; few columns are summed exactly"
         for name in ("OrderAveragedClassifier", "OrderPosterior")
     },

@@ -118,6 +118,10 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
             ("FixedOrderClassifier", "OrderAveragedClassifier", "OrderPosterior"),
             Change(added={"unobserved": "sum_out", "_missing_counts": None}),
         ),
+        "AveragedNaiveBayesClassifier": Change(
+            added={"numeric": "auto", "numeric_columns": None, "categorical_columns": None}
+        ),
+        "naive-bayes-fit": Change(added={"cut_posteriors": None}),
         "structure-average": Change(added={"gaps": None}),
         "order-training": Change(added={"max_total": None}),
     },

@@ -12,7 +12,14 @@ from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.explanation import Explains
 from pgm_bma.foundation.face import DiscreteEstimator, refuse_missing_target
 from pgm_bma.foundation.inputs import as_table
-from pgm_bma.foundation.numeric_columns import as_frame, cut_frame, find_cuts, many_fractions, warn_of_cuts
+from pgm_bma.foundation.numeric_columns import (
+    as_frame,
+    cut_frame,
+    find_cuts,
+    many_fractions,
+    numeric_names,
+    warn_of_cuts,
+)
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.rows import split_target
 from pgm_bma.foundation.scan import NotFolded, is_scan
@@ -231,6 +238,14 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         if found:
             warn_of_cuts(found)
         return found, "mdl"
+
+    def _numeric_names(self, X):
+        """Numeric columns by `numeric_columns` and `categorical_columns`, of classifiers that have these parameters."""
+        frame = as_frame(X)
+        if not frame.columns.is_unique:
+            return []  # the error comes with the states
+        found = numeric_names(frame, self.numeric_columns, self.categorical_columns)
+        return [name for name in found if name not in (self.state_names or {})]
 
     def _encode(self, X):
         cuts = self.__dict__.get("_cuts")

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import xlogy
 
 MAX_BINS = 32  # elementary bins of a numeric column
+CUT_PRIORS = (0.02, 0.1, 0.3)  # prior probabilities of a cut at a boundary, summed over where cuts are averaged
 
 ONE_BIN = "all_values"
 

@@ -130,6 +130,14 @@ def raw_values(frame, cuts):
     return np.column_stack(columns) if columns else np.zeros((len(frame), 0))
 
 
+def cut_series(cuts, posteriors):
+    """{column: Series of the probability of a cut below each value of the index}."""
+    return {
+        name: pd.Series(posterior, index=edges, name=name)
+        for name, edges, posterior in zip(cuts.names, cuts.edges, posteriors)
+    }
+
+
 def nothing_cut():
     """`Cuts` of no column."""
     return Cuts((), [])

@@ -9,6 +9,7 @@ from math import exp, lgamma, log
 
 import numpy as np
 
+from pgm_bma.foundation._interval_kernels import sum_partitions
 from pgm_bma.foundation.compiling import compiled
 
 
@@ -45,14 +46,6 @@ def fill_gammas(strengths, shares, gammas):
 
 
 @compiled
-def _log_add(a, b):
-    top = max(a, b)
-    if top == -np.inf:
-        return top
-    return top + log(exp(a - top) + exp(b - top))
-
-
-@compiled
 def sum_intervals(cumulated, shares, strengths, gammas, cut_priors, log_z, cell_weights, cuts):
     """Exact sum over all 2^(m - 1) interval partitions of m bins, for every strength and cut prior (forward and backward).
 
@@ -63,31 +56,12 @@ def sum_intervals(cumulated, shares, strengths, gammas, cut_priors, log_z, cell_
     """
     m = len(cumulated) - 1
     evidence = np.empty((m, m + 1))
-    forward, backward = np.empty(m + 1), np.empty(m + 1)
     for g in range(len(strengths)):
         for a in range(m):
             for b in range(a + 1, m + 1):
                 evidence[a, b] = log_evidence(cumulated[b] - cumulated[a], strengths[g], shares, gammas[g])
         for h in range(len(cut_priors)):
-            cut, stay = log(cut_priors[h]), log(1.0 - cut_priors[h])
-            forward[0], backward[m] = 0.0, 0.0
-            for b in range(1, m + 1):
-                forward[b] = -np.inf
-                for a in range(b):
-                    weight = forward[a] + evidence[a, b] + (b - a - 1) * stay + (cut if a > 0 else 0.0)
-                    forward[b] = _log_add(forward[b], weight)
-            for a in range(m - 1, -1, -1):
-                backward[a] = -np.inf
-                for b in range(a + 1, m + 1):
-                    weight = backward[b] + evidence[a, b] + (b - a - 1) * stay + (cut if b < m else 0.0)
-                    backward[a] = _log_add(backward[a], weight)
-            log_z[g, h] = forward[m]
-            for a in range(m):
-                before = forward[a] + (cut if a > 0 else 0.0)
-                cuts[g, h, a] = exp(before + backward[a] - forward[m]) if a > 0 else 0.0
-                for b in range(a + 1, m + 1):
-                    after = backward[b] + (cut if b < m else 0.0)
-                    cell_weights[g, h, a, b] = exp(before + evidence[a, b] + (b - a - 1) * stay + after - forward[m])
+            log_z[g, h] = sum_partitions(evidence, cut_priors[h], cell_weights[g, h], cuts[g, h])
 
 
 @compiled

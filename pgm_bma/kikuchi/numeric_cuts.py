@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.cut_points import CUT_PRIORS
 from pgm_bma.kikuchi import _numeric_kernels as kernels
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
-CUT_PRIORS = (0.02, 0.1, 0.3)
 _MOST_WHOLE = 200_000
 
 

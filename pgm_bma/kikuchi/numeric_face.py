@@ -10,7 +10,7 @@ import pandas as pd
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.inputs import as_table
-from pgm_bma.foundation.numeric_columns import as_frame, nothing_cut, numeric_names, raw_values
+from pgm_bma.foundation.numeric_columns import as_frame, cut_series, nothing_cut, raw_values
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.validation import check
 from pgm_bma.kikuchi.numeric_fit import AverageFit, fit_average
@@ -47,11 +47,9 @@ class NumericTerms:
         """For each numeric column, the probability of a cut below each value of the index; averaged terms only."""
         if self._average is None:
             raise AttributeError("cut_posterior_ exists with averaged terms only; fit with numeric='average'")
-        found = {}
-        for name, edges in zip(self._numeric_cuts.names, self._numeric_cuts.edges):
-            posterior = self._average.terms.cut_posteriors[self.schema_.index(name)]
-            found[name] = pd.Series(posterior, index=edges, name=name)
-        return found
+        posteriors = self._average.terms.cut_posteriors
+        cuts = self._numeric_cuts
+        return cut_series(cuts, [posteriors[self.schema_.index(name)] for name in cuts.names])
 
     def term_curves(self) -> pd.DataFrame:
         """All that a column says alone, as a curve: its evidence for each class over its elementary bins or states.
@@ -118,13 +116,9 @@ class NumericTerms:
             return [], "mdl"
         if self.numeric == "auto" and self._mode == "mdl":  # regions of states, as in the other classifiers
             return super()._numeric_plan(X)
-        frame = as_frame(X)
-        if not frame.columns.is_unique:
-            return [], "mdl"  # the error comes with the states
-        numeric = numeric_names(frame, self.numeric_columns, self.categorical_columns)
-        numeric = [name for name in numeric if name not in (self.state_names or {})]
+        numeric = self._numeric_names(X)
         if self.verbose:
-            others = [str(c) for c in frame.columns if c not in numeric]
+            others = [str(c) for c in as_frame(X).columns if c not in numeric]
             print(f"numeric: {', '.join(map(str, numeric)) or 'none'}; states: {', '.join(others) or 'none'}")
         return numeric, self._mode
 

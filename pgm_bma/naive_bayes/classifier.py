@@ -10,8 +10,18 @@ from pgm_bma.foundation.averaging import class_information
 from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.docstrings import CLASSES, fill
+from pgm_bma.foundation.numeric_columns import cut_series, nothing_cut
 from pgm_bma.foundation.priors import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
-from pgm_bma.foundation.validation import Choice, Either, Instance, Number, Optional, check_parameters, resolve_preset
+from pgm_bma.foundation.validation import (
+    Choice,
+    Either,
+    Instance,
+    Number,
+    Optional,
+    check,
+    check_parameters,
+    resolve_preset,
+)
 from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint
 
 PAPER = {"alpha": 1.0, "parameter_prior": "paper"}
@@ -87,10 +97,10 @@ class NaiveBayesClassifier(ClassifierBase):
         check_prior(self.alpha, self.equivalent_sample_size)
         self._learn(training, NaiveBayesPrior(self.alpha, self.equivalent_sample_size))
 
-    def _learn(self, training, prior):
+    def _learn(self, training, prior, numeric=None):
         cardinalities, n_classes = training.schema.cardinalities, len(training.classes)
         self._result = fit_naive_bayes(
-            training.codes, cardinalities, training.target, n_classes, training.weights, prior
+            training.codes, cardinalities, training.target, n_classes, training.weights, prior, numeric
         )
         self.class_probability_ = self._result.class_probability
         self.log_evidence_ = self._result.log_evidence
@@ -148,11 +158,22 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         Name of the class node; by default the name of `y`, else "class".
     handle_unknown : {"missing", "error"}, default="missing"
         What a value that fit has not seen is when rows are judged.
+    numeric : {"auto", "average", "mdl"} or None, default="auto"
+        "average": numeric columns are averaged exactly over all ways to cut them into intervals (see docs/naive_bayes.md); no cut
+        means no arc. "mdl": they are cut by minimum description length of the class. None: every value is a state. "auto": columns
+        with more than 20 different fractions are cut as by "mdl", with a warning; other values are states.
+    numeric_columns : list of names, optional
+        With "average" and "mdl", columns that are numeric in any case. By default those whose numbers are not all whole or more
+        than 20 different ones.
+    categorical_columns : list of names, optional
+        With "average" and "mdl", columns whose numbers are states in any case.
 
     Attributes
     ----------
     arc_posterior_ : Series
         P(class -> column | data); exact, because the class is observed.
+    cut_posterior_ : dict of Series
+        With ``numeric="average"``: for each numeric column, the probability that it is cut below the values in the index.
     feature_importances_ : array of shape (n_features_in_,)
         Information of every column about the class in the average, nats.
     class_probability_ : array of shape (n_classes,)
@@ -175,7 +196,12 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
     {'useful': 1.0, 'noise': 0.26}
     """
 
-    _rules = {"arc_prior": ARC_PRIOR, "parameter_prior": PARAMETER_PRIOR, "preset": Optional(Choice("paper"))}
+    _rules = {
+        "arc_prior": ARC_PRIOR,
+        "parameter_prior": PARAMETER_PRIOR,
+        "preset": Optional(Choice("paper")),
+        "numeric": Optional(Choice("auto", "average", "mdl")),
+    }
 
     def __init__(
         self,
@@ -188,6 +214,9 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         state_names: dict | None = None,
         target_name: Any = None,
         handle_unknown: str = "missing",
+        numeric: str | None = "auto",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         super().__init__(
             alpha=alpha,
@@ -199,15 +228,34 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         self.arc_prior = arc_prior
         self.parameter_prior = parameter_prior
         self.preset = preset
+        self.numeric = numeric
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns
 
     def _fit(self, training):
-        self._learn(training, averaged_prior(self, training.schema.names))
+        prior, cuts = averaged_prior(self, training.schema.names), self.__dict__.get("_cuts") or nothing_cut()
+        averaged = [training.schema.index(name) for name in cuts.names] if self.numeric == "average" else None
+        self._learn(training, prior, averaged)
+
+    def _numeric_plan(self, X):
+        check("numeric", self.numeric, self._rules["numeric"])
+        if self.numeric == "auto":
+            return super()._numeric_plan(X)
+        return ([], "mdl") if self.numeric is None else (self._numeric_names(X), self.numeric)
 
     @property
     def arc_posterior_(self) -> pd.Series:
         """P(class -> column | data) of every column."""
         check_is_fitted(self)
         return pd.Series(self._result.arc_posterior, index=list(self.schema_.names), name="arc_posterior")
+
+    @property
+    def cut_posterior_(self) -> dict:
+        """For each numeric column, the probability of a cut below each value of the index; averaged cuts only."""
+        check_is_fitted(self)
+        if self._result.cut_posteriors is None:
+            raise AttributeError("cut_posterior_ exists with averaged cuts only; fit with numeric='average'")
+        return cut_series(self.__dict__.get("_cuts") or nothing_cut(), self._result.cut_posteriors)
 
     def _arc_posteriors(self):
         return {(self.target_name_, column): float(p) for column, p in self.arc_posterior_.items()}

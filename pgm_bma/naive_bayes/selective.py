@@ -17,6 +17,7 @@ from pgm_bma.foundation.averaging import average_many_families
 from pgm_bma.foundation.counts import class_counts, gather_sum, state_offsets
 from pgm_bma.foundation.dirichlet import side_by_side_scores
 from pgm_bma.foundation.priors import cell_pseudo_count
+from pgm_bma.naive_bayes.cut_average import average_cuts
 
 
 class NaiveBayesPrior(NamedTuple):
@@ -31,18 +32,21 @@ class NaiveBayesPrior(NamedTuple):
 
 class NaiveBayesFit(NamedTuple):
     """class_probability (n_classes,); tables (n_classes, sum of cardinalities); arc_posterior (n_columns,);
-    log_evidence: log probability of classes and columns, structures and parameters summed out."""
+    log_evidence: log probability of classes and columns, structures and parameters summed out; cut_posteriors: for each column
+    that was averaged over its cuts, P(cut before bin i + 1), None where none was asked for."""
 
     class_probability: np.ndarray
     tables: np.ndarray
     arc_posterior: np.ndarray
     log_evidence: float
+    cut_posteriors: list | None = None
 
 
-def fit_naive_bayes(codes, cardinalities, target, n_classes, weights, prior):
+def fit_naive_bayes(codes, cardinalities, target, n_classes, weights, prior, numeric=None):
     """Posterior-mean naive Bayes; with ``prior.arc_prior`` below 1 averaged over selective structures.
 
     codes : (n_samples, n_columns), -1 = missing     target : (n_samples,)     weights : (n_samples,) or None
+    numeric : positions of columns whose states are bins, to be averaged over all ways to cut them, or None
     """
     cardinalities = np.asarray(cardinalities)
     class_totals = np.bincount(target, weights, minlength=n_classes).astype(float)
@@ -66,11 +70,24 @@ def fit_naive_bayes(codes, cardinalities, target, n_classes, weights, prior):
         log_prior = np.log(prior.arc_prior), np.log1p(-np.asarray(prior.arc_prior, dtype=float))
     log_scores = np.array([log_prior[0] + log_with, log_prior[1] + log_without])
     tables, arcs = average_many_families(log_scores, [dependent, independent], columns)  # EMA eq. 14
+    log_columns, cut_posteriors = logsumexp(log_scores, axis=0), None if numeric is None else []
+    starts, arc_prior = state_offsets(cardinalities), np.broadcast_to(prior.arc_prior, cardinalities.shape)
+    for j in () if numeric is None else numeric:
+        if cardinalities[j] < 2:  # nothing to cut
+            cut_posteriors.append(np.zeros(0))
+            continue
+        own = slice(starts[j], starts[j + 1])
+        # bins are no states of their own: a numeric column has the mass of one with two states, however many its bins
+        share = 2 / cardinalities[j] if prior.equivalent_sample_size is None else 1.0
+        alphas = share * pseudo_counts(n_classes)[starts[j]], share * pseudo_counts(1)[starts[j]]
+        found = average_cuts(counts[:, own], *alphas, arc_prior[j])
+        tables[:, own], arcs[0, j], log_columns[j] = found.tables, found.arc_posterior, found.log_evidence
+        cut_posteriors.append(found.cut_posterior)
     ess = prior.equivalent_sample_size
     alpha_class = np.full(n_classes, prior.alpha if ess is None else ess / n_classes)
     class_probability, log_class = _family(class_totals[None, :], alpha_class, [n_classes], [0] * n_classes)
-    log_evidence = float(log_class[0] + logsumexp(log_scores, axis=0).sum())
-    return NaiveBayesFit(class_probability[0], tables, arcs[0], log_evidence)
+    log_evidence = float(log_class[0] + log_columns.sum())
+    return NaiveBayesFit(class_probability[0], tables, arcs[0], log_evidence, cut_posteriors)
 
 
 def naive_bayes_log_joint(fit, codes, cardinalities):

@@ -57,3 +57,47 @@ def log_dirichlet_multinomial(counts, alpha):
         total += lgamma(sum(prior)) - lgamma(sum(prior) + sum(row))
         total += sum(lgamma(a + n) - lgamma(a) for a, n in zip(prior, row))
     return total
+
+
+def column_over_partitions(bins, y, n_bins, n_classes, alphas, arc_prior, cut_priors):
+    """log p(bins | y), P(no cut), P(cut) of each boundary, p(bin | class) (n_classes, n_bins); all partitions are written down.
+
+    A row's interval is drawn given its class, then its bin inside the interval whatever the class; both from the counts so far.
+    """
+    weights, hypotheses = [], []
+    for flags in product([False, True], repeat=n_bins - 1):
+        interval = np.concatenate([[0], np.cumsum(flags)]).astype(int)
+        log_p = _log_p_partition(bins, y, interval, n_classes, alphas)
+        if not any(flags):
+            weights.append(log(1 - arc_prior) + log_p)
+            hypotheses.append((flags, interval))
+            continue
+        for rho in cut_priors:
+            n = sum(flags)
+            prior = rho**n * (1 - rho) ** (n_bins - 1 - n) / (1 - (1 - rho) ** (n_bins - 1))
+            weights.append(log(arc_prior * prior / len(cut_priors)) + log_p)
+            hypotheses.append((flags, interval))
+    log_evidence = np.logaddexp.reduce(weights)
+    posterior = np.exp(np.array(weights) - log_evidence)
+    tables = np.zeros((n_classes, n_bins))
+    for p, (_, interval) in zip(posterior, hypotheses):
+        before = _log_p_partition(bins, y, interval, n_classes, alphas)
+        for c, i in product(range(n_classes), range(n_bins)):
+            tables[c, i] += p * np.exp(_log_p_partition([*bins, i], [*y, c], interval, n_classes, alphas) - before)
+    cuts = posterior @ np.array([flags for flags, _ in hypotheses], dtype=float)
+    return log_evidence, posterior[0], cuts, tables
+
+
+def _log_p_partition(bins, y, interval, n_classes, alphas):
+    """Row by row: alphas are the pseudo-counts of a bin with the class and without."""
+    size = np.bincount(interval)
+    by_class = np.tile(alphas[0] * size.astype(float), (n_classes, 1))
+    by_bin, inside = np.full(len(interval), float(alphas[1])), alphas[1] * size.astype(float)
+    total = 0.0
+    for i, c in zip(bins, y):
+        b = interval[i]
+        total += log(by_class[c, b] / by_class[c].sum()) + log(by_bin[i] / inside[b])
+        by_class[c, b] += 1
+        by_bin[i] += 1
+        inside[b] += 1
+    return total
