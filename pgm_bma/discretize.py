@@ -30,14 +30,15 @@ from pgm_bma.foundation.cut_points import (
 )
 from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.table import check_weights
-from pgm_bma.foundation.validation import Choice, Integer, Number, check_parameters
+from pgm_bma.foundation.validation import Choice, Integer, Number, check_parameters, is_hashable, reading
 
 MAX_BINS = 1000  # every bin is a state of every table behind it, with a label of its own: more is a mistake
 
 
 def _class_codes(y, n_rows):
     """Class labels as 0..k-1; missing and continuous targets are refused."""
-    y = column_or_1d(y, warn=True)
+    with reading("y", y, "one class for each row"):
+        y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y has {len(y)} labels, X has {n_rows} rows")
     n_missing = int(pd.isna(y).sum())
@@ -144,6 +145,8 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _read(self, X, *, reset):
         check_parameters(self)
         if not nw.dependencies.is_into_dataframe(X):
+            with reading("X", X, "a table: as many cells in each row"):
+                X = np.asarray(X) if isinstance(X, list | tuple) else X
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, ensure_min_samples=int(reset))
         elif isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             raise ValueError(f"column {X.columns[X.columns.duplicated()][0]!r} occurs twice; rename one of the two")
@@ -165,7 +168,7 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         chosen = {}
         for entry in wanted:
             name = f"x{entry}" if isinstance(entry, Integral) and entry not in columns else entry
-            if name not in columns:
+            if not is_hashable(name) or name not in columns:
                 raise ValueError(
                     f"columns= names {entry!r}, which X does not have; its columns are {list(columns)[:20]}"
                 )

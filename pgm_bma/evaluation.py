@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.validation import Integer, Number, check
+from pgm_bma.foundation.validation import Fitted, Integer, Number, check, reading
 from pgm_bma.foundation.warn import warn
 
 __all__ = ["capped_log_loss", "error_decomposition", "marginal_losses", "paper_error"]
@@ -77,13 +77,16 @@ def capped_log_loss(
     5.7565
     """
     check("floor", floor, Number(0, 1, open_low=True))
-    classes, labels = list(classes), list(table.as_column(y))
+    with reading("classes", classes, "a list of classes, one for each column of proba"):
+        column = {label: k for k, label in enumerate(classes)}
+        classes = list(classes)
+    with reading("y", y, "one class for each row"):
+        labels = list(table.as_column(y))
+        gone = [row for row, label in enumerate(labels) if _is_missing(label)]
+        unknown = [label for label in labels if label not in column]
     proba = _probabilities(proba, len(labels), len(classes))
-    column = {label: k for k, label in enumerate(classes)}
-    gone = [row for row, label in enumerate(labels) if _is_missing(label)]
     if gone:
         raise ValueError(f"y holds {len(gone)} missing labels, the first in row {gone[0]}; drop those rows")
-    unknown = [label for label in labels if label not in column]
     if unknown:
         warn(
             f"{len(unknown)} of {len(labels)} rows of y have a class that is not among classes={classes!r}, the first "
@@ -145,11 +148,13 @@ def error_decomposition(classifier: Any, X_train: Any, y_train: Any, X_test: Any
     >>> list(error_decomposition(model, X[:124], y[:124], X[124:], y[124:]).index)
     ['approximation', 'generalisation', 'total']
     """
+    check("classifier", classifier, Fitted("a fitted classifier", "predict_proba", "classes_"))
     losses = []
     for X, y in ((X_train, y_train), (X_test, y_test)):
         proba = classifier.predict_proba(X)
-        wrong = classifier.classes_[proba.argmax(axis=1)] != np.asarray(y)
-        losses.append((float(np.mean(wrong)), capped_log_loss(y, proba, classifier.classes_)))
+        loss = capped_log_loss(y, proba, classifier.classes_)  # which looks at y first
+        wrong = classifier.classes_[proba.argmax(axis=1)] != np.asarray(table.as_column(y))
+        losses.append((float(np.mean(wrong)), loss))
     train, test = np.array(losses)
     return pd.DataFrame(
         [train, test - train, test],
@@ -188,6 +193,7 @@ def marginal_losses(classifier: Any, X: Any, y: Any) -> pd.Series:
     >>> float(marginal_losses(model, X, y).round(6).iloc[0])
     0.0
     """
+    check("classifier", classifier, Fitted("a fitted KikuchiBayesClassifier", "schema_", "initial_regions_"))
     proba = classifier.predict_proba(X)
     by_position = not table.is_named(X)
     codes = pd.DataFrame(table.encode_like(X, classifier.schema_, "missing", by_position=by_position))

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from pgm_bma.foundation.table import Schema, as_column, check_weights, column_names, encode_like
-from pgm_bma.foundation.validation import Choice, Flag, Integer, Number, check
+from pgm_bma.foundation.validation import Choice, Flag, Integer, Number, as_numbers, check, reading
 from pgm_bma.networks.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
 from pgm_bma.networks.objects import network_arrays
 
@@ -262,18 +262,21 @@ def order_correlation(order: Sequence, reference: Sequence) -> float | np.ndarra
     >>> order_correlation([["a", "b", "c"], ["b", "a", "c"]], ["a", "b", "c"])
     array([1. , 0.5])
     """
-    reference = list(reference)
-    position = {node: i for i, node in enumerate(reference)}
-    order = list(order)
+    with reading("reference", reference, "a list of nodes"):
+        reference = list(reference)
+        position = {node: i for i, node in enumerate(reference)}
+    with reading("order", order, "a list of nodes, or several of them"):
+        order = list(order)
     many = bool(order) and isinstance(order[0], list | tuple | np.ndarray) and _not_a_node(order[0], position)
     n = len(reference)
     if n < 2 or len(position) != n:
         raise ValueError("an order needs at least two nodes, each of them once")
     ranks = []
     for nodes in order if many else [order]:
-        nodes = list(nodes)
-        if len(nodes) != n or set(nodes) != set(position):
-            odd = sorted(map(str, set(nodes) ^ set(position))) or "a node that occurs twice"
+        with reading("order", nodes, "a list of nodes"):
+            nodes, found = list(nodes), set(nodes)
+        if len(nodes) != n or found != set(position):
+            odd = sorted(map(str, found ^ set(position))) or "a node that occurs twice"
             raise ValueError(f"the two orders do not hold the same nodes: {odd}")
         ranks.append([position[node] for node in nodes])
     squares = np.square(np.asarray(ranks) - np.arange(n)).sum(axis=1)
@@ -324,7 +327,7 @@ def wins_draws_losses(a: Any, b: Any, *, lower_is_better: bool = True, tolerance
 
     check("tolerance", tolerance, Number(0))
     check("lower_is_better", lower_is_better, Flag())
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    a, b = as_numbers("a", a, "a number for each case"), as_numbers("b", b, "a number for each case")
     if a.shape != b.shape or a.ndim != 1 or len(a) == 0:
         raise ValueError(f"a and b must be results on the same cases; their shapes are {a.shape} and {b.shape}")
     if np.isnan(a).any() or np.isnan(b).any():
@@ -366,7 +369,8 @@ def _comparable(p, q, latents, over):
     """Both networks as arrays whose observed variables, and their states, stand in the same order."""
     names_p, states_p, tables_p = _read(p)
     names_q, states_q, tables_q = _read(q)
-    hidden = set(p.latents) | set(q.latents) if latents is None else set(latents)
+    with reading("latents", latents, "a list of variables, or None"):
+        hidden = set(p.latents) | set(q.latents) if latents is None else set(latents)
     odd = set(names_p) ^ set(names_q)
     if odd - (hidden if over == "observed" else set()):
         raise ValueError(f"the networks differ in their variables: {sorted(map(str, odd))}")

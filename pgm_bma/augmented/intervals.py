@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families, check_table_sizes
 from pgm_bma.augmented.bounds import NodeBounds
+from pgm_bma.foundation.validation import Instance, Optional, check
 from pgm_bma.networks.reading import alpha_per_node, check_frame, read_network
 
 
@@ -97,6 +98,7 @@ def bound_and_collapse(
 def _all_states(tables, state_names):
     """Declared states, else those of the network's own tables."""
     known = {node: list(cpd.state_names[node]) for node, cpd in tables.items()}
+    check("state_names", state_names, Optional(Instance(dict, "a dict node -> list of its states")))
     return {**known, **(state_names or {})} or None
 
 

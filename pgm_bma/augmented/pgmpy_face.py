@@ -19,6 +19,7 @@ from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import starts_table
+from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import read_cpds
@@ -99,6 +100,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
 
     _tags = {"supports_latent_variables": True, "supports_weighted_data": True}
     _rules = {
+        "alpha": Number(0.0),
         "bound_collapse_loop": Choice(*LOOPS),
         "fixing_probability_threshold": Number(0.0, 1.0),
         "convergence": Choice(*CONVERGENCES),
@@ -159,11 +161,12 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
             The estimator itself.
         """
         check_frame(data)
+        sample_weight = check_weights(sample_weight, len(data))
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         check_parameters(self)
         if self.alpha != 0 or self.equivalent_sample_size is not None:  # 0 is maximum likelihood
             check_prior(self.alpha, self.equivalent_sample_size)
-        given = read_cpds(self.init_cpds or {}, set(model.nodes()), "init_cpds")
+        given = read_cpds({} if self.init_cpds is None else self.init_cpds, set(model.nodes()), "init_cpds")
         network = read_network(model, data, self.state_names, self.latent_card, (given, {}), sample_weight)
         if len(network.latents) > 1:
             raise ValueError(

@@ -35,6 +35,8 @@ def replacing(path, mode="wb", **keywords):
     'all of it'
     """
     path = Path(path)
+    if "\0" in str(path):
+        raise ValueError(f"path={str(path)!r} holds a zero byte, which no file name may; leave it out")
     draft = None
     try:
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")  # at most 255 bytes

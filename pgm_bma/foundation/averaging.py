@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import rel_entr, softmax
 
 from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.validation import as_numbers
 
 
 def average_families(log_scores: Any, means: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +41,12 @@ def average_families(log_scores: Any, means: Any) -> tuple[np.ndarray, np.ndarra
     >>> weights
     array([0.25, 0.75])
     """
-    log_scores, means = np.asarray(log_scores, dtype=float), np.asarray(means, dtype=float)
+    log_scores, means = as_numbers("log_scores", log_scores), as_numbers("means", means)
+    if log_scores.ndim != 1 or means.ndim < 1 or len(means) != len(log_scores) or not np.isfinite(means).all():
+        raise ValueError(
+            f"log_scores of shape {log_scores.shape} and means of shape {means.shape} must be a score for each set, and a table of "
+            "finite numbers for each set"
+        )
     if not np.isfinite(log_scores.max(initial=-np.inf)):
         raise ValueError(f"log_scores={log_scores} must hold a finite number, and neither NaN nor inf")
     flat = means.reshape(len(means), -1)

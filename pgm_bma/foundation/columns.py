@@ -313,6 +313,8 @@ def _code_column(column, name, declared, unknowns, known):
 def _factorize(values, name):
     if getattr(values, "dtype", None) is not None and getattr(values.dtype, "byteorder", "=") == ">":
         values = values.astype(values.dtype.newbyteorder("="))  # pandas reads the bytes of this machine only
+    if np.ndim(values) != 1:
+        raise ValueError(f"{name!r} has the shape {np.shape(values)}; one value for each row is wanted")
     try:
         return pd.factorize(values)
     except TypeError:

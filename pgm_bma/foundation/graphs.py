@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from pgm_bma.foundation._sample_kernels import draw_states
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import check_number, reading
 
 
 def topological_order(parents, names=None):
@@ -95,3 +95,10 @@ def maximum_tree(strengths):
         strongest = np.flatnonzero(outside & (best == best[outside].max()))
         node = strongest[np.argmin(first[strongest])]
     return parents
+
+
+def check_region_graph(graph):
+    """An error, unless `graph` is a graph whose nodes are regions with a counting number."""
+    with reading("graph", graph, "a region graph, as made by region_graph, or an estimator that has one"):
+        for region, number in graph.nodes(data="counting_number"):
+            len(region), float(number)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import scan_pieces
+from pgm_bma.foundation.validation import Integer, Optional, check
 
 SAMPLE_ROWS = 200_000  # that tell whether rows collapse
 SCREENED_ROWS = 50_000  # that tell starts apart
@@ -209,8 +210,7 @@ class Scan:
     """
 
     def __init__(self, rows: Any, memory: int, names: Any = None, sample_rows: int | None = SCREENED_ROWS) -> None:
-        if not (sample_rows is None or (isinstance(sample_rows, int) and sample_rows > 0)):
-            raise ValueError(f"sample_rows={sample_rows!r} must be a positive number of rows, or None")
+        check("sample_rows", sample_rows, Optional(Integer(1)))
         self._rows, self.memory, self.sample_rows = rows, memory, sample_rows
         self.names = list(rows.names if names is None else names)
 

@@ -15,12 +15,28 @@ from pgm_bma.foundation.columns import is_missing
 from pgm_bma.foundation.extras import needed
 from pgm_bma.foundation.scan_pieces import PieceBuilder, arrow_codes
 from pgm_bma.foundation.scan_texts import missing_texts, read_texts
+from pgm_bma.foundation.validation import Flag, check
 
 LEAST_MEMORY = 512 * 10**6  # with less, DuckDB fails on wide tables instead of spilling
 BATCH = 1 << 16  # rows in one Arrow batch
 SAMPLED_PARTS = 8  # files or row groups that a sample is taken from, evenly spaced
 _VIEW = "pgm_bma_rows"
 _COUNT = "pgm_bma_count"
+
+
+class _Separator:
+    """What DuckDB takes between two cells."""
+
+    def admits(self, value):
+        return (
+            isinstance(value, str) and 1 <= len(value.encode(errors="replace")) <= 4 and not set(value) & set('"\r\n\0')
+        )
+
+    def __str__(self):
+        return "a text of one to four bytes between two cells, such as ',' or '\\t', without quotes and line ends"
+
+
+SEPARATOR = _Separator()
 
 
 class DuckDBRows:
@@ -196,6 +212,8 @@ def _read_schema(parquet, path):
 
 def csv_rows(files, memory, threads, separator, header, na_values):
     """Rows of CSV files, all cells as text."""
+    check("header", header, Flag())
+    check("separator", separator, SEPARATOR)
     paths = find_files(files, ".csv")
     connection = connect(memory, threads)
     options = f"all_varchar=true, skip=0, header={str(bool(header)).lower()}, union_by_name={str(bool(header)).lower()}"
@@ -203,7 +221,10 @@ def csv_rows(files, memory, threads, separator, header, na_values):
 
     def read(chosen):
         listed = ", ".join(_text(path) for path in chosen)
-        relation = connection.cursor().sql(f"SELECT * FROM read_csv([{listed}], {options})")
+        try:
+            relation = connection.cursor().sql(f"SELECT * FROM read_csv([{listed}], {options})")
+        except needed("duckdb", "scanning CSV files").Error as error:
+            raise ValueError(f"{chosen[0]} cannot be read as CSV with separator={separator!r}: {error}") from None
         if not header:
             relation = relation.query(_VIEW, f"SELECT {_renamed(relation.columns)} FROM {_VIEW}")
         return relation

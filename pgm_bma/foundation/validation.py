@@ -6,7 +6,8 @@
 cure. What depends on two parameters at once, or on the data, is checked where it is used.
 """
 
-from collections.abc import Hashable
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,10 +113,19 @@ class _Name:
     """What can name a column or a node: anything hashable but None, NaN and the empty text."""
 
     def admits(self, value):
-        return isinstance(value, Hashable) and value is not None and not _is_nan(value) and value != ""
+        return is_hashable(value) and value is not None and not _is_nan(value) and value != ""
 
     def __str__(self):
         return "the name of a node: a text that is not empty, or a number"
+
+
+def is_hashable(value):
+    """Whether a value can be looked up; tables say that they can, and cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_nan(value):
@@ -126,6 +136,20 @@ def _is_nan(value):
 
 
 NAME = _Name()
+TEXT = Instance(str, "a text")
+
+
+class Fitted:
+    """An object, not its class, that has these attributes."""
+
+    def __init__(self, words, *attributes):
+        self.words, self.attributes = words, attributes
+
+    def admits(self, value):
+        return not isinstance(value, type) and all(hasattr(value, name) for name in self.attributes)
+
+    def __str__(self):
+        return self.words
 
 
 class Jobs:
@@ -155,6 +179,32 @@ def check(name, value, rule):
         raise ValueError(
             f"{name}={value} is not {text}" if text.startswith("one of") else f"{name}={value} must be {text}"
         )
+
+
+def check_arguments(values, **rules):
+    """`check` of several arguments of a function: ``check_arguments(locals(), top=Integer(1), title=Optional(TEXT))``."""
+    for name, rule in rules.items():
+        check(name, values[name], rule)
+
+
+@contextmanager
+def reading(name, value, words):
+    """Whatever goes wrong inside means that `value` cannot be read: an error that names the parameter, and what it must be.
+
+    Only for lines that convert; complex numbers, which numpy would cut with a warning, are refused.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, Warning) as error:
+        raise ValueError(f"{name}={brief(value)} must be {words} ({' '.join(str(error).split())[:200]})") from None
+
+
+def as_numbers(name, value, words="numbers"):
+    """`value` as an array of floats; NaN may be among them."""
+    with reading(name, value, words):
+        return np.asarray(value, dtype=float)
 
 
 def brief(value, length=200):

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgm_bma.foundation.graphs import check_region_graph
+from pgm_bma.foundation.validation import as_numbers, reading
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -39,6 +42,7 @@ def region_entropy(graph: nx.DiGraph, marginals: Any, variables: Any = None) -> 
     >>> print(round(region_entropy(region_graph(["AB", "BC"]), fair, "ABC") / np.log(2), 12))
     3.0
     """
+    check_region_graph(graph)
     table = _marginal_reader(marginals, variables)
     total = 0.0
     for region, number in graph.nodes(data="counting_number"):
@@ -83,7 +87,9 @@ def region_free_energy(graph: nx.DiGraph, marginals: Any, energies: dict, variab
     True
     """
     table = _marginal_reader(marginals, variables)
-    energies = {frozenset(region): np.asarray(energy, dtype=float) for region, energy in energies.items()}
+    check_region_graph(graph)
+    with reading("energies", energies, "a dict region -> array of numbers"):
+        energies = {frozenset(region): np.asarray(energy, dtype=float) for region, energy in energies.items()}
     unknown = [region for region in energies if region not in graph]
     if unknown:
         raise ValueError(f"energies name {sorted(map(str, unknown[0]))}, which is no region of the graph")
@@ -113,7 +119,8 @@ def _marginal_reader(marginals, variables):
 
         return from_series
     if hasattr(marginals, "keys"):
-        tables = {frozenset(region): np.asarray(table, dtype=float) for region, table in marginals.items()}
+        with reading("marginals", marginals, "a dict region -> array of its probabilities"):
+            tables = {frozenset(region): np.asarray(table, dtype=float) for region, table in marginals.items()}
 
         def from_dict(region):
             if region not in tables:
@@ -121,7 +128,7 @@ def _marginal_reader(marginals, variables):
             return tables[region]
 
         return from_dict
-    joint = np.asarray(marginals, dtype=float)
+    joint = as_numbers("marginals", marginals, "a joint distribution, or a dict region -> array of probabilities")
     if variables is None or len(variables) != joint.ndim:
         raise ValueError(f"name the {joint.ndim} axes of the joint distribution by variables=")
     names = list(variables)

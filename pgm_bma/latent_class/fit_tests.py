@@ -9,10 +9,10 @@ from sklearn.base import clone
 from pgm_bma.foundation import table
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import brief, check, check_number
 from pgm_bma.latent_class.problem import log_joint
 from pgm_bma.latent_class.residuals import bootstrap, expected_pairs, likelihood_ratio, pair_residuals, refit
-from pgm_bma.latent_class.results import LatentClassResults
+from pgm_bma.latent_class.results import CLUSTERER, LatentClassResults
 from pgm_bma.latent_class.statistics import fit_statistics, goodness
 
 EXPECTED_ROWS = 200_000  # drawn from a model whose pair probabilities have no closed form here
@@ -78,6 +78,7 @@ def likelihood_ratio_test(
     False
     """
     check_number("n_bootstrap", n_bootstrap, 1, integer=True)
+    _refuse_others("likelihood_ratio_test", clusterer)
     codes, weights = _folded_rows(clusterer, X, sample_weight)
     cardinalities, k = clusterer.schema_.cardinalities, clusterer.n_clusters_
     settings = clusterer._settings(clusterer.schema_)._replace(n_jobs=1)
@@ -144,10 +145,7 @@ def goodness_of_fit(
     [False, True]
     """
     check_number("n_bootstrap", n_bootstrap, 1, integer=True)
-    if not isinstance(clusterer, LatentClassResults):
-        raise TypeError(
-            f"goodness_of_fit is for latent-class models, got {type(clusterer).__name__}; bivariate_residuals takes any clusterer"
-        )
+    _refuse_others("goodness_of_fit", clusterer)
     codes, weights = _folded_rows(clusterer, X, sample_weight)
     cardinalities, settings = clusterer.schema_.cardinalities, clusterer._settings(clusterer.schema_)
     fits = clusterer.__dict__.get("_cached_fits") or {clusterer.n_clusters_: clusterer._result}
@@ -245,6 +243,13 @@ def bivariate_residuals(
     return frame.sort_values("residual", ascending=False, kind="stable", ignore_index=True)
 
 
+def _refuse_others(function, clusterer):
+    if not isinstance(clusterer, LatentClassResults):
+        raise TypeError(
+            f"{function} is for latent-class models, got clusterer={brief(clusterer)}; bivariate_residuals takes any clusterer"
+        )
+
+
 def _bootstrap_residuals(clusterer, codes, weights, n_bootstrap, rng, n_jobs, bar):
     cardinalities = clusterer.schema_.cardinalities
     if isinstance(clusterer, LatentClassResults):
@@ -281,6 +286,7 @@ def _pair_probabilities(clusterer, rng):
 
 
 def _folded_rows(clusterer, X, sample_weight):
+    check("clusterer", clusterer, CLUSTERER)
     codes = clusterer._encode(X)
     weights = table.check_weights(sample_weight, len(codes))
     if weights is not None and getattr(clusterer, "weight_type", "repetition") == "sampling":

@@ -11,6 +11,7 @@ from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import STARTS_DOC
+from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Flag, Number, check_choice, check_parameters, resolve_preset
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings
@@ -171,6 +172,7 @@ class EMAEstimator(DiscreteParameterEstimator):
             The estimator itself.
         """
         check_frame(data)
+        sample_weight = check_weights(sample_weight, len(data))
         model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         given = self.init_cpds is not None and not isinstance(self.init_cpds, str)
         paper = {name: value for name, value in PAPER.items() if not (given and name == "init_cpds")}

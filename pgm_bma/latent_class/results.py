@@ -8,10 +8,12 @@ import pandas as pd
 
 from pgm_bma.foundation.clusterer import ClustererBase
 from pgm_bma.foundation.starts import starts_table
-from pgm_bma.foundation.validation import check_number
+from pgm_bma.foundation.validation import Fitted, check_number
 from pgm_bma.latent_class.problem import cluster_dependence, log_joint, make_problem, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.statistics import count_parameters
+
+CLUSTERER = Fitted("a fitted clusterer, such as LatentClassClusterer().fit(X)", "_encode", "predict_proba")
 
 
 def starts_frame(fit, averaging):

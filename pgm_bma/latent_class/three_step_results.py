@@ -10,12 +10,12 @@ from scipy.special import erfc, ndtri
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.columns import as_column, column_names, default_names, is_named, take_column
-from pgm_bma.foundation.validation import check_choice, check_number
+from pgm_bma.foundation.validation import check, check_choice, check_number, reading
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class import three_step as steps
 from pgm_bma.latent_class.problem import make_problem
 from pgm_bma.latent_class.profiles import MAX_PARAMETERS, intervals, logit_covariance
-from pgm_bma.latent_class.results import LatentClassResults
+from pgm_bma.latent_class.results import CLUSTERER, LatentClassResults
 
 MAX_STATES = 50  # of a categorical covariate or outcome
 
@@ -155,6 +155,7 @@ def three_step(
 
 
 def _second_step(clusterer, X, sample_weight):
+    check("clusterer", clusterer, CLUSTERER)
     codes = clusterer._encode(X)
     weights = table.check_weights(sample_weight, len(codes))
     weights = np.ones(len(codes)) if weights is None else weights
@@ -195,9 +196,11 @@ def _first_step(clusterer, codes, weights, squared):
 
 def _regression(columns, rows, correction, reference, level):
     used = np.logical_and.reduce([~pd.isna(values) for values in columns.values()])
-    assigned, weights, squared, first_step = rows.of(used & (rows.weights > 0))
-    k = len(assigned.sizes)
     used &= rows.weights > 0
+    if not used.any():
+        raise ValueError(f"no row has all of the covariates {list(columns)}; leave out the one that is missing most")
+    assigned, weights, squared, first_step = rows.of(used)
+    k = len(assigned.sizes)
     terms, parts = ["(intercept)"], [np.ones(int(used.sum()))]
     blocks = {}
     for name, values in columns.items():
@@ -214,7 +217,8 @@ def _regression(columns, rows, correction, reference, level):
     assigned, first_step = _permuted(assigned, first_step, order)
     found = steps.regress_membership(design, assigned, weights, correction, squared, first_step)
     errors = np.sqrt(np.maximum(np.diag(found.covariance), 0.0))
-    z, reach = found.estimates / errors, ndtri(0.5 + level / 2) * errors
+    reach = ndtri(0.5 + level / 2) * errors
+    z = np.divide(found.estimates, errors, out=np.full(errors.shape, np.nan), where=errors != 0)  # 0: not identified
     estimates = pd.DataFrame(
         {
             "cluster": np.repeat(order[1:], len(terms)),
@@ -345,11 +349,12 @@ def _columns(covariates, X, n_rows):
         found = {name: as_column(values) for name, values in covariates.items()}
     elif is_named(covariates) and not isinstance(covariates, pd.Series):
         found = {name: take_column(covariates, name)[0] for name in column_names(covariates)}
-    elif isinstance(covariates, pd.Series) or np.ndim(covariates) == 1:
+    elif isinstance(covariates, pd.Series) or _is_column(covariates):
         found = {_name(covariates, "covariate"): as_column(covariates)}
     else:
-        array = np.asarray(covariates)
-        found = dict(zip(default_names(array.shape[1]), array.T))
+        with reading("covariates", covariates, "a table, a column, or names of columns of X"):
+            array = np.asarray(covariates)
+            found = dict(zip(default_names(array.shape[1]), array.T))
     if not found:
         raise ValueError("covariates names no column; pass a table, or names of columns of X")
     for name, values in found.items():
@@ -367,6 +372,11 @@ def _outcome(outcome, X, n_rows):
     name, values = _name(outcome, "outcome"), as_column(outcome)
     _check_length("outcome", name, values, n_rows)
     return name, values
+
+
+def _is_column(values):
+    with reading("covariates", values, "a table, a column, or names of columns of X"):
+        return np.ndim(values) == 1
 
 
 def _are_names(covariates, X):

@@ -17,8 +17,10 @@ from pgm_bma.foundation.priors import PSEUDO_COUNT
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import as_is
 from pgm_bma.foundation.scan_rows import scanned_rows
-from pgm_bma.foundation.validation import check
+from pgm_bma.foundation.validation import Fitted, as_numbers, brief, check
 from pgm_bma.networks.cpds import cpt_array
+
+NETWORK = Fitted("a DiscreteBayesianNetwork, or a DAG with its latent variables", "nodes", "latents")
 
 
 def read_network(model, data, state_names=None, latent_card=None, given=({}, {}), sample_weight=None):
@@ -35,6 +37,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     -------
     NetworkData
     """
+    check("model", model, NETWORK)
     nodes = dict.fromkeys(model.nodes())  # in their order, and quick to ask
     hidden = set(model.latents)
     latents = tuple(node for node in nodes if node in hidden)
@@ -47,7 +50,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
         )
     declared = declared_states(nodes, state_names, given)
     if latent_card is not None and not isinstance(latent_card, dict):
-        raise ValueError(f"latent_card={latent_card!r} must be a dict latent variable -> number of states")
+        raise ValueError(f"latent_card={brief(latent_card)} must be a dict latent variable -> number of states")
     latent_card = latent_card or {}
     for node in latent_card:
         if node not in nodes:
@@ -189,10 +192,7 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
             raise ValueError(f"alpha names {node!r}, which is no node of the network")
     found = []
     for i, node in enumerate(network.names):
-        try:
-            values = np.asarray(by_node.get(node, 1.0), dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"alpha of {node!r} must be a number or an array, got {by_node[node]!r}") from None
+        values = as_numbers(f"alpha[{node!r}]", by_node.get(node, 1.0), "a number or an array of numbers")
         n_states = int(network.cardinalities[i])
         n_parent_states = int(np.prod(network.cardinalities[list(network.parents[i])], dtype=np.int64))
         if not (

@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from pgm_bma.foundation.validation import NAME, check, reading
+
 
 def dag(names, parents):
     """A pgmpy ``DAG`` from parent tuples of positions.
@@ -66,7 +68,10 @@ def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable 
     graph = nx.DiGraph()
     graph.add_nodes_from(model.nodes())
     graph.add_edges_from(model.edges())
-    hidden = {unobserved} if isinstance(unobserved, str) or not isinstance(unobserved, Iterable) else set(unobserved)
+    with reading("unobserved", unobserved, "the name of a node, or a list of names"):
+        alone = isinstance(unobserved, str) or not isinstance(unobserved, Iterable)
+        hidden = {unobserved} if alone else set(unobserved)
+    check("target", target, NAME)
     for node in [target, *hidden]:
         if node not in graph:
             raise ValueError(f"{node!r} is no node of the model; the nodes are {list(graph.nodes)}")

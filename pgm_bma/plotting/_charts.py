@@ -7,6 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.validation import (
+    LARGEST,
+    NAME,
+    TEXT,
+    Integer,
+    Number,
+    Optional,
+    as_numbers,
+    check,
+    check_arguments,
+    reading,
+)
 from pgm_bma.plotting._networks import as_graph
 from pgm_bma.plotting._profiles import mutual_information
 from pgm_bma.plotting._style import (
@@ -17,6 +29,7 @@ from pgm_bma.plotting._style import (
     SERIES,
     SKY,
     SOFT,
+    TITLE,
     VERMILION,
     bare,
     inches,
@@ -59,8 +72,12 @@ def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = 
     >>> [text.get_text() for text in ax.texts]
     ['0.90', '0.10']
     """
-    table = _posterior_table(posteriors)
-    values = table.to_numpy(dtype=float).copy()
+    check("title", title, TITLE)
+    with reading(
+        "posteriors", posteriors, "a table of probabilities, an estimator or a graph whose arcs have posteriors"
+    ):
+        table = _posterior_table(posteriors)
+        values = table.to_numpy(dtype=float).copy()
     if np.nanmin(values, initial=0.0) < 0 or np.nanmax(values, initial=0.0) > 1 + 1e-9:
         raise ValueError("arc posteriors must lie between 0 and 1")
     rows, columns = list(table.index), list(table.columns)
@@ -150,6 +167,8 @@ def plot_relevance(
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['y', 'x']
     """
+    number_or_none = Optional(Number(-LARGEST))
+    check_arguments(locals(), top=Integer(1), threshold=number_or_none, label=Optional(TEXT), title=TITLE)
     series, posterior, label = _relevance_parts(relevance, posterior, label)
     ranked = series.dropna().sort_values(ascending=False, kind="stable")
     if not len(ranked):
@@ -199,14 +218,19 @@ def _relevance_parts(relevance, posterior, label):
         if relevance is None:
             raise ValueError(f"cannot rank variables of {estimator!r:.60}; pass a Series or dict variable -> number")
         label = label or f"dependence on {root} (nats)"
-    series = pd.Series(relevance).astype(float)
+    series = _numbers("relevance", relevance)
     label = label or (str(series.name) if series.name is not None else "relevance")
-    if posterior is None or pd.Series(posterior).isna().all():
+    posterior = None if posterior is None else _numbers("posterior", posterior)
+    if posterior is None or posterior.isna().all():
         return series, None, label
-    posterior = pd.Series(posterior).astype(float)
     if posterior.min() < 0 or posterior.max() > 1 + 1e-9:
         raise ValueError("posterior= holds a number outside 0..1; pass probabilities")
     return series, posterior, label
+
+
+def _numbers(name, given):
+    with reading(name, given, "a Series or dict variable -> number"):
+        return pd.Series(given).astype(float)
 
 
 def _bar_colours(shown, sure, threshold, is_flat):
@@ -272,10 +296,19 @@ def plot_bound_collapse(
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['yes', 'no']
     """
-    lower, upper, collapsed = (np.asarray(part, dtype=float).ravel() for part in (lower, upper, collapsed))
+    check("title", title, TITLE)
+    lower, upper, collapsed = (
+        as_numbers(name, part, "one probability for each interval").ravel()
+        for name, part in (("lower", lower), ("upper", upper), ("collapsed", collapsed))
+    )
     if not len(lower) == len(upper) == len(collapsed):
         raise ValueError(f"lower, upper and collapsed have lengths {len(lower)}, {len(upper)} and {len(collapsed)}")
-    labels = [str(i + 1) for i in range(len(lower))] if labels is None else [str(v) for v in labels]
+    if reference is not None:
+        reference = as_numbers("reference", reference, "one probability for each interval").ravel()
+        if len(reference) != len(lower):
+            raise ValueError(f"reference has {len(reference)} numbers for {len(lower)} intervals")
+    with reading("labels", labels, "one text for each interval"):
+        labels = [str(i + 1) for i in range(len(lower))] if labels is None else [str(v) for v in labels]
     if len(labels) != len(lower):
         raise ValueError(f"{len(labels)} labels for {len(lower)} intervals")
     ax = new_axes(ax, 6.5, 1.2 + 0.21 * len(lower))
@@ -283,9 +316,7 @@ def plot_bound_collapse(
     ax.hlines(y, lower, upper, color=SKY, linewidth=5, alpha=0.75, zorder=2, label="bounds")
     ax.scatter(collapsed, y, s=26, color=BLUE, zorder=4, label="collapsed")
     if reference is not None:
-        ax.scatter(
-            np.ravel(reference), y, s=34, marker="|", linewidth=1.8, color=VERMILION, zorder=5, label="reference"
-        )
+        ax.scatter(reference, y, s=34, marker="|", linewidth=1.8, color=VERMILION, zorder=5, label="reference")
     ax.set_yticks(y, [text if len(text) <= 34 else text[:33] + "…" for text in labels], parse_math=False)
     ax.set_ylim(len(lower) - 0.4, -0.6)
     ax.set_xlim(-0.01, 1.01)
@@ -339,14 +370,19 @@ def plot_calibration(
     'predicted probability of 1'
     """
 
-    y_true = np.asarray(y_true)
-    classes = list(np.unique(y_true)) if classes is None else list(classes)
+    check_arguments(locals(), n_bins=Integer(1, 10_000), positive=Optional(NAME), title=TITLE)
+    with reading("y_true", y_true, "one class for each row"):
+        y_true = np.asarray(y_true)
+        known = np.unique(y_true)
+    with reading("classes", classes, "the classes in the order of the columns, or None"):
+        classes = list(known) if classes is None else list(classes)
     several = isinstance(probabilities, dict)
     given = probabilities if several else {"": probabilities}
     ax = new_axes(ax, 4.6, 4.6)
     ax.plot([0, 1], [0, 1], color=SOFT, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
     for i, (name, values) in enumerate(given.items()):
-        chosen, happened, what = _judged(y_true, np.asarray(values, dtype=float), classes, positive)
+        values = as_numbers("probabilities", values, "one probability, or one for each class, in each row")
+        chosen, happened, what = _judged(y_true, values, classes, positive)
         middle, share, error, weight = _bins(chosen, happened, n_bins)
         gap = float(np.sum(weight * np.abs(share - middle)))
         colour = SERIES[i % len(SERIES)]

@@ -5,7 +5,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.plotting._style import BLUE, FONT, INK, SOFT, VERMILION, bare, new_axes, short_labels, text_size, titled
+from pgm_bma.foundation.validation import Integer, check_arguments, is_hashable, reading
+from pgm_bma.plotting._style import (
+    BLUE,
+    FONT,
+    INK,
+    SOFT,
+    TITLE,
+    VERMILION,
+    bare,
+    new_axes,
+    short_labels,
+    text_size,
+    titled,
+)
 
 
 def plot_evidence(
@@ -48,10 +61,20 @@ def plot_evidence(
     >>> [text.get_text() for text in ax.get_yticklabels()], ax.get_xlabel()
     (['smoker', '(prior)'], 'nats for yes, against no')
     """
-    odds, names = _odds(evidence, log_odds)
+    check_arguments(locals(), top=Integer(1), title=TITLE)
+    with reading("log_odds", log_odds, "two of the classes"):
+        log_odds = None if log_odds is None else (*log_odds,)
+        if log_odds is not None and len(log_odds) != 2:
+            raise ValueError(f"there are {len(log_odds)}")
+    with reading("evidence", evidence, "what explain(row) of a classifier or clusterer returns"):
+        odds, names = _odds(evidence, log_odds)
+        odds = odds.astype(float)
+    if odds.empty or odds.isna().any():
+        raise ValueError("evidence holds NaN, or nothing; pass what explain(row) of a classifier or clusterer returns")
     order = np.argsort(-np.abs(odds.to_numpy(dtype=float)), kind="stable")
     shown = odds.iloc[order[:top]]
-    values, labels = [float(x) for x in shown], list(short_labels(shown.index, 30).values())
+    texts = short_labels(shown.index, 30)
+    values, labels = [float(x) for x in shown], [texts[name] for name in shown.index]
     rest = order[top:]
     if len(rest):
         values.append(float(odds.iloc[rest].sum()))
@@ -111,7 +134,7 @@ def _odds(evidence, log_odds):
         raise ValueError("plot_evidence draws one row: pass what explain(row) returns, not that of many rows")
     if log_odds is None:
         log_odds = tuple(evidence.sum().sort_values(ascending=False, kind="stable").index[:2])
-    unknown = [name for name in log_odds if name not in evidence.columns]
+    unknown = [name for name in log_odds if not is_hashable(name) or name not in evidence.columns]
     if unknown:
         raise ValueError(f"log_odds names {unknown[0]!r}; the classes are {', '.join(map(repr, evidence.columns[:6]))}")
     first, second = (evidence[name].to_numpy(dtype=float) for name in log_odds)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.validation import Integer, check, check_arguments
 from pgm_bma.plotting._style import (
     BLUE,
     FONT,
@@ -14,6 +15,7 @@ from pgm_bma.plotting._style import (
     RULE,
     SERIES,
     SOFT,
+    TITLE,
     bare,
     drawing_axes,
     new_axes,
@@ -65,7 +67,8 @@ def plot_criteria(path: Any, *, title: str | None = None, ax: Any = None) -> Any
     ['evidence (-2 x score): 2', 'BIC: 3']
     """
     path = getattr(path, "n_clusters_path_", path)
-    if "n_clusters" not in path or path["n_clusters"].nunique() < 2:
+    check_arguments(locals(), path=_Table("n_clusters", "score"), title=TITLE)
+    if path["n_clusters"].nunique() < 2:
         raise ValueError("a single number of clusters was tried; fit with a range, such as n_clusters=range(1, 9)")
     best = path.loc[path.groupby("n_clusters")["score"].idxmax()].sort_values("n_clusters")
     numbers = best["n_clusters"].to_numpy()
@@ -128,6 +131,8 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
     """
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
+    table = _Table("residual", others=("first", "second"))
+    check_arguments(locals(), pairs=table, top=Integer(1), title=TITLE)
     names = list(dict.fromkeys([*pairs["first"], *pairs["second"]]))
     largest = pd.concat([pairs.groupby(end)["residual"].max() for end in ("first", "second")])
     largest = largest.groupby(level=0).max()
@@ -208,6 +213,8 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
     ['a = 1', 'b = 1', 'c = 1']
     """
     frame = getattr(profiles, "profiles_", profiles)
+    check_arguments(locals(), top=Integer(1), title=TITLE)
+    check("profiles", frame, _Table("probability", "low", "high", others=("column", "state", "cluster")))
     sizes = frame[frame["column"].isna()]
     tables = frame[frame["column"].notna()]
     clusters = list(sizes["cluster"])
@@ -253,6 +260,22 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
     if len(names) > top:
         note(ax, f"{top} of {len(names)} columns, those that differ most between the clusters")
     return ax
+
+
+class _Table:
+    """A table with rows, with these columns of numbers, and with others."""
+
+    def __init__(self, *numbers, others=()):
+        self.numbers, self.others = list(numbers), list(others)
+
+    def admits(self, value):
+        if not isinstance(value, pd.DataFrame) or value.empty or not {*self.numbers, *self.others} <= {*value.columns}:
+            return False
+        return all(value[name].dtype.kind in "iuf" for name in self.numbers)
+
+    def __str__(self):
+        listed = ", ".join(map(repr, self.others + self.numbers))
+        return f"a table with the columns {listed} (numbers: {', '.join(self.numbers)}), or an estimator that has it"
 
 
 def _key(ax, sizes, scale):

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from pgm_bma.foundation.validation import reading
 from pgm_bma.plotting._layered import MARGIN, Layout, layered_layout
 
 FEW_LOOSE = 3  # nodes without an arc that may stand among the others
@@ -109,6 +110,8 @@ def given_layout(nodes, arcs, sizes, places):
     lacking = [v for v in nodes if v not in places]
     if lacking:
         raise ValueError(f"layout= has no place for {lacking[0]!r}; give every node its (x, y) in inches")
+    with reading("layout", places, "a dict node -> (x, y) in inches"):
+        places = {v: (float(places[v][0]), float(places[v][1])) for v in nodes}
     low = [min(places[v][k] - sizes[v][k] / 2 for v in nodes) - MARGIN for k in (0, 1)]
     high = [max(places[v][k] + sizes[v][k] / 2 for v in nodes) + MARGIN for k in (0, 1)]
     positions = {v: (places[v][0] - low[0], places[v][1] - low[1]) for v in nodes}

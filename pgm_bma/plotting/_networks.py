@@ -8,6 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from pgm_bma.foundation.graphs import check_region_graph
+from pgm_bma.foundation.validation import (
+    NAME,
+    Choice,
+    Either,
+    Instance,
+    Integer,
+    Number,
+    Optional,
+    check_arguments,
+    is_hashable,
+    reading,
+)
 from pgm_bma.plotting._draw import Box, Line, box_labels, box_sizes, paint
 from pgm_bma.plotting._layout import circle_layout, layout_graph
 from pgm_bma.plotting._style import (
@@ -18,6 +31,7 @@ from pgm_bma.plotting._style import (
     PURPLE,
     SKY,
     SOFT,
+    TITLE,
     VERMILION,
     drawing_axes,
     legend_below,
@@ -28,6 +42,7 @@ from pgm_bma.plotting._style import (
 
 MANY = 40  # nodes from which an arc per node is enough, and many unconnected ones are listed below the picture
 MANY_LOOSE = 8
+LAYOUT = Either(Choice("auto", "graphviz", "layered", "fan"), Instance(dict, "a dict node -> (x, y) in inches"))
 
 
 def plot_network(
@@ -80,6 +95,9 @@ def plot_network(
     >>> sorted(text.get_text() for text in ax.texts)
     ['c', 'x', 'y']
     """
+    check_arguments(
+        locals(), threshold=Number(0), layout=LAYOUT, max_nodes=Integer(1), max_arcs=Optional(Integer(0)), title=TITLE
+    )
     graph = as_graph(network)
     marked = _highlighted(network, graph, highlight)
     nodes = list(graph.nodes())
@@ -168,21 +186,24 @@ def plot_structure_difference(
     """
     from matplotlib.lines import Line2D
 
-    first, second = as_graph(a), as_graph(b)
+    check_arguments(locals(), layout=LAYOUT, title=TITLE)
+    with reading("names", names, "two texts, one for each structure"):
+        of_a, of_b = (str(name) for name in names)
+    first, second = as_graph(a, "a"), as_graph(b, "b")
     nodes = list(dict.fromkeys([*first.nodes(), *second.nodes()]))
     in_a, in_b = list(first.edges()), list(second.edges())
     known_a, known_b = set(in_a), set(in_b)
     kinds = {
         "in both ({})": ([e for e in in_a if e in known_b], Line(SOFT, 1.2)),
-        f"only {names[0]} ({{}})": (
+        f"only {of_a} ({{}})": (
             [e for e in in_a if e not in known_b and e[::-1] not in known_b],
             Line(VERMILION, 1.8, (0, (4, 2))),
         ),
-        f"only {names[1]} ({{}})": (
+        f"only {of_b} ({{}})": (
             [e for e in in_b if e not in known_a and e[::-1] not in known_a],
             Line(BLUE, 1.8, (0, (1, 1.2))),
         ),
-        f"turned round in {names[1]} ({{}})": (
+        f"turned round in {of_b} ({{}})": (
             [e for e in in_a if e not in known_b and e[::-1] in known_b and e[::-1] not in known_a],
             Line(PURPLE, 1.8, (0, (6, 1.5, 1, 1.5))),
         ),
@@ -241,8 +262,10 @@ def plot_region_graph(graph: Any, *, target: Any = None, title: str | None = Non
     """
     from matplotlib.patches import Patch
 
+    check_arguments(locals(), target=Optional(NAME), title=TITLE)
     target = getattr(graph, "target_name_", None) if target is None else target
     graph = getattr(graph, "region_graph_", graph)
+    check_region_graph(graph)
     regions = sorted(graph.nodes(), key=lambda region: (-len(region), [str(v) for v in _members(region, target)]))
     counts = {region: float(graph.nodes[region]["counting_number"]) for region in regions}
     shared = target is not None and all(target in region for region in regions)
@@ -310,6 +333,7 @@ def plot_interactions(
     from matplotlib.patches import PathPatch, Wedge
     from matplotlib.path import Path
 
+    check_arguments(locals(), max_edges=Integer(0), threshold=Number(0), title=TITLE)
     nodes, edges, own = _interaction_parts(interactions, relevance)
     total = len(edges)
     strongest = max((abs(w) for *_, w in edges), default=1.0) or 1.0
@@ -396,7 +420,7 @@ def _touch(a, b):
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def as_graph(network):
+def as_graph(network, parameter="network"):
     """A networkx graph of whatever was given: a graph or pgmpy network, an estimator, or a list of arcs."""
     import networkx as nx
 
@@ -410,7 +434,8 @@ def as_graph(network):
         if isinstance(getattr(network, name, None), nx.Graph):
             return getattr(network, name)
     graph = nx.DiGraph()
-    graph.add_edges_from((tail, head) for tail, head in network)
+    with reading(parameter, network, "a network, a graph, a fitted estimator or a list of arcs (tail, head)"):
+        graph.add_edges_from((tail, head) for tail, head in network)
     return graph
 
 
@@ -419,8 +444,12 @@ def _highlighted(network, graph, highlight):
         names = [getattr(network, attribute, None) for attribute in ("target_name_", "cluster_name")]
         found = sorted(getattr(graph, "latents", ()), key=str)
         return found or [name for name in names if isinstance(name, str) and name in graph][:1]
-    wanted = list(highlight) if isinstance(highlight, list | tuple | set) and highlight not in graph else [highlight]
-    unknown = [v for v in wanted if v not in graph]
+    wanted = (
+        list(highlight)
+        if isinstance(highlight, list | tuple | set) and not (is_hashable(highlight) and highlight in graph)
+        else [highlight]
+    )
+    unknown = [v for v in wanted if not NAME.admits(v) or v not in graph]
     if unknown:
         raise ValueError(f"highlight names {unknown[0]!r}, which is no node; the nodes are {list(graph.nodes())[:20]}")
     return wanted
@@ -431,6 +460,11 @@ def _posteriors(graph, given, marked):
     if given is None:
         found = {(u, v): data.get("posterior") for u, v, data in graph.edges(data=True)}
         return {arc: float(p) for arc, p in found.items() if p is not None}
+    with reading("arc_posterior", given, "a table, or a dict (tail, head) -> probability, or one by column"):
+        return _read_posteriors(given, marked)
+
+
+def _read_posteriors(given, marked):
     if hasattr(given, "columns"):
         return {(u, v): float(given.at[u, v]) for u in given.index for v in given.columns if u != v}
     items = dict(given).items()
@@ -499,11 +533,18 @@ def _signed(value):
 
 def _interaction_parts(interactions, relevance):
     """nodes, edges (a, b, number), own relevance by node"""
+    with reading("relevance", relevance, "a Series or dict attribute -> number"):
+        relevance = None if relevance is None else {v: float(x) for v, x in dict(relevance).items()}
+    with reading("interactions", interactions, "an estimator, a graph, a square table, or a dict (a, b) -> number"):
+        return _read_interactions(interactions, relevance)
+
+
+def _read_interactions(interactions, relevance):
     if hasattr(interactions, "interaction_strength_"):
         interactions = interactions.interaction_strength_
         if relevance is None:
             relevance = {v: interactions.at[v, v] for v in interactions}
-    own = {} if relevance is None else {v: float(x) for v, x in dict(relevance).items()}
+    own = {} if relevance is None else dict(relevance)
     if hasattr(interactions, "edges"):
         graph = interactions
         nodes = list(graph.nodes())

@@ -8,8 +8,31 @@ import numpy as np
 from scipy.special import rel_entr
 
 from pgm_bma.foundation.graphs import ancestors
-from pgm_bma.plotting._style import FONT, INK, PAPER, RULE, SERIES, SOFT, drawing_axes, note, short_labels, text_size
+from pgm_bma.foundation.validation import (
+    NAME,
+    Fitted,
+    Flag,
+    Integer,
+    Optional,
+    check,
+    check_arguments,
+    reading,
+)
+from pgm_bma.plotting._style import (
+    FONT,
+    INK,
+    PAPER,
+    RULE,
+    SERIES,
+    SOFT,
+    TITLE,
+    drawing_axes,
+    note,
+    short_labels,
+    text_size,
+)
 
+NETWORK = Fitted("a network with its tables, or a fitted clusterer", "get_cpds", "latents", "nodes")
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
 
 
@@ -63,10 +86,13 @@ def plot_cluster_profiles(
     """
     from matplotlib.patches import Rectangle
 
-    network = model if hasattr(model, "get_cpds") else model.model_
+    check_arguments(locals(), cluster=Optional(NAME), top=Integer(1), sort=Flag(), title=TITLE)
+    network = model if hasattr(model, "get_cpds") else getattr(model, "model_", model)
+    check("model", network, NETWORK)
     cluster = _cluster_name(network, cluster)
-    names = [v for v in network.nodes() if v != cluster] if columns is None else list(columns)
-    unknown = [v for v in names if v not in network.nodes() or v == cluster]
+    with reading("columns", columns, "a list of names of variables, or None"):
+        names = [v for v in network.nodes() if v != cluster] if columns is None else list(columns)
+    unknown = [v for v in names if not NAME.admits(v) or v not in network.nodes() or v == cluster]
     if unknown:
         raise ValueError(f"columns= names {unknown[0]!r}, which is no variable of the network beside the cluster")
     weights = conditional_table(network, cluster, None)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.plotting._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, VERMILION, bare, new_axes, titled
+from pgm_bma.foundation.validation import NAME, TEXT, Number, Optional, check_arguments, reading
+from pgm_bma.plotting._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, TITLE, VERMILION, bare, new_axes, titled
 
 
 def plot_score_traces(
@@ -48,6 +49,7 @@ def plot_score_traces(
     >>> [line.get_label() for line in ax.lines]
     ['chain 1', 'chain 2']
     """
+    check_arguments(locals(), burn_in=Optional(Number(0)), label=Optional(TEXT), title=TITLE)
     what = "iteration"
     if hasattr(traces, "order_log_scores_"):
         if traces.method_ != "mcmc":
@@ -58,11 +60,13 @@ def plot_score_traces(
     label = "log score of the order" if label is None else label
     if isinstance(traces, dict):
         names, traces = list(traces), list(traces.values())
-    traces = list(traces)
-    if traces and np.ndim(traces[0]) == 0:
-        traces = [traces]
-    traces = [np.asarray(trace, dtype=float) for trace in traces]
-    names = [f"chain {i + 1}" for i in range(len(traces))] if names is None else list(names)
+    with reading("traces", traces, "numbers of one chain, a list or dict of those of several, or a fitted estimator"):
+        traces = list(traces)
+        if traces and np.ndim(traces[0]) == 0:
+            traces = [traces]
+        traces = [np.asarray(trace, dtype=float).reshape(len(trace)) for trace in traces]
+    with reading("names", names, "one text for each chain"):
+        names = [f"chain {i + 1}" for i in range(len(traces))] if names is None else [str(name) for name in names]
     beside = {"loc": "best"} if ax is not None else {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     ax = new_axes(ax, 7.5, 3.6)
     for i, (trace, name) in enumerate(zip(traces, names)):
@@ -119,14 +123,19 @@ def plot_starts(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['start', 'collapsed']
     """
+    check_arguments(locals(), score=NAME, label=Optional(TEXT), title=TITLE)
     starts = getattr(starts, "starts_", starts)
-    table = (
-        starts.copy() if isinstance(starts, pd.DataFrame) else pd.DataFrame({score: np.asarray(starts, dtype=float)})
-    )
+    with reading("starts", starts, "a table of starts, a list of scores, or a fitted estimator"):
+        table = (
+            starts.copy()
+            if isinstance(starts, pd.DataFrame)
+            else pd.DataFrame({score: np.asarray(starts, dtype=float)})
+        )
     if score not in table:
         raise ValueError(f"starts has no column {score!r}; its columns are {list(table.columns)}")
-    table = table.sort_values(score, ascending=False, kind="stable").reset_index(drop=True)
-    values = table[score].to_numpy(dtype=float)
+    with reading("starts", starts, f"a table whose column {score!r} holds numbers"):
+        table = table.sort_values(score, ascending=False, kind="stable").reset_index(drop=True)
+        values = table[score].to_numpy(dtype=float)
     ax = new_axes(ax, max(5.0, min(12.0, 3.0 + 0.12 * len(values))), 3.4)
     rank = np.arange(1, len(values) + 1)
     collapsed = _flags(table, "collapsed", False)

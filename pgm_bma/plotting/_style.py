@@ -3,6 +3,8 @@ whatever a colour says is also said by a dash pattern, a marker or a text."""
 
 import math
 
+from pgm_bma.foundation.validation import TEXT, Optional
+
 ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BLACK = (
     "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#000000",
 )  # fmt: skip
@@ -10,6 +12,8 @@ SERIES = [BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, "#8C8C8C"]  # grey
 INK, SOFT, PAPER, RULE = "#222222", "#6B7780", "#EEF3F7", "#D5DCE2"
 PALE = "#B9D3E6"
 FONT = 9.0
+
+TITLE = Optional(TEXT)
 
 
 def new_axes(ax, width, height, largest=40.0):
@@ -50,7 +54,7 @@ def _given(ax):
 
 def inches(ax):
     """Width and height of the axes as they stand."""
-    box = ax.get_window_extent()
+    box = _given(ax).get_window_extent()
     dpi = ax.figure.dpi
     return box.width / dpi, box.height / dpi
 

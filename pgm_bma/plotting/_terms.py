@@ -1,13 +1,16 @@
 """What every column says alone in an averaged Kikuchi-Bayes fit: curves of evidence, with the density of the data below."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pgm_bma.plotting._style import FONT, INK, PALE, RULE, SERIES, SOFT, bare, short_labels
+from pgm_bma.foundation.validation import Fitted, Integer, check_arguments, reading
+from pgm_bma.plotting._style import FONT, INK, PALE, RULE, SERIES, SOFT, TITLE, bare, short_labels
 
 MOST_PANELS, WIDTH, HEIGHT = 12, 3.4, 2.5  # inches
+AVERAGED = Fitted("a fitted KikuchiBayesClassifier", "term_curves", "schema_", "target_name_")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 
 
@@ -46,11 +49,16 @@ def plot_terms(
     """
     import matplotlib.pyplot as plt
 
+    check_arguments(locals(), classifier=AVERAGED, n_columns=Integer(1), title=TITLE)
     names = list(classifier.schema_.names)
     if columns is None:
         order = np.argsort(-classifier.feature_importances_, kind="stable")
         columns = [names[j] for j in order[:MOST_PANELS]]
-    unknown = [name for name in columns if name not in names]
+    with reading("columns", columns, "a list of names of columns"):
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        unknown = [name for name in columns if name not in names]
+    if not columns:
+        raise ValueError(f"columns= names no column; the columns are {names[:20]}")
     if unknown:
         raise ValueError(f"columns= names {unknown[0]!r}, which is no column of the fit")
     curves, classes = classifier.term_curves(), list(classifier.classes_)
@@ -78,7 +86,8 @@ def plot_terms(
             handles=handles, loc="outside lower center", ncol=min(len(handles), 6), frameon=False, fontsize=FONT - 1
         )
     if path is not None:
-        figure.savefig(path, dpi=150)
+        with reading("path", path, "the path of a picture, such as 'terms.png'"):
+            figure.savefig(os.fspath(path), dpi=150)
     return figure
 
 

@@ -47,6 +47,20 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path):
     assert (round(float(value), 6), hits) == (0.693147, "0")
 
 
+def test_a_read_only_cache_is_read_and_left_as_it_is(tmp_path):
+    run(XDG_CACHE_HOME=str(tmp_path), NUMBA_CACHE_DIR=None)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for path in kept:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        value, hits, _ = run(XDG_CACHE_HOME=str(tmp_path), NUMBA_CACHE_DIR=None)
+    finally:
+        for path in kept:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    assert (round(float(value), 6), hits) == (0.693147, "1")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == kept
+
+
 def test_nothing_is_written_beside_the_sources():
     assert not [*SOURCES.rglob("*.nbi"), *SOURCES.rglob("*.nbc")]
 

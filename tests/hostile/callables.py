@@ -42,25 +42,10 @@ PGMPY_FACES = {
 # other processes, and messages on the screen, cost more than they tell; tests of their own have them
 LEFT_OUT = {"n_jobs", "verbose", "show_progress", "threads"}
 
-
-# how much work a user asks for: he gets it, however much it is
-WORK = {
-    "n_init",
-    "n_final",
-    "n_orders",
-    "n_chains",
-    "n_temperatures",
-    "max_sweeps",
-    "burn_in",
-    "thin",
-    "n_samples",
-    "n_bootstrap",
-    "n_forests",
-    "n_resamples",
-}
 # (callable, its answers hold NaN where there is none)
 NAN_IS_AN_ANSWER = {
     "bivariate_residuals": "p-values, without bootstrap",
+    "goodness_of_fit": "asymptotic p-values of few rows",
     "impute": "nothing known",
     "three_step": "errors of what is not identified",
 }
@@ -91,6 +76,11 @@ def numbers():
 @cache
 def fitted(name):
     return fit_and_predict(getattr(pgm_bma, name), **SMALL[name], X=table(), y=target())[0]
+
+
+@cache
+def _averaged_terms():
+    return pgm_bma.KikuchiBayesClassifier(numeric="average", random_state=0).fit(numbers(), target())
 
 
 def network():
@@ -240,19 +230,30 @@ def _files():
 
 def _pictures():
     """Every picture of what estimators hold; closed at once."""
-    clusterer, regions = fitted("EMAClusterer"), pgm_bma.region_graph([["a", "b"], ["b", "c"]])
+    clusterer, kikuchi, regions = (
+        fitted("EMAClusterer"),
+        fitted("KikuchiBayesClassifier"),
+        pgm_bma.region_graph([["a", "b"], ["b", "c"]]),
+    )
     found = {
         "plot_arc_posteriors": {"posteriors": fitted("OrderPosterior").edge_posterior_},
         "plot_bound_collapse": {"lower": [0.1, 0.2], "upper": [0.5, 0.6], "collapsed": [0.3, 0.4]},
         "plot_calibration": {"y_true": [0, 1, 1], "probabilities": [0.1, 0.5, 0.9]},
         "plot_cluster_profiles": {"model": clusterer},
+        "plot_criteria": {
+            "path": pd.DataFrame({"n_clusters": [1, 2, 3], "score": [-9.0, -7.0, -8.0], "bic": [18.0, 15.0, 14.0]})
+        },
+        "plot_evidence": {"evidence": kikuchi.explain(table().iloc[:1])},
         "plot_interactions": {"interactions": {("a", "b"): 0.4, ("b", "c"): -0.1}},
         "plot_network": {"network": network()},
+        "plot_profile_intervals": {"profiles": fitted("LatentClassClusterer")},
+        "plot_residuals": {"pairs": pgm_bma.bivariate_residuals(fitted("LatentClassClusterer"), table())},
         "plot_region_graph": {"graph": regions},
         "plot_relevance": {"relevance": pd.Series({"a": 0.1, "b": 0.4})},
         "plot_score_traces": {"traces": [[1.0, 2.0], [1.5, 2.5]]},
         "plot_starts": {"starts": clusterer.starts_},
         "plot_structure_difference": {"a": network(), "b": network()},
+        "plot_terms": {"classifier": _averaged_terms()},
     }
     return {
         f"plotting.{name}": (_drawn(getattr(plotting, name)), {**_defaults(getattr(plotting, name)), **good})

@@ -449,7 +449,7 @@ def test_unseen_states_categoricals_and_zero_weights():
         ({"latent_card": {"h": 3}, "state_names": {"h": ["a", "b"]}}, "gives 'h' 3 states, but 2 are declared"),
         ({"state_names": {"nobody": [1]}}, "state_names declares 'nobody'"),
         ({"alpha": -1}, "alpha of 'h'"),
-        ({"alpha": "one"}, "alpha of 'h' must be a number"),
+        ({"alpha": "one"}, r"alpha\['h'\]='one' must be a number"),
         ({"alpha": {"nobody": 1}}, "alpha names 'nobody'"),
         ({"alpha": {"x0": np.ones((2, 2))}}, r"alpha\['x0'\] has shape \(2, 2\)"),
         ({"combine_starts": "uniform"}, "use combine_starts='best'"),

@@ -70,7 +70,8 @@ def test_every_picture_takes_axes_and_a_title(name):
 
 
 def test_all_public_pictures_are_in_that_list():
-    assert sorted(calls()) == plotting.__all__
+    figures = {"plot_terms"}  # of several axes: takes none
+    assert sorted({*calls(), *figures}) == plotting.__all__
 
 
 def test_colours_can_be_told_apart_by_colour_blind_readers():
