@@ -124,6 +124,7 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
         "naive-bayes-fit": Change(added={"cut_posteriors": None}),
         "structure-average": Change(added={"gaps": None}),
         "order-training": Change(added={"max_total": None}),
+        "ForestAveragedClassifier": Change(added={"missing": "auto", "_tables": ()}),
     },
 }
 

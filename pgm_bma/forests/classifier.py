@@ -4,14 +4,20 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from pgm_bma.forests.augment import KEPT, N_CHAINS, SWEEPS, augmented_forests
 from pgm_bma.forests.average import ForestPrior, fit_forest_average
-from pgm_bma.forests.results import ForestResults
+from pgm_bma.forests.results import MAX_CELLS, ForestResults
 from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.docstrings import CLASSES, fill
 from pgm_bma.foundation.priors import arc_prior_array
+from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import Choice, brief, check_choice
+from pgm_bma.foundation.warn import warn
+
+MAX_COLUMNS = 100  # with missing="augment": networks of any shape are sampled over them
 
 
 @fill(classes=CLASSES)
@@ -38,6 +44,11 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         alpha in a cell below the class and a parent of two states, 2 alpha below the class alone, n_classes times that
         without the class. "paper": alpha in every cell, under which arcs into a column of very many states, noise or not,
         look certain.
+    missing : {"auto", "augment"}, default="auto"
+        What a missing cell of the training rows is. "auto": an arc is judged on the rows that have both its cells. "augment":
+        missing cells and networks over all columns are sampled together (`OrderPosterior`), and the exact averages over all
+        forests on 16 completed tables are averaged; fits take seconds to minutes, predictions 16 times as long.
+        Without a missing cell both are the same.
     max_completions : int, default=64
         Rows with missing cells are summed out exactly up to this many completions.
     n_forests : int, default=200
@@ -45,7 +56,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
     preset : {"paper"}, optional
         alpha = 1 in every cell.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds those samples.
+        Seeds those samples, and the chains of missing="augment".
     state_names : dict, optional
         States of columns and of the target, in order; may hold states never seen.
     target_name : str, optional
@@ -64,7 +75,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
     edge_graph_ : networkx DiGraph
         All arcs with their `posterior`.
     log_evidence_ : float
-        log p(data), structures and parameters summed out.
+        log p(data), structures and parameters summed out; nan where missing cells were sampled.
     model_ : DiscreteBayesianNetwork
         The most probable structure with posterior-mean tables; not the average (`model_is_exact_` is False).
     causal_graph_ : pgmpy DAG
@@ -85,7 +96,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
     """
 
     _max_columns = 1500  # about a minute
-    _rules = {"class_arcs": Choice("all", "selective")}
+    _rules = {"class_arcs": Choice("all", "selective"), "missing": Choice("auto", "augment")}
 
     def __init__(
         self,
@@ -97,6 +108,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         alpha: float = 1.0,
         equivalent_sample_size: float | None = None,
         parameter_prior: str = "consistent",
+        missing: str = "auto",
         max_completions: int = 64,
         n_forests: int = 200,
         preset: str | None = None,
@@ -112,6 +124,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.parameter_prior = parameter_prior
+        self.missing = missing
         self.max_completions = max_completions
         self.n_forests = n_forests
         self.preset = preset
@@ -132,12 +145,49 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
             class_arc_prior if self.class_arcs == "selective" else None,
             forbidden_matrix(self.forbidden_arcs, names),
         )
+        rng = random_generator(self.random_state)
         rows = training.codes, cardinalities, training.target, len(training.classes), training.weights
-        self._result = fit_forest_average(*rows, prior)
-        self._read_result(random_generator(self.random_state))
+        self._tables = ()
+        if self._has_gaps_to_fill(training):
+            found = augmented_forests([*names, self.target_name_], *rows, prior, rng)
+            self._result, self._tables = found.average, found.tables
+            if found.n_apart:
+                warn(
+                    f"with the missing cells, chains over networks differ on {found.n_apart} arcs by more than 0.2 after {SWEEPS} "
+                    "sweeps: edge_posterior_ is rough; OrderPosterior runs until its chains agree, and complete() gives its tables",
+                    ConvergenceWarning,
+                )
+        else:
+            self._result = fit_forest_average(*rows, prior)
+        self._read_result(rng)
         self.log_evidence_ = self._result.log_evidence
 
-    _fit_rows = _fit  # `fit_forest_average` counts rows that are visited in passes
+    def _fit_rows(self, training):  # `fit_forest_average` counts rows that are visited in passes
+        if self.missing == "augment" and training.codes.has_missing.any():
+            raise NeedsRows("missing='augment'", "missing='auto'")
+        self._fit(training)
+
+    def _has_gaps_to_fill(self, training):
+        if self.missing != "augment" or training.target is None:
+            return False
+        cards, n_classes = training.schema.cardinalities, len(training.classes)
+        if not (training.codes[:, cards > 1] < 0).any():  # a cell with one possible value is never missing
+            return False
+        if len(cards) > MAX_COLUMNS:
+            raise ValueError(
+                f"X has {len(cards)} columns; missing='augment' samples networks over all of them and takes at most {MAX_COLUMNS}: "
+                "select columns first, or pass missing='auto'"
+            )
+        size = N_CHAINS * KEPT * n_classes * int(cards.sum()) ** 2
+        if size > MAX_CELLS:
+            raise ValueError(
+                f"missing='augment' keeps {N_CHAINS * KEPT} completed tables, whose pairs of states under {n_classes} classes have "
+                f"{size:.3g} cells, more than {MAX_CELLS:.3g}; pass missing='auto', drop columns or merge rare states"
+            )
+        return True
+
+    def _averages(self):
+        return self._tables or (self._result,)
 
     def _class_node(self):
         return self.target_name_, self.target_states_, False

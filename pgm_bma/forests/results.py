@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.forests.average import (
@@ -70,6 +71,10 @@ class ForestResults(DiscreteEstimator):
     def _class_node(self):
         raise NotImplementedError
 
+    def _averages(self):
+        """The averages whose joints are averaged: one, or one per completed table."""
+        return (self._result,)
+
     def _read_result(self, rng):
         names = pd.Index(self.schema_.names, dtype=object)  # pandas' own texts refuse some
         self._seed = int(rng.integers(2**63))
@@ -81,7 +86,14 @@ class ForestResults(DiscreteEstimator):
 
     def _log_joint_with_error(self, codes):
         rng = np.random.default_rng(self._seed)  # the same forests at every call
-        return log_joint_with_error(self._result, codes, self.max_completions, self.n_forests, rng)
+        tables = self._averages()
+        if len(tables) == 1:
+            return log_joint_with_error(self._result, codes, self.max_completions, self.n_forests, rng)
+        n_forests = max(-(-self.n_forests // len(tables)), 2)
+        joints, errors = zip(*(log_joint_with_error(t, codes, self.max_completions, n_forests, rng) for t in tables))
+        mean = logsumexp(joints, axis=0) - np.log(len(joints))
+        shares = np.exp(np.array(joints) - mean) / len(joints)
+        return mean, np.sqrt(((shares * errors) ** 2).sum(0))
 
     def predict_proba_with_error(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Probabilities with their standard errors.
@@ -111,7 +123,14 @@ class ForestResults(DiscreteEstimator):
         if (codes < 0).any():
             name = self.schema_.names[int(np.argmax(codes[0] < 0))]
             raise ValueError(f"the row has no value for {name!r}; evidence is split by column for complete rows only")
-        return np.vstack([np.log(self._result.class_probability), expected_evidence(self._result, codes)])
+        found = [expected_evidence(average, codes) for average in self._averages()]
+        evidence = found[0]
+        if len(found) > 1:  # tables as the row re-weights them; the last line takes what their average adds
+            totals = np.sum(found, axis=1)
+            mean = logsumexp(totals, axis=0) - np.log(len(found))
+            evidence = np.einsum("tc,tvc->vc", np.exp(totals - mean) / len(found), found)
+            evidence[-1] = mean - evidence[:-1].sum(0)
+        return np.vstack([np.log(self._result.class_probability), evidence])
 
     def _evidence_labels(self):
         return [*super()._evidence_labels(), "(structures)"]
@@ -159,12 +178,16 @@ class ForestResults(DiscreteEstimator):
         check_is_fitted(self)
         check_number("n_models", n_models, 0, integer=True)
         rng = random_generator(self.random_state if random_state is None else random_state)
-        return [self._network(parents, flags) for parents, flags, _ in sample_trees(self._result, n_models, rng)]
+        tables = self._averages()
+        if len(tables) == 1:
+            return [self._network(parents, flags) for parents, flags, _ in sample_trees(self._result, n_models, rng)]
+        chosen = rng.permutation(len(tables))[np.arange(n_models) % len(tables)]
+        return [self._network(*drawn[:2], tables[k]) for k in chosen for drawn in sample_trees(tables[k], 1, rng)]
 
     def _build_model(self):
         return self._network(*best_tree(self._result))
 
-    def _network(self, parents, with_class):
+    def _network(self, parents, with_class, average=None):
         from pgm_bma.forests.network import forest_network
 
-        return forest_network(self._result, self.schema_, self._class_node(), parents, with_class)
+        return forest_network(average or self._result, self.schema_, self._class_node(), parents, with_class)

@@ -6,9 +6,33 @@ At prediction a cell that holds nothing has that state; a value that fit did not
 
 import numpy as np
 
-from pgm_bma.foundation.table import Schema, pack, read_columns
+from pgm_bma.foundation.table import Schema, fold, pack, read_columns
 
 LABEL = "missing"
+MAX_CELLS = 50_000_000  # of incomplete rows, each written out as often as it occurs
+
+
+def unfold_incomplete(names, codes, weights, cure):
+    """(rows, weights): complete rows folded, an incomplete one as often as it occurs, with weight 1: each has its own completion.
+
+    cure : what to pass where weights are fractions or the rows too many, for the message
+    """
+    rows, row_weights, _ = fold(codes, weights)
+    holes = (rows < 0).any(1)
+    if (row_weights[holes] != np.rint(row_weights[holes])).any():
+        at = int(np.argmax((rows[holes] < 0).sum(0)))
+        raise ValueError(
+            f"sample_weight has fractions for rows with missing cells (most in {names[at]!r}): a fraction of a row has no "
+            f"completion of its own; pass whole numbers (repetitions), or {cure}"
+        )
+    size = row_weights[holes].sum() * rows.shape[1]
+    if size > MAX_CELLS:
+        raise ValueError(
+            f"the incomplete rows, each as often as its weight says, have {size:.3g} cells, more than {MAX_CELLS:.3g}; pass "
+            f"fewer rows, or {cure}"
+        )
+    times = np.where(holes, row_weights, 1).astype(np.int64)
+    return np.repeat(rows, times, axis=0), np.repeat(np.where(holes, 1.0, row_weights), times)
 
 
 def add_missing_state(schema, codes):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.missing import unfold_incomplete
 from pgm_bma.orders import exact_orders, fixed_order
 from pgm_bma.orders.augment import GapTable, completed, draw_cells, draw_tables, make_move, score
 from pgm_bma.orders.augment_run import run_augmented
@@ -23,29 +24,13 @@ from pgm_bma.orders.structure_average import (
 from pgm_bma.orders.weighting import WEIGHTINGS
 
 TABLES = 16  # completed tables behind posterior means; more move no class probability by .001
-MAX_CELLS = 50_000_000  # of incomplete rows, each written out as often as it occurs
 
 
 def gap_table(names, codes, weights, cardinalities, alpha, sample_size, max_total):
     """Rows with gaps as a `GapTable`; weights of incomplete rows must be whole numbers."""
-    rows, row_weights, _ = table.fold(codes, weights)
-    holes = (rows < 0).any(1)
-    if (row_weights[holes] != np.rint(row_weights[holes])).any():
-        at = int(np.argmax((rows[holes] < 0).sum(0)))
-        raise ValueError(
-            f"sample_weight has fractions for rows with missing cells (most in {names[at]!r}): a fraction of a row has no "
-            "completion of its own; pass whole numbers (repetitions), or missing='drop' or 'state'"
-        )
-    size = row_weights[holes].sum() * rows.shape[1]
-    if size > MAX_CELLS:
-        raise ValueError(
-            f"the incomplete rows, each as often as its weight says, have {size:.3g} cells, more than {MAX_CELLS:.3g}; pass "
-            "fewer rows, or missing='drop' or 'state'"
-        )
-    times = np.where(holes, row_weights, 1).astype(np.int64)
+    rows, row_weights = unfold_incomplete(names, codes, weights, "missing='drop' or 'state'")
     return GapTable(
-        np.ascontiguousarray(np.repeat(rows, times, axis=0), dtype=np.int32),
-        np.repeat(np.where(holes, 1.0, row_weights), times), np.asarray(cardinalities, dtype=np.int64), float(alpha),
+        np.ascontiguousarray(rows, dtype=np.int32), row_weights, np.asarray(cardinalities, dtype=np.int64), float(alpha),
         sample_size, max_total,
     )  # fmt: skip
 
