@@ -91,7 +91,8 @@ def test_tables_keep_the_observed_cells(fitted):
     assert np.ptp(counts, axis=0).max() > 1  # tables differ
 
 
-def test_seeds_and_repetitions():
+def test_seeds_and_repetitions(monkeypatch):
+    monkeypatch.setattr(augment, "SWEEPS", 8)
     X, y = chain_of_columns(60, 2, 0.3)
     X = X.iloc[:, :4]
     first, again, other = (
@@ -141,6 +142,7 @@ def test_refusals_and_warning(monkeypatch):
         ForestAveragedClassifier(missing="augment").fit(X, y)
     monkeypatch.undo()
     X, found = X.iloc[:, :3], augment.augmented_forests
+    monkeypatch.setattr(augment, "SWEEPS", 8)
     monkeypatch.setattr("pgm_bma.forests.classifier.augmented_forests", lambda *a: found(*a)._replace(n_apart=3))
     with pytest.warns(ConvergenceWarning, match="differ on 3 arcs"):
         ForestAveragedClassifier(missing="augment", random_state=0).fit(X, y)
