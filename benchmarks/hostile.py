@@ -1,7 +1,8 @@
 """Bad values for every argument of every public callable: what is refused in our words, and what is not.
 
 The list of values and the good calls are those of tests/hostile (a checkout is needed). "raw": an error from the depths of a
-library, a warning of invalid arithmetic, or NaN; "slow": past 20 s. Quick version: 8 values for every argument; --full: all.
+library, a warning of invalid arithmetic, or NaN; "slow": past 20 s. Quick version: 8 values for every argument
+(--values: another number); --full: all.
 """
 
 import os
@@ -22,7 +23,9 @@ def main(argv=None):
         from tests.hostile.values import VALUES
     except ImportError:
         raise Skip("the bad values are in tests/hostile of a checkout; run it from there") from None
-    arguments = parser(__doc__).parse_args(argv)
+    options = parser(__doc__)
+    options.add_argument("--values", type=int, default=8, help="bad values for every argument")
+    arguments = options.parse_args(argv)
     counts, seconds, examples = defaultdict(Counter), Counter(), {}
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -31,7 +34,9 @@ def main(argv=None):
             for name, argument, function, good in tries():
                 labels = sorted(VALUES)
                 if not arguments.full:
-                    labels = random.Random(f"{name} {argument} {arguments.seed}").sample(labels, 8)
+                    labels = random.Random(f"{name} {argument} {arguments.seed}").sample(
+                        labels, min(arguments.values, len(labels))
+                    )
                 for label in labels:
                     start = time.process_time()
                     outcome, _ = judge(partial(function, **{**good, argument: VALUES[label]()}))
