@@ -182,7 +182,8 @@ class ForestResults(DiscreteEstimator):
         if len(tables) == 1:
             return [self._network(parents, flags) for parents, flags, _ in sample_trees(self._result, n_models, rng)]
         chosen = rng.permutation(len(tables))[np.arange(n_models) % len(tables)]
-        return [self._network(*drawn[:2], tables[k]) for k in chosen for drawn in sample_trees(tables[k], 1, rng)]
+        drawn = ((k, *tree) for k in chosen for tree in sample_trees(tables[k], 1, rng))
+        return [self._network(parents, flags, tables[k]) for k, parents, flags, _ in drawn]
 
     def _build_model(self):
         return self._network(*best_tree(self._result))
