@@ -1,5 +1,11 @@
 """Files for the tests of the command line, and a way to do without its pictures."""
 
+import os
+
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # tests run side by side: threads of libraries would only get in each other's way
+
 import numpy as np
 import pandas as pd
 import pytest
