@@ -256,7 +256,8 @@ def test_groups_are_told_by_the_sign_of_their_interaction():
     a, b, c = rng.integers(0, 2, (3, 600))
     X = pd.DataFrame({"a": a, "b": b, "c": c, "d": np.where(rng.random(600) < 0.9, c, 1 - c)})
     y = np.where(rng.random(600) < 0.95, 2 * (a ^ b) + c, rng.integers(0, 4, 600))
-    found = findings._regions(pgm_bma.KikuchiBayesClassifier(significance_level=0.01).fit(X, y))
+    fitted = pgm_bma.KikuchiBayesClassifier(significance_level=0.01).fit(X, y)
+    found = findings._regions(fitted, X, pd.Series(y, name="class"))
     words, taken = " ".join(found.words), found.tables[0][1]["taken"].tolist()
     assert taken == sorted(taken, reverse=True) and taken[0] == "yes" and taken[-1] == "no"
     assert "more about 'class' together than apart: a with b." in words
