@@ -92,9 +92,11 @@ def test_averaging_two_sets_is_the_logistic_of_their_difference():
     assert weights[0] == pytest.approx(weight, abs=1e-15)
     np.testing.assert_allclose(mixed, weight * means[0] + (1 - weight) * means[1], atol=1e-15)
     assert average_families([-np.inf, 3.0], means)[1].tolist() == [0.0, 1.0]
-    for bad in ([-np.inf, -np.inf], [np.nan, 1.0], [np.inf, 1.0], []):
+    for bad in ([-np.inf, -np.inf], [np.nan, 1.0], [np.inf, 1.0]):
         with pytest.raises(ValueError, match=r"log_scores=.* must hold a finite number"):
             average_families(bad, means)
+    with pytest.raises(ValueError, match="a score for each set"):
+        average_families([], means)
 
 
 def test_many_variables_at_once_are_each_by_itself():
