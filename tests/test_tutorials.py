@@ -131,15 +131,15 @@ def structural_em(names):
 
 def averaging_over_orders(names):
     pairs = names["pairs"]
-    assert pairs["true"].head(7).all() and not pairs["true"].iloc[7]
-    assert {("lung", "dysp"), ("either", "dysp")} == set(pairs.index[7:9])
-    assert 0.5 < pairs.loc[("asia", "tub"), "posterior"] < 0.9
+    assert pairs["true"].head(6).all() and pairs["posterior"].iloc[5] > 0.8
+    assert {("lung", "dysp"), ("either", "dysp")} == set(pairs.index[6:8])
+    assert pairs.loc[("asia", "tub"), "posterior"] < 0.3
     assert names["both_ways"]["difference"].abs().max() > 0.1
     level = names["scores"][:, 40:]
     assert abs(level.mean(1)[0] - level.mean(1)[1]) < 10 and (names["scores"][:, 0] < level.min() - 100).all()
     arcs = names["arcs"]
     sure = arcs[arcs["posterior"] > 0.9]
-    assert sure["true"].sum() == 44 and not (~sure["true"]).sum() and arcs["true"].sum() == 46
+    assert sure["true"].sum() == 43 and (~sure["true"]).sum() == 1 and arcs["true"].sum() == 46
     accuracy = names["accuracy"]
     gain = accuracy.loc["orders, summed out"] - accuracy.loc["orders, filled in"]
     assert gain.iloc[0] == 0 and gain.is_monotonic_increasing and (gain.iloc[1:] > 0).all()
@@ -203,7 +203,7 @@ def which_method_when(names):
     by_error, by_loss = error.rank(axis=1).mean(), log_loss.rank(axis=1).mean()
     for ranks in (by_error, by_loss):
         assert list(ranks.sort_values().index[:2]) == ["Kikuchi-Bayes", "logistic regression"]
-    assert by_error["order average"] > by_error[ours].median()
+    assert by_error[ours].sort_values().index[1] == "order average"
     assert by_loss[ours].min() < by_loss["order average"] < by_loss[ours].max()
 
 

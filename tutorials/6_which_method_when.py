@@ -215,7 +215,7 @@ print(pd.Series(seconds).round(1).sort_values().to_string())
 #   at 200 rows Kikuchi-Bayes was best. Between them the order depends on the training sets drawn: do not choose by the
 #   second decimal.
 # - **The structure of everything, not only the class:** `OrderAveragedClassifier`: its arc posteriors cover all networks
-#   (tutorial 3). As a classifier it was only middling by log loss here, and behind by error.
+#   (tutorial 3). As a classifier it was second among ours by error here, and middling by log loss.
 # - **Naive Bayes** is the fastest together with its averaged version, and the least to be believed where columns repeat
 #   each other. Its averaged version had the lower log loss at 25 and 50 rows; with more rows the two are alike, and on most of the
 #   ten data sets it gained nothing.
