@@ -134,8 +134,8 @@ print("\nwhere the chains differ most:")
 print(doubtful[["what", "mean", "difference_of_chains"]].head(4).round(2).to_string(index=False))
 
 # %% [markdown]
-# 43 of the 46 pairs are found, and one that is not in the network. Where the chains differ most, it is about the *direction* of an arc. If
-# such an arc matters to you, let the chains run longer (a smaller `tol`, a larger `max_sweeps`).
+# 43 of the 46 pairs are found, and one that is not in the network. Where the chains differ most, it is about the *direction*
+# of an arc. If such an arc matters to you, let the chains run longer (a smaller `tol`, a larger `max_sweeps`).
 
 # %%
 _ = plot_arc_posteriors(chains)
