@@ -17,6 +17,7 @@ from pgm_bma.orders._order_kernels import run_swaps, score_order
 from pgm_bma.orders._partition_kernels import run_layers
 from pgm_bma.orders.family_table import family_table, parent_sets
 from pgm_bma.orders.structure_average import LOST_MASS
+from pgm_bma.orders.weighting import WEIGHTINGS, state_edges
 
 from . import _sumu
 from ._common import Skip, parser, print_table, run, save_csv
@@ -228,7 +229,9 @@ def arc_error(codes, cards, options):
             rngs = [np.random.default_rng([options.seed, repeat, k]) for k in range(n_chains)]
             starts = [order_mcmc.random_order(20, rng) for rng in rngs]
             run = order_mcmc.sample_orders(families, starts, rngs, n_kept=n_kept, burn_in=20_000, thin=50)
-            edges = order_mcmc.edge_posteriors(families, run.states.reshape(-1, 20)).reshape(n_chains, n_kept, 20, 20)
+            edges = state_edges(scored, WEIGHTINGS["order"], run.states.reshape(-1, 20)).reshape(
+                n_chains, n_kept, 20, 20
+            )
             moving = edges.std((0, 1)) > 0.01
             values = edges[:, :, moving]
             size = array_stats.ess(values, chain_axis=0, draw_axis=1)

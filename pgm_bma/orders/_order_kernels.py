@@ -256,17 +256,24 @@ def run_swaps(rng, order, f, n_steps, first_step, burn_in, thin, kept_orders, ke
                 updates[x] = 0 if fresh[x] else updates[x] + 1
         else:
             position[u], position[v] = i, j
-        if trace.size:
-            trace[step - first_step] = logs.sum()
-        if step > burn_in and (step - burn_in - 1) % thin == 0:
-            k = (step - burn_in - 1) // thin
-            if k < kept_orders.shape[0]:
-                kept_orders[k] = order
-                kept_scores[k] = logs.sum()
-        if step % 100 == 0 and logs.sum() > best:
-            best = logs.sum()
-            best_order[:] = order
+        best = note(step, first_step, burn_in, thin, order, logs, kept_orders, kept_scores, trace, best, best_order)
     return accepted, logs.sum(), best, best_order
+
+
+@compiled(nogil=True)
+def note(step, first_step, burn_in, thin, state, logs, kept, kept_scores, trace, best, best_state):
+    """Write down where a chain is after a step: in its trace, among the kept states, as the best one; returns the best score."""
+    if trace.size:
+        trace[step - first_step] = logs.sum()
+    if step > burn_in and (step - burn_in - 1) % thin == 0:
+        k = (step - burn_in - 1) // thin
+        if k < kept.shape[0]:
+            kept[k] = state
+            kept_scores[k] = logs.sum()
+    if step % 100 == 0 and logs.sum() > best:
+        best = logs.sum()
+        best_state[:] = state
+    return best
 
 
 @compiled(nogil=True)
@@ -299,45 +306,3 @@ def _ceilings(f):
     for node in range(f.tops.size):
         ceilings[node] = f.tops[node] + np.log(f.weights[f.offsets[node] : f.offsets[node + 1]].sum())
     return ceilings
-
-
-@compiled(nogil=True)
-def order_edges(order, f, edges):
-    """edges[parent, child] += P(parent -> child | order), from every parent set exactly."""
-    n, width = order.size, f.candidates.shape[1]
-    before, allowed = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.bool_)
-    position = _positions(order)
-    for x in range(n):
-        linear, log_total = fresh_sum(x, position, position[x], f, before, allowed)
-        m = f.n_candidates[x]
-        if linear == 0.0:
-            add_shares(f, x, allowed, allowed[:0], log_total, edges)
-            continue
-        row = (f.member_offsets[x + 1] - f.member_offsets[x]) // max(m, 1)
-        for a in range(m if f.max_indegree else 0):
-            if allowed[a]:
-                n_others = 0
-                for b in range(m):
-                    if allowed[b] and b != a:
-                        before[n_others] = b
-                        n_others += 1
-                start = f.member_offsets[x] + a * row
-                held = sum_subsets(f.holding, start, f.max_indegree - 1, m, before, n_others, f.binomials)
-                edges[f.candidates[x, a], x] += held / linear
-
-
-@compiled(nogil=True)
-def add_shares(f, node, allowed, touching, log_total, edges):
-    """edges[parent, node] += share of every set inside `allowed` (and touching `touching`), one set at a time."""
-    for k in range(f.offsets[node + 1] - f.offsets[node]):
-        score = f.log_scores[f.offsets[node] + k]
-        inside, touches = score > -np.inf, touching.size == 0
-        for t in range(f.max_indegree):
-            a = f.sets[f.set_offsets[node] + k, t]
-            inside &= a < 0 or allowed[a]
-            touches |= a >= 0 and touching.size > 0 and touching[a]
-        if inside and touches:
-            for t in range(f.max_indegree):
-                a = f.sets[f.set_offsets[node] + k, t]
-                if a >= 0:
-                    edges[f.candidates[node, a], node] += np.exp(score - log_total)

@@ -8,7 +8,7 @@ out and put it back into any layer or gap, all places alike; or swap two nodes o
 import numpy as np
 
 from pgm_bma.foundation.compiling import compiled
-from pgm_bma.orders._order_kernels import TINY, log_sum_sets, sum_subsets
+from pgm_bma.orders._order_kernels import TINY, log_sum_sets, note, sum_subsets
 
 
 @compiled(nogil=True)
@@ -101,16 +101,7 @@ def run_layers(rng, layers, f, n_steps, first_step, burn_in, thin, kept, kept_sc
             accepted += 1
             layers[:] = proposal
             logs[:] = new_logs
-        if trace.size:
-            trace[step - first_step] = logs.sum()
-        if step > burn_in and (step - burn_in - 1) % thin == 0:
-            k = (step - burn_in - 1) // thin
-            if k < kept.shape[0]:
-                kept[k] = layers
-                kept_scores[k] = logs.sum()
-        if step % 100 == 0 and logs.sum() > best:
-            best = logs.sum()
-            best_layers[:] = layers
+        best = note(step, first_step, burn_in, thin, layers, logs, kept, kept_scores, trace, best, best_layers)
     return accepted, logs.sum(), best, best_layers
 
 

@@ -6,7 +6,8 @@ its best set (`prepare`); `run_chains` of `chains` walks the compiled swaps of `
 
 import numpy as np
 
-from pgm_bma.orders._order_kernels import Families, order_edges, run_swaps, score_order, split_by_member
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.orders._order_kernels import Families, run_swaps, score_order, split_by_member
 from pgm_bma.orders.chains import run_chains
 from pgm_bma.orders.family_table import binomials, local_sets
 
@@ -35,7 +36,7 @@ def prepare(table):
     widths = [
         int(m) * sum(int(table_of_binomials[m, s]) for s in range(table.max_indegree)) for m in table.n_candidates
     ]
-    member_offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    member_offsets = state_offsets(widths)
     families = Families(
         weights, log_scores, tops, table.offsets, sets, set_offsets, table.candidates, table.n_candidates,
         np.zeros(member_offsets[-1]), member_offsets, table_of_binomials, table.max_indegree,
@@ -48,15 +49,6 @@ def order_log_score(families, order):
     """log prod_i sum_Z S(X_i; Z) over the parent sets that `order` allows; -inf if a required arc contradicts it."""
     n = len(order)
     return score_order(np.asarray(order, dtype=np.int64), families, np.zeros(n), np.zeros(n))
-
-
-def edge_posteriors(families, orders):
-    """(n_orders, n, n): P(parent -> child | order) in row parent, column child."""
-    n = len(families.tops)
-    edges = np.zeros((len(orders), n, n))
-    for order, matrix in zip(orders, edges):
-        order_edges(np.asarray(order, dtype=np.int64), families, matrix)
-    return edges
 
 
 def random_order(n, rng, required=()):

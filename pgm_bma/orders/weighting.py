@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from pgm_bma.orders import exact_dags, exact_orders, fixed_order, order_mcmc, partition_mcmc
 from pgm_bma.orders._layer_kernels import run_layers
@@ -83,6 +84,7 @@ WEIGHTINGS = {
 def state_edges(table, weighting, states, block=64):
     """(n_states, n, n) arc posteriors under every state, exactly: row parent, column child."""
     n = len(table.cardinalities)
+    held = [_members_by_set(table, child) for child in range(n)]
     edges = np.zeros((len(states), n, n))
     for start in range(0, len(states), block):
         before, touching = weighting.masks(states[start : start + block])
@@ -90,10 +92,12 @@ def state_edges(table, weighting, states, block=64):
             weights = fixed_order.family_weights(
                 table, child, before[:, child], None if touching is None else touching[:, child]
             )
-            sets = fixed_order.members(table, child)
-            for slot in range(sets.shape[1]):
-                held = sets[:, slot] >= 0
-                part = np.zeros((n, len(weights)))
-                np.add.at(part, sets[held, slot], weights[:, held].T)
-                edges[start : start + block, :, child] += part.T
+            edges[start : start + block, :, child] = weights @ held[child]
     return edges
+
+
+def _members_by_set(table, child):
+    """(n_sets, n) sparse: 1 where a parent set of the child holds the variable."""
+    sets = fixed_order.members(table, child)
+    number, slot = np.nonzero(sets >= 0)
+    return csr_matrix((np.ones(len(number)), (number, sets[number, slot])), (len(sets), len(table.cardinalities)))

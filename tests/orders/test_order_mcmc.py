@@ -43,7 +43,7 @@ def generators(n, seed=0):
 @pytest.mark.parametrize("max_indegree", [0, 1, 2, 3, 4, 5])
 def test_scores_and_arcs_of_an_order_equal_the_formula(max_indegree):
     codes = chain_data(30, n=6)
-    _, families = families_of(codes, max_indegree=max_indegree, forbidden=[(0, 5)])
+    table, families = families_of(codes, max_indegree=max_indegree, forbidden=[(0, 5)])
 
     def allowed(child, parents):
         return not (child == 5 and 0 in parents)
@@ -51,13 +51,13 @@ def test_scores_and_arcs_of_an_order_equal_the_formula(max_indegree):
     truth = Problem(codes.tolist(), [2] * 6, max_indegree, allowed=allowed)
     for order in ([0, 1, 2, 3, 4, 5], [3, 5, 0, 2, 1, 4]):
         assert order_mcmc.order_log_score(families, order) == pytest.approx(truth.order_log_score(order), abs=1e-9)
-        edges = order_mcmc.edge_posteriors(families, [order])[0]
+        edges = state_edges(table, WEIGHTINGS["order"], [order])[0]
         np.testing.assert_allclose(edges, truth.order_edges(order), atol=1e-9)
 
 
 def test_sums_that_underflow_are_done_in_logs():
     codes = chain_data(5000, n=4, noise=0.01)
-    _, families = families_of(codes)
+    table, families = families_of(codes)
     truth = Problem(codes.tolist(), [2] * 4, 3)
     worst = 0.0
     for order in permutations(range(4)):
@@ -65,7 +65,7 @@ def test_sums_that_underflow_are_done_in_logs():
         total = _order_kernels.score_order(np.array(order), families, linear, logs)
         worst = min(worst, (logs - families.tops).min())
         assert total == pytest.approx(truth.order_log_score(order), abs=1e-8)  # scores near 1e4
-        edges = order_mcmc.edge_posteriors(families, [order])[0]
+        edges = state_edges(table, WEIGHTINGS["order"], [order])[0]
         np.testing.assert_allclose(edges, truth.order_edges(order), atol=1e-8)
     assert worst < -745  # exp would be zero
 
@@ -103,7 +103,7 @@ def test_arcs_within_monte_carlo_error():
     run = order_mcmc.sample_orders(
         families, [np.arange(6)] * n_chains, generators(n_chains), n_kept=2000, burn_in=1000, thin=20
     )
-    per_chain = order_mcmc.edge_posteriors(families, run.states.reshape(-1, 6)).reshape(n_chains, -1, 6, 6).mean(1)
+    per_chain = state_edges(table, WEIGHTINGS["order"], run.states.reshape(-1, 6)).reshape(n_chains, -1, 6, 6).mean(1)
     error = per_chain.std(0, ddof=1) / np.sqrt(n_chains)
     assert (np.abs(per_chain.mean(0) - exact) < 6 * error + 1e-3).all()  # six standard errors from eight chains
 
