@@ -1,7 +1,9 @@
 """Averaging over candidate parent sets: mix posterior means with the softmax of log family scores.
 
 Supervised averaged naive Bayes (Dash and Cooper 2002), the averaging step of EMA (EMA eq. 14) and fixed-order averaging
-(ORD eq. 9) are this one function; only the counts and the candidate sets differ.
+(ORD eq. 9) are this one function; only the counts and the candidate sets differ. Its halves serve where one of them is wanted
+alone: `set_weights` once for every order, `mix_families` for every block of rows; `average_many_families` is both for many
+variables side by side. EMA's compiled loop (`latent_class._kernels.average`) is the case of two sets, equal to this by test.
 """
 
 from collections.abc import Sequence
@@ -49,9 +51,18 @@ def average_families(log_scores: Any, means: Any) -> tuple[np.ndarray, np.ndarra
         )
     if not np.isfinite(log_scores.max(initial=-np.inf)):
         raise ValueError(f"log_scores={log_scores} must hold a finite number, and neither NaN nor inf")
-    flat = means.reshape(len(means), -1)
-    mixed, weights = average_many_families(log_scores[:, None], flat, np.zeros(flat.shape[1], dtype=np.int64))
-    return mixed.reshape(means.shape[1:]), weights[:, 0]
+    weights = set_weights(log_scores)
+    return mix_families(weights, means), weights
+
+
+def set_weights(log_scores: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Posterior probabilities of the candidate sets that stand along `axis`. A set of prior 0 has the score -inf."""
+    return softmax(log_scores, axis=axis)
+
+
+def mix_families(weights: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """The mixture (..., cells) of posterior means (n_sets, cells) under weights (..., n_sets), such as one line per order."""
+    return np.tensordot(weights, means, axes=1)
 
 
 def average_many_families(
@@ -62,7 +73,7 @@ def average_many_families(
     log_scores : (n_sets, n_variables)     means : per set (..., n_cells), broadcast     variables : (n_cells,) owner of a cell
     returns mixed (..., n_cells) and weights (n_sets, n_variables). A set of prior 0 has the score -inf.
     """
-    weights = softmax(log_scores, axis=0)
+    weights = set_weights(log_scores, axis=0)
     return sum(weight[variables] * mean for weight, mean in zip(weights, means)), weights
 
 

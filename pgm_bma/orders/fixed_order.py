@@ -3,7 +3,7 @@
 Given an order, every node chooses its parents on its own, so the averaged joint is a product over nodes of mixtures over parent
 sets. The same holds for a layering of a DAG, in which a parent set must also touch the layer before: `before` says which
 nodes may be parents, `touching` which of them one must be among. `Mixture` keeps the weights of the sets, prediction is
-posterior means times weights, a matrix product per node.
+posterior means times weights (`foundation.averaging`), a matrix product per node.
 """
 
 from itertools import product
@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgm_bma.foundation.counts import family_counts
+from pgm_bma.foundation.averaging import mix_families, set_weights
+from pgm_bma.foundation.counts import family_counts, state_offsets
 from pgm_bma.foundation.dirichlet import posterior_mean
 from pgm_bma.orders._predict_kernels import mean_tables, mix_completions, predict_families
 from pgm_bma.orders.exact_orders import tie
@@ -68,11 +69,9 @@ def family_weights(table, child, before, touching=None, log_scores=None):
     before, touching : (n_structures, n) bool    log_scores : (n_structures, n_sets) in place of the table's
     """
     scores = _allowed_scores(table, child, before, touching, log_scores)
-    top = scores.max(1, keepdims=True)
-    if np.isneginf(top).any():
+    if np.isneginf(scores.max(1)).any():
         raise ValueError(f"an order leaves variable {child} without a parent set: a required parent stands behind it")
-    weights = np.exp(scores - top)
-    return weights / weights.sum(1, keepdims=True)
+    return set_weights(scores)
 
 
 def log_sums(table, child, before, touching=None):
@@ -152,7 +151,7 @@ def _mix(mix, child, members, weights, rows):
     for start in range(0, len(rows) if len(members) else 0, block):
         part = np.asfortranarray(rows[start : start + block])
         means = predict(mix.training, np.full(len(members), child), members, part)
-        mixed[:, start : start + block] = weights @ means
+        mixed[:, start : start + block] = mix_families(weights, means)  # ORD eq. 9
     return mixed
 
 
@@ -162,7 +161,7 @@ def _mix_completions(mix, child, members, weights, rows, source, hidden, class_i
     hidden = hidden.copy()
     if class_index is not None:
         hidden[:, class_index] = True
-    starts = np.concatenate([[0], np.cumsum(np.append(cards, 1)[members].prod(axis=1) * cards[child])])
+    starts = state_offsets(np.append(cards, 1)[members].prod(axis=1) * cards[child])
     tables = np.empty(starts[-1])
     mean_tables(
         np.ascontiguousarray(training.codes.T), training.weights, cards, *bounds(*training.prior), child, members, starts, tables,
