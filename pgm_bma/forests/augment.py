@@ -12,9 +12,10 @@ import numpy as np
 from pgm_bma.forests.average import ForestAverage, average_from_counts
 from pgm_bma.foundation.missing import unfold_incomplete
 from pgm_bma.foundation.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.priors import most_mass
 from pgm_bma.orders.augment import GapTable, completed
 from pgm_bma.orders.augment_run import run_augmented
-from pgm_bma.orders.family_table import most_cells
+from pgm_bma.orders.family_table import Scoring, most_cells
 from pgm_bma.orders.weighting import WEIGHTINGS
 
 N_CHAINS = 4
@@ -22,7 +23,6 @@ KEPT = 4  # tables of a chain
 SWEEPS = 40  # of a chain, half of them burn-in; four times as many moved the log loss by .003 (child, 30 % gaps)
 MAX_INDEGREE = 3
 MAX_FAMILY = 2**24  # cells of a family's table; past it, fewer parents
-SHARE = 0.25  # of the rows: most pseudo-counts of a table, as in the order methods
 
 
 class Augmented(NamedTuple):
@@ -59,8 +59,7 @@ def augmented_forests(names, codes, cardinalities, target, n_classes, weights, p
 
 
 def _gaps(rows, weights, used, cardinalities):
-    most = max(SHARE * float(weights.sum()), 1.0)
-    return GapTable(np.ascontiguousarray(rows[:, used]), weights, cardinalities, 1.0, None, most)
+    return GapTable(np.ascontiguousarray(rows[:, used]), weights, cardinalities, 1.0, None, most_mass(weights.sum()))
 
 
 def _complete(rows, weights, cardinalities, rng):
@@ -71,7 +70,8 @@ def _complete(rows, weights, cardinalities, rng):
     max_indegree = min(MAX_INDEGREE, n - 1)
     while max_indegree > 1 and most_cells(gaps.cardinalities, len(rows), max_indegree) > MAX_FAMILY:
         max_indegree -= 1
-    families = {"max_indegree": max_indegree, "structure_prior": "mdl", "required": (), "forbidden": ()}
     rngs = [np.random.default_rng(int(seed)) for seed in rng.integers(2**63, size=N_CHAINS)]
     starts = [WEIGHTINGS["order"].start(n, one, ()) for one in rngs]
-    return run_augmented(gaps, "order", starts, rngs, families, n_kept=KEPT, max_sweeps=SWEEPS), used
+    return run_augmented(
+        gaps, "order", starts, rngs, Scoring(max_indegree, *gaps.prior), n_kept=KEPT, max_sweeps=SWEEPS
+    ), used

@@ -30,7 +30,10 @@ def joint_index(codes, cardinalities, columns):
 
 
 def state_offsets(cardinalities):
-    """Where the states of every column begin when all columns are laid side by side: (n_columns + 1,)."""
+    """Where the states of every column begin when all columns are laid side by side: (n_columns + 1,), with the end.
+
+    Of any sizes: where each of several stretches begins that stand one after another.
+    """
     return np.concatenate([[0], np.cumsum(cardinalities)]).astype(np.int64)
 
 

@@ -14,6 +14,7 @@ from pgm_bma.foundation.validation import Choice, Number, Optional, check, check
 PARAMETER_PRIOR = Choice("consistent", "paper")
 PSEUDO_COUNT = Number(0, 1e100, open_low=True, tiny=1e-100)  # beyond, sums over- and ratios underflow (NaN at 1e-320)
 PSEUDO_COUNT_OR_ZERO = Number(0, 1e100, tiny=1e-100)
+SHARE = 0.25  # of the rows; lowest mean log loss of those tried on 12 tables, 1/8 hardly worse; 1/2 lets noise win arcs
 
 
 def cell_pseudo_count(
@@ -41,6 +42,11 @@ def cell_pseudo_count(
     if parameter_prior == "paper":
         return alpha
     return float(alpha) * reference / n_parent_states
+
+
+def most_mass(n_rows):
+    """Most pseudo-counts of a table whose parents may be many (orders), where `n_rows` is the total weight of the rows."""
+    return max(SHARE * float(n_rows), 1.0)
 
 
 def arc_prior_array(arc_prior, names):

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.kikuchi import _kernels as kernels
 
@@ -149,7 +150,7 @@ def make_layout(sets, cardinalities, n_classes):
             f"the tables of {len(sets)} regions have {sizes.sum():.3g} cells, more than {MAX_CELLS:.3g}; the largest, "
             f"attributes {list(worst)}, has {sizes.max():.3g}: merge rare states or give smaller regions"
         )
-    offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
+    offsets = state_offsets(sizes.astype(np.int64))
     return Layout(sets, columns, cards, strides, offsets, int(n_classes))
 
 
@@ -260,7 +261,7 @@ def strict_parts(sets, layout):
         )
     owner = np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
-    pointers = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(sets)))])
+    pointers = state_offsets(np.bincount(owner, minlength=len(sets)))
     return pointers, np.concatenate(parts)[order], np.concatenate(strides)[order]
 
 

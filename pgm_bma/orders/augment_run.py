@@ -7,11 +7,12 @@ state and generator only, so threads, checkpoints and interruptions change nothi
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.parallel import thread_map
 from pgm_bma.orders import _augment_kernels as kernels
 from pgm_bma.orders.augment import GapChain, completed, first_filling, make_move, sweep
 from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
@@ -47,7 +48,7 @@ def run_augmented(
     gaps : `augment.GapTable`
     starts : per chain, (n,) order or layers; they stay under `fixed`
     group : chains that have the same law, one after the other; by default all of them
-    families : arguments of `family_table` beside rows: max_indegree, structure_prior, required, forbidden
+    families : Scoring, with the parameter prior of `gaps`
     max_sweeps : sweeps of a chain; the last window of 40 x 2^k sweeps below it is the last
     checkpoint_every : sweeps between two writes
 
@@ -60,9 +61,9 @@ def run_augmented(
     ends = _window_ends(max_sweeps)
     n_kept = min(n_kept, ends[-1] - ends[-1] // 2)
     found = read_checkpoint(checkpoint, fingerprint)
-    with ThreadPoolExecutor(n_jobs) as pool:  # in threads: Ctrl-C then reaches this one, which waits
+    with thread_map(n_jobs) as map_chains:
         if found is None:
-            lists = _first_lists(gaps, weighting, chains, families, fixed, eps, beam, pool)
+            lists = _first_lists(gaps, weighting, chains, families, fixed, eps, beam, map_chains)
             for chain in chains:
                 chain.log_marginal = None
         else:
@@ -72,8 +73,7 @@ def run_augmented(
         try:
             for end in ends:
                 while chains[0].sweep < end:
-                    for job in [pool.submit(_advance, move, gaps, chain, end, n_kept) for chain in chains]:
-                        job.result()
+                    map_chains(_advance, [(move, gaps, chain, end, n_kept) for chain in chains])
                     at = chains[0].sweep
                     if tell:
                         last = [chain.last for chain in chains]
@@ -101,17 +101,18 @@ def _window_ends(max_sweeps):
 # ---------------------------------------------------------------------------------------------------- families
 
 
-def _first_lists(gaps, weighting, chains, families, fixed, eps, beam, pool):
+def _first_lists(gaps, weighting, chains, families, fixed, eps, beam, map_chains):
     """The families to move over; every chain gets its first completed table on the way."""
     n = len(gaps.cardinalities)
     for chain in chains:
         chain.filled = first_filling(gaps, chain.rng)
-    size = n_families(n, n - 1, min(families["max_indegree"], n - 1))
+    size = n_families(n, n - 1, min(families.max_indegree, n - 1))
     full = size <= MAX_FAMILIES
     if size <= ALL_FAMILIES:
         return all_families(_table(gaps, completed(gaps, chains[0].filled), families))
-    jobs = [pool.submit(_pilot, gaps, weighting, chain, families, fixed, eps, beam, full) for chain in chains]
-    return join_lists([job.result() for job in jobs])
+    return join_lists(
+        map_chains(_pilot, [(gaps, weighting, chain, families, fixed, eps, beam, full) for chain in chains])
+    )
 
 
 def _pilot(gaps, weighting, chain, families, fixed, eps, beam, full):
@@ -122,9 +123,7 @@ def _pilot(gaps, weighting, chain, families, fixed, eps, beam, full):
         if full:
             lists = prune_table(_table(gaps, codes, families), SLACK * eps)
         else:
-            lists = grow_lists(
-                codes, gaps.cardinalities, gaps.weights, **_prior(gaps), **families, eps=SLACK * eps, beam=beam
-            )
+            lists = grow_lists(codes, gaps.cardinalities, gaps.weights, families, eps=SLACK * eps, beam=beam)
         kept = [*kept, lists][-ROUNDS:]
         move = make_move(join_lists(kept), gaps, weighting, fixed)
         chain.log_marginal = None
@@ -134,12 +133,8 @@ def _pilot(gaps, weighting, chain, families, fixed, eps, beam, full):
     return join_lists(kept)
 
 
-def _prior(gaps):
-    return dict(zip(("alpha", "equivalent_sample_size", "max_total"), gaps.prior))
-
-
 def _table(gaps, codes, families):
-    return family_table(codes, gaps.cardinalities, gaps.weights, **_prior(gaps), **families)
+    return family_table(codes, gaps.cardinalities, gaps.weights, families)
 
 
 def all_families(table):
@@ -171,7 +166,7 @@ def join_lists(many):
 
 
 def _lists(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, beam):
-    offsets = np.concatenate([[0], np.cumsum([len(some) for some in sets])]).astype(np.int64)
+    offsets = state_offsets([len(some) for some in sets])
     return FamilyLists(
         cardinalities, max_indegree, offsets, np.concatenate(sets).astype(np.int32), np.concatenate(log_marginal),
         np.concatenate(log_prior), np.asarray(lost, dtype=float), beam,

@@ -5,12 +5,12 @@ is called, and it is called in blocks that end at every multiple of `checkpoint_
 steps), with or without a file: that is why runs with, without and after a checkpoint are equal to the last bit.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.parallel import thread_map
 from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
 
 BLOCK = 20_000  # longest compiled call, so that Ctrl-C is answered soon
@@ -53,14 +53,13 @@ def run_chains(
     if progress and chains[0].step:
         progress(sum(chain.step for chain in chains))
     finished = True
-    # always in a thread: Ctrl-C then reaches this one, which waits, and not the middle of a compiled call
-    with ThreadPoolExecutor(n_jobs) as pool:
+    with thread_map(n_jobs) as map_chains:
         try:
             while any(chain.step < last_step for chain in chains):
                 steps = [_until_boundary(chain.step, checkpoint_every, last_step) for chain in chains]
-                jobs = [(kernel, families, chain, k, burn_in, thin) for chain, k in zip(chains, steps) if k]
-                for done in [pool.submit(_advance, *job) for job in jobs]:
-                    done.result()
+                map_chains(
+                    _advance, [(kernel, families, chain, k, burn_in, thin) for chain, k in zip(chains, steps) if k]
+                )
                 if progress:
                     progress(sum(steps))
                 step = chains[0].step

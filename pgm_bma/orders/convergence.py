@@ -10,13 +10,13 @@ file or threads: runs with, without and after a checkpoint, and for any number o
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import erfcinv
 
+from pgm_bma.foundation.parallel import thread_map
 from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
 
 BLOCK = 8  # sweeps of a compiled call, so that Ctrl-C is answered soon
@@ -68,15 +68,12 @@ def run_until_converged(
     written, cost = chains[0].sweep, 0.0
     stopped = None
     ends = _window_ends(max_sweeps)
-    # always in a thread: Ctrl-C then reaches this one, which waits, and not the middle of a compiled call
-    with ThreadPoolExecutor(n_jobs) as pool:
+    with thread_map(n_jobs) as map_chains:
         try:
             for first, end in zip([0, *ends], ends):
                 while chains[0].sweep < end:
                     count = min(BLOCK - chains[0].sweep % BLOCK, end - chains[0].sweep)
-                    jobs = [pool.submit(_advance, kernel, lists, chain, count, first, end) for chain in chains]
-                    for job in jobs:
-                        job.result()
+                    map_chains(_advance, [(kernel, lists, chain, count, first, end) for chain in chains])
                     sweep = chains[0].sweep
                     if tell:
                         last = [chain.last for chain in chains]

@@ -8,9 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.orders import _list_kernels as kernels
-from pgm_bma.orders.family_table import binomials, lgamma_tables, local_sets, members, prepare_rows, size_priors
+from pgm_bma.orders.family_table import (
+    SCORING,
+    binomials,
+    lgamma_tables,
+    local_sets,
+    members,
+    prepare_rows,
+    size_priors,
+)
 
 EPS = 1e-3  # on alarm, arcs from 9,866 of 288,859 sets have the same error as with 1e-6
 BEAM = 60
@@ -30,21 +39,7 @@ def prune_table(table, eps=EPS):
 
 
 def grow_lists(
-    codes,
-    cardinalities,
-    weights=None,
-    *,
-    max_indegree=3,
-    alpha=1.0,
-    equivalent_sample_size=None,
-    max_total=None,
-    structure_prior="mdl",
-    required=(),
-    forbidden=(),
-    eps=EPS,
-    beam=BEAM,
-    n_jobs=None,
-    progress=None,
+    codes, cardinalities, weights=None, scoring=SCORING, *, eps=EPS, beam=BEAM, n_jobs=None, progress=None, **changes
 ):
     """Score parent sets size by size, extending the best `beam` of every size by every variable; arguments as `family_table`.
 
@@ -54,18 +49,19 @@ def grow_lists(
     """
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
     n = len(cardinalities)
-    max_indegree = min(max_indegree, n - 1)
+    scoring = scoring._replace(**changes)
+    max_indegree = min(scoring.max_indegree, n - 1)
     rows = prepare_rows(codes, cardinalities, weights, 1)
-    prior = lgamma_tables(rows, (alpha, equivalent_sample_size, max_total), max_indegree)
+    prior = lgamma_tables(rows, scoring.prior, max_indegree)
     data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
-    log_priors = size_priors(n, max_indegree, structure_prior)
+    log_priors = size_priors(n, max_indegree, scoring.structure_prior)
     words = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)  # names of the variables, not chance
     allowed = ~np.eye(n, dtype=bool)
-    for parent, child in forbidden:
+    for parent, child in scoring.forbidden:
         allowed[child, parent] = False
 
     def one(child):
-        first = np.array(sorted({p for p, c in required if c == child}), dtype=np.int64)
+        first = np.array(sorted({p for p, c in scoring.required if c == child}), dtype=np.int64)
         found = kernels.grow(child, first, allowed[child], data, prior, log_priors, words, beam, -np.log(eps))
         if progress:
             progress(1)
@@ -78,7 +74,7 @@ def grow_lists(
 
 
 def _join(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, beam):
-    offsets = np.concatenate([[0], np.cumsum([len(some) for some in sets])]).astype(np.int64)
+    offsets = state_offsets([len(some) for some in sets])
     sets = np.concatenate(sets).astype(np.int32)
     return FamilyLists(cardinalities, max_indegree, offsets, sets, log_marginal, log_prior, np.array(lost), beam)
 

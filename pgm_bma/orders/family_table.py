@@ -5,6 +5,7 @@ parent sets of a child stand by size and, within a size, in colexicographic orde
 candidates. Compiled in `_family_kernels`.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.orders._family_kernels import score_families
 
 STRUCTURE_PRIORS = ("mdl", "friedman_koller", "uniform")
@@ -22,19 +24,27 @@ MAX_CELL_BYTES = 50_000_000  # of the bitsets of the cells of one set of variabl
 MAX_LGAMMA = 5_000_000  # entries of the lgamma tables
 
 
-def family_table(
-    codes,
-    cardinalities,
-    weights=None,
-    *,
-    max_indegree=3,
-    alpha=1.0,
-    equivalent_sample_size=None,
-    max_total=None,
-    structure_prior="mdl",
-    required=(),
-    forbidden=(),
-):
+class Scoring(NamedTuple):
+    """Which families there are, and their priors."""
+
+    max_indegree: int = 3
+    alpha: float = 1.0  # K2's pseudo-count per cell
+    equivalent_sample_size: float | None = None  # BDeu's total instead
+    max_total: float | None = None  # most of a table; where alpha in every cell is more, it is spread evenly
+    structure_prior: str = "mdl"  # or "friedman_koller" or "uniform"
+    required: Sequence = ()  # pairs (parent, child) of positions
+    forbidden: Sequence = ()
+
+    @property
+    def prior(self):
+        """Arguments of `bounds`."""
+        return self.alpha, self.equivalent_sample_size, self.max_total
+
+
+SCORING = Scoring()
+
+
+def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes):
     """Score every family.
 
     Parameters
@@ -42,10 +52,7 @@ def family_table(
     codes : (n_samples, n_variables) integers without missing values
     cardinalities : (n_variables,)
     weights : (n_samples,) or None; integers are repetitions, fractions are exact
-    alpha, equivalent_sample_size : K2's pseudo-count per cell, or BDeu's total
-    max_total : most pseudo-counts of a table; where alpha in every cell would be more, they are spread evenly (None: no limit)
-    structure_prior : "mdl", "friedman_koller" or "uniform"
-    required, forbidden : pairs (parent, child) of positions
+    scoring : Scoring        changes : fields of it that differ
 
     Returns
     -------
@@ -61,14 +68,14 @@ def family_table(
     """
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
     n = len(cardinalities)
-    max_indegree = min(max_indegree, n - 1)
+    scoring = scoring._replace(**changes)
+    max_indegree = min(scoring.max_indegree, n - 1)
     prepared = prepare_rows(codes, cardinalities, weights, max_indegree)
-    scoring = alpha, equivalent_sample_size, max_total
-    allowed = _allowed(n, required, forbidden, max_indegree)
+    allowed = _allowed(n, scoring.required, scoring.forbidden, max_indegree)
     table = _layout(cardinalities, allowed, max_indegree)
-    log_marginal = _score(prepared, scoring, table)
-    log_prior = _log_prior(table, structure_prior)
-    for parent, child in required:
+    log_marginal = _score(prepared, scoring.prior, table)
+    log_prior = _log_prior(table, scoring.structure_prior)
+    for parent, child in scoring.required:
         start, stop = table.offsets[child], table.offsets[child + 1]
         lacks = np.array([parent not in parents for parents in parent_sets(table, child)])
         log_prior[start:stop][lacks] = -np.inf
@@ -139,7 +146,7 @@ def _layout(cardinalities, allowed, max_indegree):
     for child, row in enumerate(allowed):
         candidates[child, : counts[child]] = np.flatnonzero(row)
     sizes = [n_families(1, int(k), max_indegree) for k in counts]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = state_offsets(sizes)
     empty = np.zeros(0)
     return FamilyTable(cardinalities, max_indegree, candidates, counts.astype(np.int64), offsets, empty, empty)
 
@@ -162,7 +169,7 @@ def size_priors(n, max_indegree, structure_prior):
     raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(STRUCTURE_PRIORS)}")
 
 
-def _score(prepared, scoring, table):
+def _score(prepared, prior, table):
     cards, max_indegree = prepared.cardinalities, table.max_indegree
     n = len(cards)
     local = np.full((n, n), -1, dtype=np.int64)
@@ -170,7 +177,7 @@ def _score(prepared, scoring, table):
         k = table.n_candidates[child]
         local[child, table.candidates[child, :k]] = np.arange(k)
     layout = local, table.offsets, table.n_candidates, binomials(n, max_indegree), max_indegree
-    prior = lgamma_tables(prepared, scoring, max_indegree)
+    prior = lgamma_tables(prepared, prior, max_indegree)
     data = prepared.bits, prepared.first_value, prepared.codes, prepared.weights, cards
     scores = np.zeros(table.offsets[-1])
     widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
@@ -196,14 +203,14 @@ def bounds(alpha, equivalent_sample_size, max_total=None):
     return float(alpha), np.inf if max_total is None else float(max_total)
 
 
-def lgamma_tables(prepared, scoring, max_indegree):
+def lgamma_tables(prepared, prior, max_indegree):
     """The parameter prior as the kernels want it: (most per cell, most per table, tables of lgamma or empty, row per child,
-    products). scoring : arguments of `bounds`
+    products). prior : arguments of `bounds`
 
     The rows: per cardinality of a child, what a parent state holds if cells hold `alpha`; then per product of cardinalities what a
     cell of a table with so many cells holds; then what a parent state holds, of so many, if the table is full.
     """
-    alpha, most = bounds(*scoring)
+    alpha, most = bounds(*prior)
     cards, total = prepared.cardinalities, prepared.weights.sum()
     distinct = np.unique(cards)
     limited = np.isfinite(most)
@@ -228,13 +235,13 @@ def prepare_rows(codes, cardinalities, weights, max_indegree):
     codes = np.asarray(codes)
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
     integral = bool((weights == np.rint(weights)).all())
-    first_value = np.concatenate([[0], np.cumsum(cardinalities)[:-1]]).astype(np.int64)
+    first_value = state_offsets(cardinalities)[:-1]
     n_values = int(cardinalities.sum())
     bits = np.zeros((n_values, 0), dtype=np.uint64)
     if integral and _bits_pay(cardinalities, len(codes), weights.sum(), max_indegree):
         codes = np.repeat(codes, weights.astype(np.int64), axis=0)
         weights = np.ones(len(codes))
-        bits = _bitsets(codes, cardinalities, first_value, n_values)
+        bits = _bitsets(codes, first_value, n_values)
     # one column after another: with a single row, a transposed array would count as another type and compile again
     codes = np.ascontiguousarray(codes.T, dtype=np.int32)
     return _Prepared(bits, first_value, codes, weights, cardinalities, integral)
@@ -249,7 +256,7 @@ def _bits_pay(cardinalities, n_distinct, total, max_indegree):
     return min(typical**3, total) * typical * total / 64 <= 3.0 * n_distinct or total <= 1000
 
 
-def _bitsets(codes, cardinalities, first_value, n_values):
+def _bitsets(codes, first_value, n_values):
     n_words = max(-(-len(codes) // 64), 1)
     rows = np.zeros((n_values, n_words * 64), dtype=np.uint8)
     for column, first in enumerate(first_value):

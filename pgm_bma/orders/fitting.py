@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.parallel import n_workers
-from pgm_bma.foundation.priors import PARAMETER_PRIOR, check_prior
+from pgm_bma.foundation.priors import PARAMETER_PRIOR, check_prior, most_mass
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.validation import (
     Choice,
@@ -28,7 +28,7 @@ from pgm_bma.orders import augmented_average, family_lists, structure_average
 from pgm_bma.orders.arcs import named_arcs, order_positions, start_orders
 from pgm_bma.orders.augment import GapTable
 from pgm_bma.orders.exact_orders import AUTO_PREDICTION
-from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, family_table, most_cells, n_families
+from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, Scoring, family_table, most_cells, n_families
 from pgm_bma.orders.fixed_order import Training
 from pgm_bma.orders.weighting import WEIGHTINGS
 
@@ -41,7 +41,6 @@ FORMER = {
 UNOBSERVED = ("sum_out", "fill")
 WHOLE_ROWS = {"method": "exact", "moves": "swap"}  # what cannot be had with missing cells: "auto" leaves rows out
 ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for in max_sweeps
-SHARE = 0.25  # of the rows; lowest mean log loss of those tried on 12 tables, 1/8 hardly worse; 1/2 lets noise win arcs
 SWAP_LENGTH = {"burn_in": 10_000, "thin": 1667}
 PRESETS = {
     # ORD sections III-B and IV: the chain keeps iterations 10,001 + 1667 t, t = 0 .. 29
@@ -187,11 +186,11 @@ def training_rows(schema, codes, weights, settings):
 
 
 def max_total(settings, codes, weights):
-    """Most pseudo-counts that a table may hold, or None. Under "consistent", SHARE of the rows: small tables have alpha in every
+    """Most pseudo-counts that a table may hold, or None. Under "consistent", a share of the rows: small tables have alpha in every
     cell, and of large ones, all that compete for a child hold the same mass, so that no arc gains from a larger table."""
     if settings.equivalent_sample_size is not None or settings.parameter_prior != "consistent":
         return None
-    return max(SHARE * (len(codes) if weights is None else math.fsum(weights)), 1.0)
+    return most_mass(len(codes) if weights is None else math.fsum(weights))
 
 
 def score(training, names, settings, full, *, exact=False):
@@ -203,19 +202,11 @@ def score(training, names, settings, full, *, exact=False):
     n = len(names)
     max_indegree, arcs = reach(names, settings)
     size = n_families(n, n - 1, max_indegree)
-    common = {
-        "max_indegree": max_indegree,
-        "alpha": training.alpha,
-        "equivalent_sample_size": training.equivalent_sample_size,
-        "max_total": training.max_total,
-        "structure_prior": settings.structure_prior,
-        "required": arcs.required,
-        "forbidden": arcs.forbidden,
-    }
+    scoring = Scoring(max_indegree, *training.prior, settings.structure_prior, *arcs)
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
         _refuse_wide_tables(training, names, max_indegree)
-        families = family_table(*rows, **common)
+        families = family_table(*rows, scoring)
         return (families if full else family_lists.prune_table(families, settings.eps)), arcs
     if exact:
         raise ValueError(
@@ -224,7 +215,7 @@ def score(training, names, settings, full, *, exact=False):
         )
     with progress(settings.verbose, "variables", total=n, label="families") as tick:
         lists = family_lists.grow_lists(
-            *rows, **common, eps=settings.eps, beam=settings.beam, n_jobs=settings.n_jobs, progress=tick
+            *rows, scoring, eps=settings.eps, beam=settings.beam, n_jobs=settings.n_jobs, progress=tick
         )
     return lists, arcs
 
@@ -308,12 +299,7 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
     """(average, mixture) over structures and completions of a `GapTable`; orders : positions, instead of sampling any."""
     kind, n = WEIGHTINGS[settings.structure_weighting], len(names)
     max_indegree, arcs = reach(names, settings)
-    families = {
-        "max_indegree": max_indegree,
-        "structure_prior": settings.structure_prior,
-        "required": arcs.required,
-        "forbidden": arcs.forbidden,
-    }
+    scoring = Scoring(max_indegree, *gaps.prior, settings.structure_prior, *arcs)
     if settings.orders is not None:
         orders = _given_orders(settings, names, arcs)
     run = {
@@ -333,14 +319,14 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
         if orders is not None:
             each = settings.n_chains if len(orders) == 1 else 1
             rngs = [np.random.default_rng(child) for child in root.spawn(each * len(orders))]
-            found = augmented_average.given_augmented(gaps, orders, rngs, families, **run)
+            found = augmented_average.given_augmented(gaps, orders, rngs, scoring, **run)
         else:
             rngs = [np.random.default_rng(child) for child in root.spawn(settings.n_chains)]
             given = start_orders(settings.init, names, settings.n_chains, arcs.required)
             starts = [kind.start(n, rng, arcs.required) for rng in rngs]
             if given and kind.name == "order":
                 starts = given
-            found = augmented_average.augmented_average(gaps, kind.name, starts, rngs, families, **run)
+            found = augmented_average.augmented_average(gaps, kind.name, starts, rngs, scoring, **run)
     if not quiet:
         _warn_of_gaps(found[0], names, settings)
     return found
