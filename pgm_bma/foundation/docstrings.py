@@ -14,6 +14,26 @@ ROWS = """feature_names_in_ : array of shape (n_features_in_,)
     schema_ : Schema
         Columns and their states."""
 
+NAMES = """state_names : dict, optional
+        States by column, target included; the order is kept and states never seen may be declared.
+    target_name : str, optional
+        Name of the class in `model_`; by default that of `y`, else "class".
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a value that fit has not seen is when rows are judged."""
+
+STARTS = """random_state : int, Generator, RandomState or None, default=None
+        Seed of the starts; start i does not depend on `n_init` or `n_jobs`.
+    n_jobs : int, optional
+        Starts at once, as joblib reads it.
+    verbose : bool or int, default=0
+        Shows a bar of the starts.
+    state_names : dict, optional
+        States by column; the order is kept and states never seen may be declared.
+    cluster_name : str, default="cluster"
+        Name of the cluster in `model_`.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a value that fit has not seen is when rows are judged."""
+
 CLASSES = f"""classes_ : array of shape (n_classes,)
         Class labels, in the order of the columns of `predict_proba`.
     target_name_ : str

@@ -219,17 +219,9 @@ class LatentClassResults(ClustererBase):
         return self._network(self._result.theta_c, self._result.tables)
 
     def _network(self, theta_c, tables):
-        from pgm_bma.networks.augmented import augmented_network
+        from pgm_bma.latent_class.network import cluster_network
 
-        return augmented_network(
-            self.cluster_name,
-            range(len(theta_c)),
-            theta_c,
-            self.schema_.names,
-            self.schema_.states,
-            tables,
-            latent=True,
-        )
+        return cluster_network(self.cluster_name, self.schema_, theta_c, tables)
 
     def _arc_posteriors(self):
         return {(self.cluster_name, column): float(p) for column, p in self.arc_posterior_.items()}

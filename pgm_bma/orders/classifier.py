@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.docstrings import CLASSES, fill
+from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.missing import add_missing_state
 from pgm_bma.foundation.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.validation import check_choice, resolve_preset
-from pgm_bma.orders import exact_orders, fixed_order, order_mcmc, parameters, search
+from pgm_bma.orders import exact_orders, fixed_order, network, order_mcmc, parameters, search
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders.arcs import order_positions
 from pgm_bma.orders.augment import GapTable
@@ -132,7 +132,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
 @fill(
     families=parameters.FAMILIES,
     rows=parameters.ROWS,
-    names=parameters.NAMES,
+    names=NAMES,
     results=parameters.RESULTS,
     classes=CLASSES,
 )
@@ -290,8 +290,6 @@ class FixedOrderClassifier(_OrderClassifier):
         ValueError
             If its tables would hold more than `max_cells` cells; the message tells the size. Or if cells were missing in training.
         """
-        from pgm_bma.networks.objects import bayesian_network
-
         check_is_fitted(self)
         if self._average.gaps is not None:
             raise ValueError(
@@ -305,7 +303,7 @@ class FixedOrderClassifier(_OrderClassifier):
                 f"the exact averaged network has {cells:.3g} cells, more than max_cells={max_cells}: every variable has all of its "
                 "predecessors as parents; use sample_dags() or model_, the best single DAG"
             )
-        return bayesian_network(self._variables.names, self._variables.states, *fixed_order.averaged_network(mix))
+        return network.averaged_network(self._variables, mix)
 
     def _build_model(self):
         return self.to_network() if self.model_is_exact_ else super()._build_model()
@@ -324,7 +322,7 @@ class FixedOrderClassifier(_OrderClassifier):
     families=parameters.FAMILIES,
     rows=parameters.ROWS,
     run=parameters.RUN,
-    names=parameters.NAMES,
+    names=NAMES,
     results=parameters.RESULTS,
     classes=CLASSES,
 )

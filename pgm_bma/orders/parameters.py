@@ -78,13 +78,6 @@ RUN = """checkpoint : path, optional
     show_progress : None
         Now called `verbose`."""
 
-NAMES = """state_names : dict, optional
-        States of columns and of the target, in order; may hold states never seen.
-    target_name : str, optional
-        Name of the class; by default that of `y`, else "class".
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a state that the fit has not seen is when rows are judged."""
-
 RESULTS = """edge_posterior_ : DataFrame
         Parent x child, P(parent -> child | data); `attrs` names the weighting.
     skeleton_posterior_ : DataFrame

@@ -18,6 +18,7 @@ from pgm_bma.foundation.validation import check_number, resolve_preset
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders import parameters
 from pgm_bma.orders.augmented_average import draw_completions
+from pgm_bma.orders.network import graph_metric
 from pgm_bma.orders.results import OrderResults
 
 
@@ -294,8 +295,6 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         if true_graph is None and metric is None and X is not None:
             log_p = self.log_joint(X)
             return float(np.average(log_p, weights=table.check_weights(sample_weight, len(log_p))))
-        from pgm_bma.networks.structures import graph_metric
-
         return graph_metric(self.causal_graph_, X, true_graph, metric)
 
     def _fitted_summary(self):

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation.missing import mark_missing
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import check_choice, check_number
-from pgm_bma.orders import consensus, fixed_order, unobserved
+from pgm_bma.orders import consensus, fixed_order, network, unobserved
 from pgm_bma.orders.augmented_average import own_mixture
 from pgm_bma.orders.diagnostics import ChainDiagnostics
 from pgm_bma.orders.family_table import parent_sets
@@ -139,9 +139,7 @@ class OrderResults(ChainDiagnostics):
     @property
     def edge_graph_(self):
         """networkx DiGraph of all arcs with a positive posterior (attribute `posterior`); it may be cyclic."""
-        from pgm_bma.networks.graphs import posterior_graph
-
-        return posterior_graph(self._variables.names, self._arc_dict(self._average.edges), **self._labels())
+        return network.arc_graph(self._variables.names, self._average.edges, self._labels())
 
     @property
     def ancestor_posterior_(self):
@@ -222,15 +220,14 @@ class OrderResults(ChainDiagnostics):
         pgmpy PDAG
             The completed partially directed graph.
         """
-        from pgm_bma.networks.structures import dag
-
         check_is_fitted(self)
         check_choice("of", of, ("best", "consensus"))
         if of == "best":
             return self.causal_graph_.to_pdag()
         names = list(self._variables.names)
         graph = self.consensus()
-        return dag(names, [[names.index(p) for p in graph.predecessors(name)] for name in names]).to_pdag()
+        parents = [[names.index(p) for p in graph.predecessors(name)] for name in names]
+        return network.dag(names, parents).to_pdag()
 
     def consensus(
         self, threshold: float | None = None, *, false_arc: float | None = None, missed_arc: float | None = None
@@ -252,8 +249,6 @@ class OrderResults(ChainDiagnostics):
         networkx.DiGraph
             Arcs with attribute `posterior`.
         """
-        from pgm_bma.networks.graphs import posterior_graph
-
         check_is_fitted(self)
         if threshold is not None and (false_arc is not None or missed_arc is not None):
             raise ValueError("consensus takes a threshold or the costs false_arc and missed_arc, not both")
@@ -270,7 +265,7 @@ class OrderResults(ChainDiagnostics):
         chosen = np.zeros_like(edges)
         for arc in arcs:
             chosen[arc] = edges[arc]
-        return posterior_graph(self._variables.names, self._arc_dict(chosen), **self._labels())
+        return network.arc_graph(self._variables.names, chosen, self._labels())
 
     # ------------------------------------------------------------------------------------------------ networks
 
@@ -282,9 +277,7 @@ class OrderResults(ChainDiagnostics):
     @property
     def causal_graph_(self):
         """The DAG of `model_` as a pgmpy DAG, for pgmpy's metrics. Its arcs factorise the joint; they prove no causes."""
-        from pgm_bma.networks.structures import dag
-
-        return dag(self._variables.names, self._average.best_parents)
+        return network.dag(self._variables.names, self._average.best_parents)
 
     @property
     def adjacency_matrix_(self):
@@ -325,11 +318,7 @@ class OrderResults(ChainDiagnostics):
         return self._network(self._average.best_parents)
 
     def _network(self, parents):
-        from pgm_bma.networks.objects import bayesian_network
-
-        training = self._average.training
-        cpts = [fixed_order.family_cpt(training, child, z) for child, z in enumerate(parents)]
-        return bayesian_network(self._variables.names, self._variables.states, parents, cpts)
+        return network.dag_network(self._variables, self._average.training, parents)
 
     def _flat_orders(self):
         return self._weighting().order(self._average.states.reshape(-1, len(self._variables.names)))
@@ -340,10 +329,6 @@ class OrderResults(ChainDiagnostics):
     def _arc_posteriors(self):
         names, edges = self._variables.names, self._average.edges
         return {(names[p], names[c]): edges[p, c] for c, z in enumerate(self._average.best_parents) for p in z}
-
-    def _arc_dict(self, edges):
-        names = self._variables.names
-        return {(names[u], names[v]): edges[u, v] for u, v in zip(*np.nonzero(edges))}
 
     def _labels(self):
         return {"structure_weighting": self._average.weighting, "method": self._average.method}

@@ -1,0 +1,27 @@
+"""pgmpy and networkx objects of the order estimators: graphs of arc posteriors, single DAGs, the average given one order."""
+
+import numpy as np
+
+from pgm_bma.networks.graphs import posterior_graph
+from pgm_bma.networks.objects import bayesian_network
+from pgm_bma.networks.structures import dag, graph_metric
+from pgm_bma.orders import fixed_order
+
+__all__ = ["arc_graph", "averaged_network", "dag", "dag_network", "graph_metric"]
+
+
+def arc_graph(names, edges, labels):
+    """All arcs with a positive posterior in edges (n, n), row parent; labels : attributes of the graph. It may be cyclic."""
+    arcs = {(names[u], names[v]): edges[u, v] for u, v in zip(*np.nonzero(edges))}
+    return posterior_graph(names, arcs, **labels)
+
+
+def dag_network(variables, training, parents):
+    """One DAG with posterior-mean tables; variables : Schema; training : `fixed_order.Training`; parents : of every node."""
+    cpts = [fixed_order.family_cpt(training, child, z) for child, z in enumerate(parents)]
+    return bayesian_network(variables.names, variables.states, parents, cpts)
+
+
+def averaged_network(variables, mix):
+    """The average given one order itself; the caller has checked its size (`fixed_order.averaged_cells`)."""
+    return bayesian_network(variables.names, variables.states, *fixed_order.averaged_network(mix))
