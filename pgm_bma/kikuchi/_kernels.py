@@ -15,20 +15,32 @@ _BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache
 
 
 @compiled
+def _n_members(columns, t):
+    size = 0
+    while size < columns.shape[1] and columns[t, size] >= 0:
+        size += 1
+    return size
+
+
+@compiled
+def _cell(codes, r, columns, strides, t, size):
+    """The cell of row r in the table of set t, -1 where one of its columns is missing."""
+    cell = 0
+    for j in range(size):
+        code = codes[r, columns[t, j]]
+        if code < 0:
+            return -1
+        cell += code * strides[t, j]
+    return cell
+
+
+@compiled
 def count_cells(codes, target, weights, columns, strides, offsets, n_classes, counts, totals):
     """Add the weight of every row that has all cells of a set; totals[t] is the weight counted."""
     for t in range(columns.shape[0]):
-        size = 0
-        while size < columns.shape[1] and columns[t, size] >= 0:
-            size += 1
+        size = _n_members(columns, t)
         for r in range(codes.shape[0]):
-            cell = 0
-            for j in range(size):
-                code = codes[r, columns[t, j]]
-                if code < 0:
-                    cell = -1
-                    break
-                cell += code * strides[t, j]
+            cell = _cell(codes, r, columns, strides, t, size)
             if cell >= 0:
                 counts[offsets[t] + cell * n_classes + target[r]] += weights[r]
                 totals[t] += weights[r]
@@ -154,17 +166,9 @@ def add_scores(codes, columns, strides, offsets, n_classes, values, scores):
     for first in range(0, n_rows, _BLOCK):
         stop = min(first + _BLOCK, n_rows)
         for t in range(columns.shape[0]):
-            size = 0
-            while size < columns.shape[1] and columns[t, size] >= 0:
-                size += 1
+            size = _n_members(columns, t)
             for r in range(first, stop):
-                cell = 0
-                for j in range(size):
-                    code = codes[r, columns[t, j]]
-                    if code < 0:
-                        cell = -1
-                        break
-                    cell += code * strides[t, j]
+                cell = _cell(codes, r, columns, strides, t, size)
                 if cell >= 0:
                     start = offsets[t] + cell * n_classes
                     for c in range(n_classes):
@@ -178,17 +182,9 @@ def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, 
     values : terms of the full tables, used for the other classes; reduced : terms with one row less in the cell, for the own class.
     """
     for t in range(columns.shape[0]):
-        size = 0
-        while size < columns.shape[1] and columns[t, size] >= 0:
-            size += 1
+        size = _n_members(columns, t)
         for r in range(codes.shape[0]):
-            cell = 0
-            for j in range(size):
-                code = codes[r, columns[t, j]]
-                if code < 0:
-                    cell = -1
-                    break
-                cell += code * strides[t, j]
+            cell = _cell(codes, r, columns, strides, t, size)
             if cell < 0:
                 continue
             start = offsets[t] + cell * n_classes
