@@ -17,7 +17,7 @@ from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
 from pgm_bma.foundation import table
 from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.docstrings import ROWS, fill
+from pgm_bma.foundation.docstrings import ROWS, STARTS, fill
 from pgm_bma.foundation.graphs import sample_codes, topological_order
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.priors import PSEUDO_COUNT_OR_ZERO, check_prior
@@ -76,7 +76,7 @@ class Network:
 N_POLISHED = 2  # screened starts that are run on all rows, where these are visited in passes
 
 
-@fill(rows=ROWS)
+@fill(starts=STARTS, rows=ROWS)
 class StructuralEMClusterer(ClustererBase):
     """Clusters and the dependences between variables inside them, by structural EM.
 
@@ -122,18 +122,7 @@ class StructuralEMClusterer(ClustererBase):
         Relative change of the watched value that counts as converged.
     preset : {"paper"}, optional
         The choices of the paper: greedy search, most probable completion, its convergence, one start from naive Bayes.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the starts; start i does not depend on `n_init` or `n_jobs`.
-    n_jobs : int, optional
-        Starts at once, as joblib reads it.
-    verbose : bool or int, default=0
-        Shows a bar of the starts.
-    state_names : dict, optional
-        States of columns, in order; may hold states never seen.
-    cluster_name : str, default="cluster"
-        Name of the cluster in `model_`.
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a state that the fit has not seen is when rows are judged.
+    {starts}
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from pgm_bma.forests.augment import KEPT, N_CHAINS, SWEEPS, augmented_forests
 from pgm_bma.forests.average import ForestPrior, fit_forest_average
 from pgm_bma.forests.results import MAX_CELLS, ForestResults
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.docstrings import CLASSES, fill
+from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.priors import arc_prior_array
 from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.seeds import random_generator
@@ -20,7 +20,7 @@ from pgm_bma.foundation.warn import warn
 MAX_COLUMNS = 100  # with missing="augment": networks of any shape are sampled over them
 
 
-@fill(classes=CLASSES)
+@fill(names=NAMES, classes=CLASSES)
 class ForestAveragedClassifier(ForestResults, ClassifierBase):
     """Class posterior averaged exactly over every structure in which each column has the class as a parent and at most one
     other column, without cycles. The sum over all of them is a determinant (directed matrix-tree theorem).
@@ -57,12 +57,7 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         alpha = 1 in every cell.
     random_state : int, Generator, RandomState or None, default=None
         Seeds those samples, and the chains of missing="augment".
-    state_names : dict, optional
-        States of columns and of the target, in order; may hold states never seen.
-    target_name : str, optional
-        Name of the class in `model_`; by default that of `y`, else "class".
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a state that the fit has not seen is when rows are judged.
+    {names}
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from pgm_bma.forests.results import PAPER, ForestResults
 from pgm_bma.foundation import table
 from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.docstrings import ROWS, fill
+from pgm_bma.foundation.docstrings import ROWS, STARTS, fill
 from pgm_bma.foundation.graphs import sample_codes
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.foundation.progress import progress
@@ -29,7 +29,7 @@ from pgm_bma.foundation.warn import warn
 MAX_SAMPLED = 100  # structures behind one call of `sample`
 
 
-@fill(rows=ROWS)
+@fill(starts=STARTS, rows=ROWS)
 class ForestAveragedClusterer(ForestResults, ClustererBase):
     """Clusters averaged over every structure in which each column depends on the cluster and on at most one other column.
 
@@ -69,18 +69,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         Forests sampled for rows past that.
     preset : {"paper"}, optional
         alpha = 1 in every cell, all starts run to the end.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the starts; start i does not depend on `n_init` or `n_jobs`.
-    n_jobs : int, optional
-        Starts at once, as joblib reads it.
-    verbose : bool or int, default=0
-        Shows a bar of the starts.
-    state_names : dict, optional
-        States of columns, in order; may hold states never seen.
-    cluster_name : str, default="cluster"
-        Name of the cluster in `model_`.
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a state that the fit has not seen is when rows are judged.
+    {starts}
 
     Attributes
     ----------

@@ -15,56 +15,48 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.atomic import replacing
 from pgm_bma.foundation.columns import is_missing, plain, unseen
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.extras import needed
 from pgm_bma.foundation.scan import as_scan, is_scan
 from pgm_bma.foundation.scan_texts import texts_like
 from pgm_bma.foundation.warn import warn
 
 KEY = b"pgm_bma"
+FILES = """Parameters
+        ----------
+        path : str or path
+            The folder to write to; it is made where it does not exist.
+        X : scan, optional
+            The rows; by default those of the scan that `fit` saw.
+        keep : list of str, optional
+            Columns of the scan to write beside what is predicted, such as a key.
+
+        Returns
+        -------
+        list of Path
+            The files, part by part."""
 PROBES = 64  # rows by whose predictions a model is known again
 
 
 class PredictsToFiles:
     """`predict_to` and `predict_proba_to` for estimators that predict."""
 
+    @fill(files=FILES)
     def predict_to(self, path: Any, X: Any = None, *, keep: Any = ()) -> list[Path]:
         """Write the prediction of every row of a scan into Parquet files, one per part, rows in the order of the part.
 
         A file appears under its name when it is whole. Files of the same model and part are left as they are, so that an
         interrupted run goes on where it stopped.
 
-        Parameters
-        ----------
-        path : str or path
-            The folder to write to; it is made where it does not exist.
-        X : scan, optional
-            The rows; by default those of the scan that `fit` saw.
-        keep : list of str, optional
-            Columns of the scan to write beside the prediction, such as a key.
-
-        Returns
-        -------
-        list of Path
-            The files, part by part.
+        {files}
         """
         return write_predictions(self, path, X, list(keep), proba=False)
 
+    @fill(files=FILES)
     def predict_proba_to(self, path: Any, X: Any = None, *, keep: Any = ()) -> list[Path]:
         """Write the probabilities of every row of a scan into Parquet files, as `predict_to` does; one column per class.
 
-        Parameters
-        ----------
-        path : str or path
-            The folder to write to; it is made where it does not exist.
-        X : scan, optional
-            The rows; by default those of the scan that `fit` saw.
-        keep : list of str, optional
-            Columns of the scan to write beside the probabilities, such as a key.
-
-        Returns
-        -------
-        list of Path
-            The files, part by part.
+        {files}
         """
         return write_predictions(self, path, X, list(keep), proba=True)
 

@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import brief, check, check_number
@@ -15,6 +16,12 @@ from pgm_bma.latent_class.residuals import bootstrap, expected_pairs, likelihood
 from pgm_bma.latent_class.results import CLUSTERER, LatentClassResults
 from pgm_bma.latent_class.statistics import fit_statistics, goodness
 
+BOOTSTRAP = """random_state : int, Generator, RandomState or None, default=None
+        Seed of the tables; the same seed gives the same p.
+    n_jobs : int or None, default=None
+        Threads over the tables, as joblib reads it; the result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar."""
 EXPECTED_ROWS = 200_000  # drawn from a model whose pair probabilities have no closed form here
 
 
@@ -27,6 +34,7 @@ class LikelihoodRatioTest(NamedTuple):
     bootstrap: np.ndarray
 
 
+@fill(bootstrap=BOOTSTRAP)
 def likelihood_ratio_test(
     clusterer: Any,
     X: Any,
@@ -52,12 +60,7 @@ def likelihood_ratio_test(
         A weight is a repetition of the row.
     n_bootstrap : int, default=99
         Tables drawn.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed; the same seed gives the same p.
-    n_jobs : int or None, default=None
-        Threads, as joblib reads it; the result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
+    {bootstrap}
 
     Returns
     -------
@@ -93,6 +96,7 @@ def likelihood_ratio_test(
     return LikelihoodRatioTest(float(statistic), _p_value(values, statistic), k, values)
 
 
+@fill(bootstrap=BOOTSTRAP)
 def goodness_of_fit(
     clusterer: Any,
     X: Any,
@@ -119,12 +123,7 @@ def goodness_of_fit(
         A weight is a repetition of the row.
     n_bootstrap : int, default=99
         Tables drawn for each number.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed; the same seed gives the same p.
-    n_jobs : int or None, default=None
-        Threads, as joblib reads it; the result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
+    {bootstrap}
 
     Returns
     -------
@@ -166,6 +165,7 @@ def goodness_of_fit(
     return pd.DataFrame(lines, columns=names)
 
 
+@fill(bootstrap=BOOTSTRAP)
 def bivariate_residuals(
     clusterer: Any,
     X: Any,
@@ -192,12 +192,7 @@ def bivariate_residuals(
         A weight is a repetition of the row.
     n_bootstrap : int, default=0
         Tables drawn from the model, and fitted again, for the p-values; 0 leaves them out. 99 is a usual number.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of what is drawn.
-    n_jobs : int or None, default=None
-        Threads over the tables, as joblib reads it; the result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
+    {bootstrap}
 
     Returns
     -------

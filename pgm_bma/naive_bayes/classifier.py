@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation.averaging import class_information
 from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.docstrings import CLASSES, fill
+from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.numeric_columns import cut_series, nothing_cut
 from pgm_bma.foundation.priors import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
 from pgm_bma.foundation.validation import (
@@ -28,7 +28,7 @@ PAPER = {"alpha": 1.0, "parameter_prior": "paper"}
 ARC_PRIOR = Either(Number(0.0, 1.0), Instance(dict, "a dict column -> probability"))
 
 
-@fill(classes=CLASSES)
+@fill(names=NAMES, classes=CLASSES)
 class NaiveBayesClassifier(ClassifierBase):
     """Naive Bayes with Dirichlet posterior means.
 
@@ -40,12 +40,7 @@ class NaiveBayesClassifier(ClassifierBase):
         Pseudo-count of a cell (K2 when 1).
     equivalent_sample_size : float, optional
         Total prior mass spread evenly over every table (BDeu), instead of `alpha`.
-    state_names : dict, optional
-        States by column, target included; the order is kept and states never seen may be declared.
-    target_name : str, optional
-        Name of the class node; by default the name of `y`, else "class".
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a value that fit has not seen is when rows are judged.
+    {names}
 
     Attributes
     ----------
@@ -135,7 +130,7 @@ class NaiveBayesClassifier(ClassifierBase):
         return naive_bayes_network(self._result, self.target_name_, self.target_states_, self.schema_)
 
 
-@fill(classes=CLASSES)
+@fill(names=NAMES, classes=CLASSES)
 class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
     """Naive Bayes averaged exactly over all 2^n selective structures: each column depends on the class, or does not.
 
@@ -152,12 +147,7 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         noise of many states is not called relevant. "paper": alpha in every cell.
     preset : {"paper"}, optional
         Dash and Cooper's setting: one pseudo-count in every cell.
-    state_names : dict, optional
-        States by column, target included; the order is kept and states never seen may be declared.
-    target_name : str, optional
-        Name of the class node; by default the name of `y`, else "class".
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a value that fit has not seen is when rows are judged.
+    {names}
     numeric : {"auto", "average", "mdl"} or None, default="auto"
         "average": numeric columns are averaged exactly over all ways to cut them into intervals (see docs/naive_bayes.md); no cut
         means no arc. "mdl": they are cut by minimum description length of the class. None: every value is a state. "auto": columns

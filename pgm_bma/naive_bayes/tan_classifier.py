@@ -9,14 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.augmented.model import log_joint
 from pgm_bma.foundation.averaging import class_information
 from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.docstrings import CLASSES, fill
+from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.priors import PSEUDO_COUNT, check_prior
 from pgm_bma.foundation.table import order_states
 from pgm_bma.foundation.validation import Optional, check_parameters
 from pgm_bma.naive_bayes.tan import fit_tan, profiles
 
 
-@fill(classes=CLASSES)
+@fill(names=NAMES, classes=CLASSES)
 class TANClassifier(ClassifierBase):
     """Naive Bayes with a tree of arcs between the columns, the one of highest conditional mutual information.
 
@@ -29,12 +29,7 @@ class TANClassifier(ClassifierBase):
         Pseudo-count of a cell (K2 when 1).
     equivalent_sample_size : float, optional
         Total prior mass spread evenly over every table (BDeu), instead of `alpha`.
-    state_names : dict, optional
-        States by column, target included; the order is kept and states never seen may be declared.
-    target_name : str, optional
-        Name of the class node; by default the name of `y`, else "class".
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a value that fit has not seen is when rows are judged.
+    {names}
 
     Attributes
     ----------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.validation import (
     LARGEST,
     NAME,
@@ -23,6 +24,7 @@ from pgm_bma.plotting._networks import as_graph
 from pgm_bma.plotting._profiles import mutual_information
 from pgm_bma.plotting._style import (
     BLUE,
+    DRAWN,
     FONT,
     PALE,
     RULE,
@@ -46,6 +48,7 @@ FLAT = 1e-3  # values this near to each other are no ranking
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
 
+@fill(drawn=DRAWN)
 def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = None) -> Any:
     """Heat map of arc posteriors: rows are tails, columns heads, dark is 0 and yellow 1.
 
@@ -54,15 +57,7 @@ def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = 
     posteriors : DataFrame, networkx graph or fitted estimator
         Square table (rows are tails, columns heads), a graph with the attribute ``posterior`` on its arcs, or an
         estimator that has `edge_graph_`.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -120,6 +115,7 @@ def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = 
     return titled(ax, title)
 
 
+@fill(drawn=DRAWN)
 def plot_relevance(
     relevance: Any,
     *,
@@ -149,15 +145,7 @@ def plot_relevance(
         Bars of a smaller posterior are hollow; without posteriors a line is drawn there, and bars below it are paler.
     label : str, optional
         Name of the number; None takes the name of the Series.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -259,6 +247,7 @@ def _shade_legend(ax, sure, threshold):
     )  # fmt: skip
 
 
+@fill(drawn=DRAWN)
 def plot_bound_collapse(
     lower: Any,
     upper: Any,
@@ -279,15 +268,7 @@ def plot_bound_collapse(
         One per interval; None numbers them.
     reference : array, optional
         Values to compare with, e.g. the true ones or those of EM.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -327,6 +308,7 @@ def plot_bound_collapse(
     return titled(ax, title, pad=22)
 
 
+@fill(drawn=DRAWN)
 def plot_calibration(
     y_true: Any,
     probabilities: Any,
@@ -352,15 +334,7 @@ def plot_calibration(
         the last class).
     n_bins : int, default=10
         Number of equal bins of the probability.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------

@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.validation import Integer, check_arguments, is_hashable, reading
 from pgm_bma.plotting._style import (
     BLUE,
+    DRAWN,
     FONT,
     INK,
     SOFT,
@@ -21,6 +23,7 @@ from pgm_bma.plotting._style import (
 )
 
 
+@fill(drawn=DRAWN)
 def plot_evidence(
     evidence: Any,
     *,
@@ -42,15 +45,7 @@ def plot_evidence(
         The two classes, where `evidence` is a table of all; None takes the two most probable ones.
     top : int, default=20
         Draw the strongest terms; the others are summed up in the last line.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.validation import Integer, check, check_arguments
 from pgm_bma.plotting._style import (
     BLUE,
+    DRAWN,
     FONT,
     INK,
     PAPER,
@@ -40,6 +42,7 @@ LINE, SPAN, AXIS = 0.075, 2.3, 0.3  # inches: an interval, the scale from 0 to 1
 TALLEST = 11.0  # inches of a block of profiles
 
 
+@fill(drawn=DRAWN)
 def plot_criteria(path: Any, *, title: str | None = None, ax: Any = None) -> Any:
     """All criteria over the numbers of clusters tried, each as its distance from its own best; the choice is marked.
 
@@ -47,15 +50,7 @@ def plot_criteria(path: Any, *, title: str | None = None, ax: Any = None) -> Any
     ----------
     path : DataFrame or fitted clusterer
         `n_clusters_path_`, or what has it.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -101,6 +96,7 @@ def plot_criteria(path: Any, *, title: str | None = None, ax: Any = None) -> Any
     return titled(ax, title)
 
 
+@fill(drawn=DRAWN)
 def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: Any = None) -> Any:
     """Heat map of the pairs of columns that clusters leave dependent.
 
@@ -110,15 +106,7 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
         What `pgm_bma.bivariate_residuals` returns.
     top : int, default=40
         Draw at most so many columns, those with the largest residuals.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -179,6 +167,7 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
     return titled(ax, title)
 
 
+@fill(drawn=DRAWN)
 def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = None, ax: Any = None) -> Any:
     """P(state | cluster) as points with their 95 % intervals, one line per column and state, on a scale from 0 to 1.
 
@@ -190,15 +179,7 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
         `profiles_`, or what has it.
     top : int, default=60
         Draw at most so many columns.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.graphs import check_region_graph
 from pgm_bma.foundation.validation import (
     NAME,
@@ -25,6 +26,7 @@ from pgm_bma.plotting._draw import Box, Line, box_labels, box_sizes, paint
 from pgm_bma.plotting._layout import circle_layout, layout_graph
 from pgm_bma.plotting._style import (
     BLUE,
+    DRAWN,
     FONT,
     INK,
     ORANGE,
@@ -45,6 +47,7 @@ MANY_LOOSE = 8
 LAYOUT = Either(Choice("auto", "graphviz", "layered", "fan"), Instance(dict, "a dict node -> (x, y) in inches"))
 
 
+@fill(drawn=DRAWN)
 def plot_network(
     network: Any,
     *,
@@ -78,15 +81,7 @@ def plot_network(
         Draw only this many arcs, those of highest posterior, which the picture then says; None means two per node where
         arcs have posteriors and there are more than 12 nodes, one per connected node above 40 (denser ones: see
         `plot_arc_posteriors`), else all. Above 40 nodes those without an arc are listed below the picture.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -145,6 +140,7 @@ def plot_network(
     return paint(plan, boxes, lines, ax, _width_legend() if posterior else (), title, remark)
 
 
+@fill(drawn=DRAWN)
 def plot_structure_difference(
     a: Any,
     b: Any,
@@ -167,15 +163,7 @@ def plot_structure_difference(
         Nodes to colour.
     layout : str or dict, default="auto"
         As in `plot_network`.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -226,6 +214,7 @@ def plot_structure_difference(
     return ax
 
 
+@fill(drawn=DRAWN)
 def plot_region_graph(graph: Any, *, target: Any = None, title: str | None = None, ax: Any = None) -> Any:
     """Draw a region graph: one box per region with its counting number, larger regions first.
 
@@ -237,15 +226,7 @@ def plot_region_graph(graph: Any, *, target: Any = None, title: str | None = Non
         Frozensets with the attribute ``counting_number``, or an estimator with `region_graph_`.
     target : node, optional
         Name of the class; said once below the picture where every region holds it, else written first.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -286,6 +267,7 @@ def plot_region_graph(graph: Any, *, target: Any = None, title: str | None = Non
     return paint(plan, boxes, lines, ax, handles, title, remark)
 
 
+@fill(drawn=DRAWN)
 def plot_interactions(
     interactions: Any,
     *,
@@ -312,15 +294,7 @@ def plot_interactions(
         Draw only this many of the strongest.
     threshold : float, default=0.02
         Leave out interactions below this share of the strongest.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import rel_entr
 
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.graphs import ancestors
 from pgm_bma.foundation.validation import (
     NAME,
@@ -19,6 +20,7 @@ from pgm_bma.foundation.validation import (
     reading,
 )
 from pgm_bma.plotting._style import (
+    DRAWN,
     FONT,
     INK,
     PAPER,
@@ -36,6 +38,7 @@ NETWORK = Fitted("a network with its tables, or a fitted clusterer", "get_cpds",
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
 
 
+@fill(drawn=DRAWN)
 def plot_cluster_profiles(
     model: Any,
     *,
@@ -63,15 +66,7 @@ def plot_cluster_profiles(
         Draw at most this many.
     sort : bool, default=True
         Order by dependence on the cluster; False keeps the order of the network.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------

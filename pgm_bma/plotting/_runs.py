@@ -6,10 +6,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.validation import NAME, TEXT, Number, Optional, check_arguments, reading
-from pgm_bma.plotting._style import BLUE, FONT, ORANGE, RULE, SERIES, SOFT, TITLE, VERMILION, bare, new_axes, titled
+from pgm_bma.plotting._style import (
+    BLUE,
+    DRAWN,
+    FONT,
+    ORANGE,
+    RULE,
+    SERIES,
+    SOFT,
+    TITLE,
+    VERMILION,
+    bare,
+    new_axes,
+    titled,
+)
 
 
+@fill(drawn=DRAWN)
 def plot_score_traces(
     traces: Any,
     *,
@@ -32,15 +47,7 @@ def plot_score_traces(
         What the score is; None means the log score of the order.
     names : sequence of str, optional
         Names of the chains.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------
@@ -91,6 +98,7 @@ def plot_score_traces(
     return titled(ax, title)
 
 
+@fill(drawn=DRAWN)
 def plot_starts(
     starts: Any, *, score: str = "score", label: str | None = None, title: str | None = None, ax: Any = None
 ) -> Any:
@@ -105,15 +113,7 @@ def plot_starts(
         The column of the scores.
     label : str, optional
         Name of the score; None takes that of the column.
-    title : str, optional
-        Title above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; None makes a new figure of fitting size.
-
-    Returns
-    -------
-    matplotlib axes
-        Where it was drawn.
+    {drawn}
 
     Examples
     --------

@@ -15,6 +15,17 @@ FONT = 9.0
 
 TITLE = Optional(TEXT)
 
+# the end of every picture's parameters, and what it returns
+DRAWN = """title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
+
+    Returns
+    -------
+    matplotlib axes
+        Where it was drawn."""
+
 
 def new_axes(ax, width, height, largest=40.0):
     """The given axes, or new ones of about this size in inches."""
