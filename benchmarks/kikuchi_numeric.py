@@ -5,16 +5,12 @@ The peers: logistic regression with its penalty chosen by cross-validation, rand
 Averaged naive Bayes with averaged cuts and with one MDL cut stands beside them.
 """
 
-import time
-import warnings
-
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegressionCV
-from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
@@ -22,6 +18,7 @@ from pgm_bma import AveragedNaiveBayesClassifier, KikuchiBayesClassifier
 
 from . import _kikuchi as kikuchi
 from ._common import parser, print_table, run, save_csv
+from .classifiers import out_of_fold
 
 QUICK = ("iris", "wine", "ecoli", "heart")
 FULL = (
@@ -93,16 +90,7 @@ def main(argv=None):
 def evaluate(make, X, y, seed):
     y = y.astype(str)
     kept = (y.map(y.value_counts()) >= 10).to_numpy()
-    classes, target = np.unique(y[kept], return_inverse=True)
-    X = X[kept].reset_index(drop=True)
-    probability, seconds = np.full((len(target), len(classes)), 1e-12), 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, target):
-            start = time.process_time()
-            model = make().fit(X.iloc[train], target[train])
-            probability[np.ix_(test, model.classes_)] = model.predict_proba(X.iloc[test])
-            seconds += time.process_time() - start
+    target, probability, seconds = out_of_fold(make, X[kept].reset_index(drop=True), y[kept], seed)
     own = np.maximum(probability[np.arange(len(target)), target], 1e-5)
     return {
         "log_loss": float(-np.log(own).mean()),
