@@ -24,20 +24,35 @@ class ends_at_once:
     """Context manager under which Ctrl-C ends the program there and then, with exit code 130.
 
     Python would raise KeyboardInterrupt, and raised inside a compiled loop that can crash the interpreter. Where several
-    processes do the work (`n_jobs`), no such loop runs here, and KeyboardInterrupt lets joblib end them.
+    processes do the work (`n_jobs`), no such loop runs here, and KeyboardInterrupt lets joblib end them. Code of other
+    libraries may swallow it: then the next step of a progress bar, or the end of this block, raises it again.
     """
+
+    asked = False  # Ctrl-C was pressed while several processes worked
 
     def __init__(self, n_jobs=1):
         self.n_jobs = n_jobs
 
     def __enter__(self):
-        self.main = self.n_jobs == 1 and threading.current_thread() is threading.main_thread()
+        self.main = threading.current_thread() is threading.main_thread()
         if self.main:
-            self.before = signal.signal(signal.SIGINT, self._leave)
+            self.before = signal.signal(signal.SIGINT, self._leave if self.n_jobs == 1 else self._ask)
 
     def __exit__(self, *_):
         if self.main:
             signal.signal(signal.SIGINT, self.before)
+            self.check()
+
+    @classmethod
+    def check(cls):
+        if cls.asked:
+            cls.asked = False
+            raise KeyboardInterrupt
+
+    @staticmethod
+    def _ask(signum, frame):
+        ends_at_once.asked = True
+        raise KeyboardInterrupt
 
     @staticmethod
     def _leave(signum, frame):
@@ -94,6 +109,7 @@ class Console:
         """Yield from `steps`, showing how far it is; `brief`: one line for all where there is no terminal, `quiet`: none."""
         with progress(self.is_terminal, "steps", total=total, label=label, file=self.err) as advance:
             for number, step in enumerate(steps, start=1):
+                ends_at_once.check()
                 if advance is not None:
                     advance(1)
                 elif not quiet and (not brief or number == total):

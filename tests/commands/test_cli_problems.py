@@ -16,7 +16,7 @@ import pytest
 
 import pgm_bma
 from pgm_bma import __version__, load_dataset
-from pgm_bma.commands.console import Console, text_table
+from pgm_bma.commands.console import Console, ends_at_once, text_table
 from pgm_bma.commands.main import main
 from pgm_bma.commands.tabular_files import frame_checksum
 from tests.commands.command_line import run
@@ -307,3 +307,21 @@ def test_tables_too_wide_for_a_line_are_in_the_report(table, tmp_path, capsys, n
 def test_text_tables_line_up():
     frame = pd.DataFrame({"name": ["a", "long"], "n": [1, 20], "p": [0.5, float("nan")]})
     assert text_table(frame) == "name   n      p\n----  --  -----\na      1  0.500\nlong  20"
+
+
+def test_an_interrupt_that_a_library_swallows_comes_again(capsys):
+    def steps():
+        for step in range(3):
+            if step == 1:
+                try:
+                    signal.raise_signal(signal.SIGINT)
+                except KeyboardInterrupt:  # as a library might
+                    pass
+            yield step
+
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+    with pytest.raises(KeyboardInterrupt), ends_at_once(n_jobs=2):
+        for step in Console().progress(steps(), 3, "fold"):
+            seen.append(step)
+    assert seen == [0] and signal.getsignal(signal.SIGINT) is before and not ends_at_once.asked
