@@ -16,6 +16,7 @@ import pgm_bma
 from pgm_bma.foundation.compiling import announcing, cache_folder
 
 N_ROWS, N_COLUMNS = 40, 8
+MANY_COLUMNS = 22  # more families than are all kept
 
 
 def warm_up(console):
@@ -51,6 +52,7 @@ def jobs_to_do():
         jobs[f"{name}Clusterer"] = partial(_cluster, f"{name}Clusterer")
     jobs["EMAClusterer, variational"] = partial(_cluster, "EMAClusterer", {"updates": "linear"}, {"n_clusters": "auto"})
     jobs["OrderPosterior"] = _order_posterior
+    jobs["OrderPosterior, missing cells"] = _missing_cells
     jobs["MDLDiscretizer"] = _discretize
     jobs["simulate, EMEstimator"] = _networks
     return jobs
@@ -81,6 +83,24 @@ def _order_posterior():
         _build("OrderPosterior", {"max_indegree": 2, **parameters}).fit(X)
 
 
+def _missing_cells():
+    """Structures sampled with missing cells: draws of the state where columns are few, lists and moves where they are many."""
+    from pgm_bma.orders import augment
+
+    few, many = _with_gaps(_table()[0]), _with_gaps(_table(MANY_COLUMNS)[0])
+    weights = np.where(few.isna().any(axis=1), 1.0, 1.5)
+    for weighting in ("order", "dag"):
+        common = {"structure_weighting": weighting, "missing": "augment", "max_sweeps": 8, "n_chains": 1}
+        _build("OrderPosterior", common).fit(few, sample_weight=weights)
+        _build("OrderPosterior", common).fit(many).complete(many)
+    codes = few.isna().to_numpy().astype(np.int32) * -1
+    gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(N_COLUMNS, 3, dtype=np.int64), 1.0, None)
+    parents, rng = [(), *((k,) for k in range(N_COLUMNS - 1))], np.random.default_rng(0)
+    filled = augment.first_filling(gaps, rng)
+    theta = augment.draw_tables(gaps, augment.completed(gaps, filled), parents, rng)
+    augment.draw_singly(gaps, filled, parents, theta, rng)  # where a clique is too large
+
+
 def _discretize():
     X = np.random.default_rng(0).normal(size=(N_ROWS, 2))
     pgm_bma.MDLDiscretizer().fit(X, X[:, 0] > 0)
@@ -107,10 +127,10 @@ def _build(name, parameters):
     return build(**{key: value for key, value in wanted.items() if key in known})
 
 
-def _table():
+def _table(n_columns=N_COLUMNS):
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, N_ROWS)
-    cells = {f"x{i}": (kind + (rng.random(N_ROWS) < 0.3) + i * (kind > 0)) % 3 for i in range(N_COLUMNS)}
+    cells = {f"x{i}": (kind + (rng.random(N_ROWS) < 0.3) + i * (kind > 0)) % 3 for i in range(n_columns)}
     return pd.DataFrame(cells), pd.Series(kind, name="kind")
 
 

@@ -4,62 +4,73 @@ cells drawn one by one where the junction tree would be too large."""
 import numpy as np
 
 from pgm_bma.foundation.compiling import compiled
-from pgm_bma.orders._family_kernels import _log_rising
+from pgm_bma.orders._family_kernels import by_cell, cell_sum, leaf_by_bits, leaf_by_rows, split_bits, split_rows
 from pgm_bma.orders._layer_kernels import draw_set
-from pgm_bma.orders._list_kernels import _pseudo_counts, best_below, score_set
+from pgm_bma.orders._list_kernels import best_below
 from pgm_bma.orders._relocation_kernels import fresh
-
-DENSE = 4  # cells per row up to which a family's counts are one dense table
 
 
 @compiled(nogil=True)
-def rescore(data, prior, chosen, children, sets, scores):
-    """scores[k] = log marginal likelihood of family k, for every k in `chosen`; the others stay as they are.
+def score_sets(data, prior, sets, use_bits, max_cells, max_split, by_cells, by_parents):
+    """The two sums of a family score (see `_family_kernels`) for chosen sets of variables.
 
-    data, prior : as in `_family_kernels.score_families`    children : (n_families,)
-    sets : (n_families, width) ascending members, padded with -1; neighbours that share their last members share work
+    sets : (size, last member, first pair, children of the pairs), see `augment.Sets`
+    by_cells[k] = A(set k)    by_parents[j] = B(its set, child) of pair j; other arguments as in `score_families`
     """
-    _, _, codes, weights, cards = data
-    n_rows, width = weights.size, sets.shape[1]
-    limit = DENSE * n_rows + 64
-    cells = np.zeros((width + 1, n_rows), dtype=np.int64)  # by number of members, taken from the last
-    known = np.full(width + 1, np.int32(-1))  # the member that each of them ends with
-    counts = np.zeros(limit)
-    tables = prior[2]
-    for k in chosen:
-        child, size = children[k], 0
-        r, product = cards[child], 1.0
-        while size < width and sets[k, size] >= 0:
-            product *= cards[sets[k, size]]
-            size += 1
-        if product * r > limit:
-            scores[k] = score_set(child, sets[k], size, data, prior)
-            continue
-        for depth in range(1, size + 1):
-            v = sets[k, size - depth]
-            if known[depth] == v:
+    bits, first_value, codes, weights, cards = data
+    sizes, last, first_pair, pair_child = sets
+    n_rows, n_words = codes.shape[1], bits.shape[1]
+    n_levels = sizes.max() + 1  # one more than are split: the largest sets are only counted
+    cell_bits = np.zeros((n_levels, max_cells if use_bits else 1, n_words), dtype=np.uint64)
+    cell_of_row = np.zeros((n_levels, 1 if use_bits else n_rows), dtype=np.int64)
+    counts = np.zeros((n_levels, max_cells))
+    scratch = np.zeros(max_split)
+    labels = np.zeros(scratch.size, dtype=np.int64)
+    n_cells = np.ones(n_levels, dtype=np.int64)
+    products = np.ones(n_levels)
+    for row in range(n_rows):
+        counts[0, 0] += weights[row]
+    if use_bits:
+        for value in range(first_value[0], first_value[0] + cards[0]):
+            for w in range(n_words):
+                cell_bits[0, 0, w] |= bits[value, w]
+    for k in range(sizes.size):
+        size, v = sizes[k], last[k]
+        if size > 0:
+            above = size - 1
+            products[size] = products[above] * cards[v]
+            if first_pair[k + 1] == first_pair[k] and (k + 1 == sizes.size or sizes[k + 1] <= size):
+                a, row = by_cell(products[size], prior)
+                if use_bits:
+                    by_cells[k] = leaf_by_bits(
+                        cell_bits[above],
+                        counts[above],
+                        n_cells[above],
+                        bits,
+                        first_value[v],
+                        cards[v],
+                        a,
+                        prior[2],
+                        row,
+                    )
+                else:
+                    by_cells[k] = leaf_by_rows(
+                        cell_of_row[above], n_cells[above], codes[v], cards[v], weights, scratch, a, prior[2], row
+                    )
                 continue
-            card = cards[v]
-            for row in range(n_rows):
-                cells[depth, row] = cells[depth - 1, row] * card + codes[v, row]
-            known[depth] = v
-            for deeper in range(depth + 1, width + 1):
-                known[deeper] = -1
-        for row in range(n_rows):
-            counts[cells[size, row] * r + codes[child, row]] += weights[row]
-        a, row_a, b, row_b = _pseudo_counts(child, product, cards, prior)
-        total = 0.0
-        for q in range(0, int(product) * r, r):
-            by_parents = 0.0
-            for place in range(q, q + r):
-                number = counts[place]
-                if number > 0.0:
-                    total += _log_rising(a, number, tables, row_a)
-                    by_parents += number
-                    counts[place] = 0.0
-            if by_parents > 0.0:
-                total -= _log_rising(b, by_parents, tables, row_b)
-        scores[k] = total
+            if use_bits:
+                values = bits[first_value[v] : first_value[v] + cards[v]]
+                n_cells[size] = split_bits(
+                    cell_bits[above], counts[above], n_cells[above], values, counts[size], cell_bits[size]
+                )
+            else:
+                n_cells[size] = split_rows(
+                    cell_of_row[above], n_cells[above], codes[v], cards[v], weights, scratch, labels, counts[size],
+                    cell_of_row[size],
+                )  # fmt: skip
+            by_cells[k] = cell_sum(counts[size], n_cells[size], np.int64(-1), products[size], cards, prior)
+        for j in range(first_pair[k], first_pair[k + 1]):
+            by_parents[j] = cell_sum(counts[size], n_cells[size], pair_child[j], products[size], cards, prior)
 
 
 @compiled(nogil=True)

@@ -90,15 +90,15 @@ def score_families(data, prior, layout, use_bits, max_cells, max_split, scores):
         products[depth] = products[depth - 1] * cards[v]
         if use_bits:
             values = bits[first_value[v] : first_value[v] + cards[v]]
-            n_cells[depth] = _split_bits(
+            n_cells[depth] = split_bits(
                 cell_bits[depth - 1], counts[depth - 1], n_cells[depth - 1], values, counts[depth], cell_bits[depth]
             )
         else:
-            n_cells[depth] = _split_rows(
+            n_cells[depth] = split_rows(
                 cell_of_row[depth - 1], n_cells[depth - 1], codes[v], cards[v], weights, scratch, labels,
                 counts[depth], cell_of_row[depth],
             )  # fmt: skip
-        value = _cell_sum(counts[depth], n_cells[depth], np.int64(-1), products[depth], cards, prior)
+        value = cell_sum(counts[depth], n_cells[depth], np.int64(-1), products[depth], cards, prior)
         for k in range(depth):
             if covered[depth, members[k]]:
                 scores[_family(members[k], members, depth, layout)] += value
@@ -116,7 +116,6 @@ def _add_leaves(
     alpha, total, tables, _, products = prior
     first_row = tables.shape[0] - 2 * products.size
     local, offsets, n_candidates, binomials, _ = layout
-    n_words = bits.shape[1]
     base = np.zeros(size, dtype=np.int64)  # place of (member, other members and a variable still to be named)
     for k in range(size):
         child = members[k]
@@ -137,37 +136,10 @@ def _add_leaves(
         a = min(alpha, total / (product * cards[v]))
         if tables.shape[0]:
             row = first_row + _row_of(products, product * cards[v])
-        value = 0.0
         if use_bits:
-            for c in range(n_cells):
-                rest = np.int64(counts[c])
-                if rest == 1:  # one row stays one row
-                    value += _log_rising(a, rest, tables, row)
-                    continue
-                state, left = first_value[v], cards[v] - 1
-                while left > 0:  # two states in one pass over the words
-                    one, two = np.int64(0), np.int64(0)
-                    if left == 1:
-                        for w in range(n_words):
-                            one += popcount(cells[c, w] & bits[state, w])
-                    else:
-                        for w in range(n_words):
-                            word = cells[c, w]
-                            one += popcount(word & bits[state, w])
-                            two += popcount(word & bits[state + 1, w])
-                    value += _log_rising(a, one, tables, row) + _log_rising(a, two, tables, row)
-                    rest -= one + two
-                    state, left = state + 2, left - 2
-                if rest:  # the last state takes what is left
-                    value += _log_rising(a, rest, tables, row)
+            value = leaf_by_bits(cells, counts, n_cells, bits, first_value[v], cards[v], a, tables, row)
         else:
-            scratch[: n_cells * cards[v]] = 0.0
-            for r in range(weights.size):
-                scratch[cell_of_row[r] * cards[v] + codes[v, r]] += weights[r]
-            for c in range(n_cells * cards[v]):
-                count = scratch[c]
-                if count > 0.0:
-                    value += _log_rising(a, count, tables, row)
+            value = leaf_by_rows(cell_of_row, n_cells, codes[v], cards[v], weights, scratch, a, tables, row)
         for k in range(size):
             child = members[k]
             if covered[child] and local[child, v] >= 0:
@@ -175,6 +147,48 @@ def _add_leaves(
         if covered[v]:
             members[size] = v
             scores[_family(v, members, size + 1, layout)] += value
+
+
+@compiled(nogil=True)
+def leaf_by_bits(cells, counts, n_cells, bits, first, cardinality, a, tables, row):
+    """A(T) where T is a set with `cells` and one variable more, whose states are bits[first : first + cardinality]."""
+    value = 0.0
+    for c in range(n_cells):
+        rest = np.int64(counts[c])
+        if rest == 1:  # one row stays one row
+            value += _log_rising(a, rest, tables, row)
+            continue
+        state, left = first, cardinality - 1
+        while left > 0:  # two states in one pass over the words
+            one, two = np.int64(0), np.int64(0)
+            if left == 1:
+                for w in range(bits.shape[1]):
+                    one += popcount(cells[c, w] & bits[state, w])
+            else:
+                for w in range(bits.shape[1]):
+                    word = cells[c, w]
+                    one += popcount(word & bits[state, w])
+                    two += popcount(word & bits[state + 1, w])
+            value += _log_rising(a, one, tables, row) + _log_rising(a, two, tables, row)
+            rest -= one + two
+            state, left = state + 2, left - 2
+        if rest:  # the last state takes what is left
+            value += _log_rising(a, rest, tables, row)
+    return value
+
+
+@compiled(nogil=True)
+def leaf_by_rows(cell_of_row, n_cells, values, cardinality, weights, scratch, a, tables, row):
+    """Weighted twin of `leaf_by_bits`; `values` are those of the variable more."""
+    scratch[: n_cells * cardinality] = 0.0
+    for r in range(weights.size):
+        scratch[cell_of_row[r] * cardinality + values[r]] += weights[r]
+    value = 0.0
+    for c in range(n_cells * cardinality):
+        count = scratch[c]
+        if count > 0.0:
+            value += _log_rising(a, count, tables, row)
+    return value
 
 
 @compiled(nogil=True)
@@ -214,7 +228,7 @@ def _subtract_parents(members, size, covered, counts, n_cells, product, cards, p
             continue
         row = child_row[child]  # equal for children with equal B
         if not known[row]:
-            value_of[row] = _cell_sum(counts, n_cells, np.int64(child), product, cards, prior)
+            value_of[row] = cell_sum(counts, n_cells, np.int64(child), product, cards, prior)
             known[row] = True
         scores[_family(child, members, size, layout)] -= value_of[row]
 
@@ -234,7 +248,7 @@ def _family(child, members, size, layout):
 
 
 @compiled(nogil=True)
-def _cell_sum(counts, n_cells, child, product, cards, prior):
+def cell_sum(counts, n_cells, child, product, cards, prior):
     """Sum of lgamma(a + N) - lgamma(a); `child` >= 0 asks for B of that child, else A of the set itself."""
     total = 0.0
     tables = prior[2]
@@ -276,7 +290,7 @@ def by_parent_state(cardinality, child, product, prior):
 
 
 @compiled(nogil=True)
-def _split_bits(cells, counts, n_cells, values, new_counts, new_cells):
+def split_bits(cells, counts, n_cells, values, new_counts, new_cells):
     n_new = 0
     for c in range(n_cells):
         rest = counts[c]
@@ -296,7 +310,7 @@ def _split_bits(cells, counts, n_cells, values, new_counts, new_cells):
 
 
 @compiled(nogil=True)
-def _split_rows(cells, n_cells, values, cardinality, weights, sums, label, new_counts, new_cells):
+def split_rows(cells, n_cells, values, cardinality, weights, sums, label, new_counts, new_cells):
     """Weighted twin of the splits: cell numbers per row; new cells are numbered in cell order, empty ones left out."""
     size = n_cells * cardinality
     sums[:size] = 0.0

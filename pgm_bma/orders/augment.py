@@ -21,7 +21,7 @@ from pgm_bma.networks import evidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
 from pgm_bma.orders import _augment_kernels as kernels
 from pgm_bma.orders._relocation_kernels import add_edges
-from pgm_bma.orders.family_table import bounds, lgamma_tables, prepare_rows
+from pgm_bma.orders.family_table import bounds, lgamma_tables, prepare_rows, room
 from pgm_bma.orders.relocation import prepare_lists
 from pgm_bma.orders.weighting import WEIGHTINGS
 
@@ -54,12 +54,25 @@ class GapTable(NamedTuple):
         return np.nonzero(self.codes < 0)
 
 
+class Sets(NamedTuple):
+    """The sets of variables behind the scores of some families; every set stands behind its own beginnings, which share work."""
+
+    sizes: np.ndarray  # (n_sets,)
+    last: np.ndarray  # (n_sets,) last member
+    first_pair: np.ndarray  # (n_sets + 1,) pairs of a set of parents and the cardinality of a child
+    pair_child: np.ndarray  # (n_pairs,) one such child
+    whole: np.ndarray  # (n_families,) set of child and parents
+    pair: np.ndarray  # (n_families,)
+
+
 class Move(NamedTuple):
     """What moves a chain: the families (a `FamilyLists`, scores of any table), which of them gaps touch, and how."""
 
     lists: Any
     children: np.ndarray  # (n_families,)
     touched: np.ndarray  # places of the families that hold a column with gaps
+    sets: Sets  # behind those
+    prior: tuple  # `family_table.lgamma_tables`, the same for every completed table
     weighting: str
     fixed: bool  # the state is given and stays
 
@@ -68,8 +81,35 @@ def make_move(lists, gaps, weighting, fixed=False):
     """A `Move` over the families of `lists`."""
     children = np.repeat(np.arange(len(lists.cardinalities)), np.diff(lists.offsets))
     open_columns = np.append((gaps.codes < 0).any(0), False)
-    touched = open_columns[children] | open_columns[lists.sets].any(1)
-    return Move(lists, children, np.flatnonzero(touched), weighting, fixed)
+    touched = np.flatnonzero(open_columns[children] | open_columns[lists.sets].any(1))
+    sets = needed_sets(lists.sets[touched], children[touched], lists.cardinalities)
+    rows = prepare_rows(np.maximum(gaps.codes, 0), gaps.cardinalities, gaps.weights, lists.max_indegree)
+    return Move(lists, children, touched, sets, lgamma_tables(rows, gaps.prior, lists.max_indegree), weighting, fixed)
+
+
+def needed_sets(parents, children, cardinalities):
+    """The `Sets` behind families. parents : (n_families, width) ascending, padded with -1"""
+    n, width = len(cardinalities), parents.shape[1] + 1
+    kind = np.int64 if (n + 1) ** width < 2**63 else object
+    # a set as one number, the first member in the highest digit: sorted, every set stands behind its beginnings
+    radix = np.array([(n + 1) ** k for k in range(width)][::-1], dtype=kind)
+    above = (parents + 1).astype(kind) @ radix[:-1]
+    families = np.column_stack([parents, children])
+    families = np.sort(np.where(families < 0, n, families), axis=1)  # padding to the end
+    whole = ((families + 1) % (n + 1)).astype(kind) @ radix
+    distinct = found = np.unique(np.concatenate([above, whole, np.zeros(1, dtype=kind)]))
+    for step in radix[::-1][1:]:
+        found = np.unique(found // step * step)
+        distinct = np.union1d(distinct, found)
+    digits = np.column_stack([distinct // step % (n + 1) for step in radix]).astype(np.int64)
+    sizes = (digits > 0).sum(1)
+    last = digits[np.arange(len(digits)), np.maximum(sizes - 1, 0)] - 1
+    cards = np.asarray(cardinalities)[children]
+    owner = np.searchsorted(distinct, above)
+    pairs = owner * (cards.max(initial=0) + 1) + cards
+    _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+    first_pair = np.searchsorted(owner[first], np.arange(len(distinct) + 1))
+    return Sets(sizes, last, first_pair, children[first], np.searchsorted(distinct, whole), pair)
 
 
 def first_filling(gaps, rng):
@@ -93,16 +133,19 @@ def completed(gaps, filled):
 
 def score(move, gaps, codes, log_marginal):
     """(n_families,) log marginal likelihoods on completed codes; `log_marginal` is right for families without a gap, or None."""
-    rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, 1)._replace(
-        bits=np.zeros((0, 0), dtype=np.uint64),
-        codes=np.ascontiguousarray(codes.T, dtype=np.int32),
-        weights=gaps.weights,
-    )
+    lists, touched, sets = move.lists, move.touched, move.sets
+    if log_marginal is None:
+        log_marginal, touched = np.zeros(len(move.children)), slice(None)
+        if len(move.touched) < len(log_marginal):
+            sets = needed_sets(lists.sets, move.children, lists.cardinalities)
+    rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, lists.max_indegree)
     data = rows.bits, rows.first_value, rows.codes, rows.weights, gaps.cardinalities
-    prior = lgamma_tables(rows, gaps.prior, move.lists.max_indegree)
-    chosen = move.touched if log_marginal is not None else np.arange(len(move.children))
-    log_marginal = np.zeros(len(move.children)) if log_marginal is None else log_marginal.copy()
-    kernels.rescore(data, prior, chosen, move.children, move.lists.sets, log_marginal)
+    by_cells, by_parents = np.zeros(len(sets.sizes)), np.zeros(len(sets.pair_child))
+    kernels.score_sets(
+        data, move.prior, sets[:4], rows.bits.shape[1] > 0, *room(rows, lists.max_indegree), by_cells, by_parents
+    )
+    log_marginal = log_marginal.copy()
+    log_marginal[touched] = by_cells[sets.whole] - by_parents[sets.pair]
     return log_marginal
 
 
@@ -192,7 +235,7 @@ def draw_cells(gaps, filled, parents, theta, rng):
     try:
         tree = build_tree(gaps.cardinalities, parents, np.unique(columns), max_clique_size=MAX_CLIQUE)
     except CliqueTooLarge:
-        return _draw_singly(gaps, filled, parents, theta, rng), True
+        return draw_singly(gaps, filled, parents, theta, rng), True
     incomplete = np.unique(rows)
     parts = []
     for start in range(0, len(incomplete), MAX_ROWS_AT_ONCE):
@@ -202,7 +245,8 @@ def draw_cells(gaps, filled, parents, theta, rng):
     return np.concatenate(parts).astype(np.int32), False
 
 
-def _draw_singly(gaps, filled, parents, theta, rng):
+def draw_singly(gaps, filled, parents, theta, rng):
+    """States of the missing cells, drawn one by one given all others, CELL_PASSES times."""
     codes = np.ascontiguousarray(completed(gaps, filled).T)
     n, cards = len(parents), gaps.cardinalities
     width = max(map(len, parents))

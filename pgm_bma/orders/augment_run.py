@@ -4,6 +4,8 @@ again and again.
 The families that the chains move over are all of them while they are few; beyond, lists that every chain grows on its first
 completed tables, joined and then fixed: chains with different lists would have different laws. A sweep depends on a chain's own
 state and generator only, so threads, checkpoints and interruptions change nothing.
+
+What the lists leave out is measured on the kept tables, by scoring all families on them.
 """
 
 import time
@@ -33,6 +35,9 @@ FIRST = 40  # sweeps of the first window, of which half count
 PILOT = (2, 3, 3, 4, 4, 4)  # sweeps between two growings of the lists
 ROUNDS = 4  # of growing, the last ones, whose families are kept
 ALL_FAMILIES = 30_000  # up to which nothing is left out: 20 variables with three parents
+EVERY_TABLE = (
+    500_000  # families up to which what is left out is measured on every kept table: 42 variables with three parents
+)
 SLACK = 0.3  # of eps when lists are grown: what one table drops another may want
 APART = 0.2  # chains whose means of an arc differ by more, with R-hat above its limit, are in different modes
 
@@ -68,12 +73,12 @@ def run_augmented(
                 chain.log_marginal = None
         else:
             lists = _restore(chains, found, gaps)
-        move = make_move(lists, gaps, weighting, fixed)
+        move, measure = make_move(lists, gaps, weighting, fixed), measure_of(lists, gaps, families)
         stopped, written = None, chains[0].sweep
         try:
             for end in ends:
                 while chains[0].sweep < end:
-                    map_chains(_advance, [(move, gaps, chain, end, n_kept) for chain in chains])
+                    map_chains(_advance, [(move, gaps, chain, end, n_kept, measure) for chain in chains])
                     at = chains[0].sweep
                     if tell:
                         last = [chain.last for chain in chains]
@@ -88,7 +93,7 @@ def run_augmented(
                     break
         except KeyboardInterrupt:
             stopped = "interrupted"
-    return _collect(move, gaps, chains, families, stopped, group)
+    return _collect(move, chains, measure, stopped, group)
 
 
 def _window_ends(max_sweeps):
@@ -173,20 +178,44 @@ def _lists(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, bea
     )  # fmt: skip
 
 
-def lost_on(lists, table):
-    """(n,) bound on the share of a node's sum that the sets outside `lists` have on the rows behind a full table."""
-    lost, scores, n = [], table.log_scores, len(table.cardinalities)
-    radix = (n + 1) ** np.arange(table.max_indegree, dtype=np.int64)  # a set as one number
-    for child, start in enumerate(table.offsets[:-1]):
-        m = int(table.n_candidates[child])
-        kept = np.isin((members(table, child) + 1) @ radix, (members(lists, child).astype(np.int64) + 1) @ radix)
-        lost.append(
-            kernels.lost_share(
-                scores[start : table.offsets[child + 1]], local_sets(m, table.max_indegree),
-                binomials(max(m, 1), table.max_indegree), m, table.max_indegree, kept,
-            )
-        )  # fmt: skip
-    return np.array(lost)
+def held_by(lists, table):
+    """(n_families,) whether `lists` have the families of a full table."""
+    radix = (len(table.cardinalities) + 1) ** np.arange(table.max_indegree, dtype=np.int64)  # a set as one number
+    return np.concatenate(
+        [
+            np.isin((members(table, child) + 1) @ radix, (members(lists, child).astype(np.int64) + 1) @ radix)
+            for child in range(len(table.cardinalities))
+        ]
+    )
+
+
+def lost_on(held, table):
+    """(n,) bound on the share of a node's sum that the families outside `held` have on the rows behind a full table."""
+    lost, scores = np.zeros(len(table.cardinalities)), table.log_scores
+    for child, m in enumerate(table.n_candidates.tolist()):
+        here = slice(table.offsets[child], table.offsets[child + 1])
+        ranks = binomials(max(m, 1), table.max_indegree)
+        sets = local_sets(m, table.max_indegree)
+        lost[child] = kernels.lost_share(scores[here], sets, ranks, m, table.max_indegree, held[here])
+    return lost
+
+
+def measure_of(lists, gaps, families):
+    """The `Measure` of what lists leave out; None where nothing is, or where all families are too many to score."""
+    n = len(gaps.cardinalities)
+    size = n_families(n, n - 1, lists.max_indegree)
+    if not ALL_FAMILIES < size <= MAX_FAMILIES:
+        return None
+    held = held_by(lists, _table(gaps, np.maximum(gaps.codes, 0), families))
+    return Measure(families, held, size <= EVERY_TABLE)
+
+
+class Measure(NamedTuple):
+    """How to find what lists leave out on a table."""
+
+    families: dict  # arguments of `family_table`
+    held: np.ndarray  # (all families,) those in the lists
+    every: bool  # on every kept table; else on the first and the last one of a window
 
 
 # ---------------------------------------------------------------------------------------------------- windows
@@ -200,6 +229,7 @@ class GapWindow(NamedTuple):
     filled: np.ndarray  # (n_kept, n_cells)
     marginal: np.ndarray  # (n_kept, n_families)
     scores: np.ndarray  # (n_kept,)
+    lost: np.ndarray  # (n_kept, n) bound on what the lists leave out, by node; NaN: not measured
     has: np.ndarray  # (n_kept,)
 
     @property
@@ -231,11 +261,11 @@ def _new_window(end, n, n_cells, n_families, n_kept):
     )  # fmt: skip
     return GapWindow(
         arcs, np.zeros((n_kept, n), dtype=np.int64), np.zeros((n_kept, n_cells), dtype=np.int32),
-        np.zeros((n_kept, n_families)), np.zeros(n_kept), np.zeros(n_kept, dtype=bool),
+        np.zeros((n_kept, n_families)), np.zeros(n_kept), np.full((n_kept, n), np.nan), np.zeros(n_kept, dtype=bool),
     )  # fmt: skip
 
 
-def _advance(move, gaps, chain, end, n_kept):
+def _advance(move, gaps, chain, end, n_kept, measure):
     """One sweep, added to the window that ends at `end`."""
     table_before = chain.filled
     edges, log_score = sweep(move, gaps, chain)
@@ -254,6 +284,9 @@ def _advance(move, gaps, chain, end, n_kept):
     if place > (k - 1) * n_kept // length:
         now.states[place - 1], now.filled[place - 1] = chain.state, table_before
         now.marginal[place - 1], now.scores[place - 1], now.has[place - 1] = chain.log_marginal, log_score, True
+        if measure is not None and (measure.every or place in (1, n_kept)):
+            table = _table(gaps, completed(gaps, table_before), measure.families)
+            now.lost[place - 1] = lost_on(measure.held, table)
 
 
 def _groups(windows, size):
@@ -279,7 +312,7 @@ def _judged(windows):
     return r_hat, means.mean(0), (np.ptp(means, axis=0) > APART) & ~(r_hat <= R_HAT)
 
 
-def _collect(move, gaps, chains, families, stopped, group):
+def _collect(move, chains, measure, stopped, group):
     now, last = ([getattr(chain, name) for chain in chains] for name in ("now", "last"))
     windows = now
     if last[0] is not None and min(w.length for w in now) < min(w.length for w in last):
@@ -292,15 +325,13 @@ def _collect(move, gaps, chains, families, stopped, group):
     groups = _groups(windows, group)
     within = [np.ptp(means[k : k + len(groups[0])], axis=0) for k in range(0, len(means), len(groups[0]))]
     filled = np.stack([w.filled[has] for w in windows])
-    lists, lost = move.lists, move.lists.lost_mass
-    n = len(gaps.cardinalities)
-    if ALL_FAMILIES < n_families(n, n - 1, lists.max_indegree) <= MAX_FAMILIES:
-        tables = filled[:, [0, -1]].reshape(-1, filled.shape[2])  # the first and the last of every chain
-        lost = np.max([lost_on(lists, _table(gaps, completed(gaps, some), families)) for some in tables], axis=0)
+    lists = move.lists
+    if measure is not None:
+        lists = lists._replace(lost_mass=np.concatenate([w.lost[has] for w in windows]))
     with np.errstate(invalid="ignore"):
         r_hat = np.fmax.reduce([split_r_hat(some) for some in groups])
     return Augmented(
-        lists._replace(lost_mass=lost), np.stack([w.states[has] for w in windows]), filled,
+        lists, np.stack([w.states[has] for w in windows]), filled,
         np.stack([w.marginal[has] for w in windows]), np.stack([w.scores[has] for w in windows]), means, r_hat,
         effective_size(windows), max(difference(some) for some in groups), int((np.max(within, axis=0) > APART).sum()),
         np.sqrt(np.maximum(squares - means.mean(0) ** 2, 0.0)), chains[0].sweep,
@@ -312,7 +343,7 @@ def _collect(move, gaps, chains, families, stopped, group):
 # ---------------------------------------------------------------------------------------------------- the file
 
 _LISTS = ("offsets", "sets", "log_prior", "lost_mass")
-_WINDOW = ("states", "filled", "marginal", "scores", "has")
+_WINDOW = ("states", "filled", "marginal", "scores", "lost", "has")
 _ARCS = ("sums", "squares", "counts")
 
 
@@ -357,7 +388,7 @@ def _restore(chains, found, gaps):
 class Augmented(NamedTuple):
     """What `run_augmented` returns."""
 
-    lists: FamilyLists  # lost_mass measured on kept tables
+    lists: FamilyLists  # lost_mass (n_chains * n_kept, n), where it was measured on kept tables
     states: np.ndarray  # (n_chains, n_kept, n)
     filled: np.ndarray  # (n_chains, n_kept, n_cells) missing cells of the table that each state was drawn on
     marginal: np.ndarray  # (n_chains, n_kept, n_families) log marginal likelihoods on it

@@ -90,7 +90,9 @@ def own_mixture(average):
     gaps = gaps_of(average)
     flat = average.gaps.filled.reshape(-1, average.gaps.filled.shape[2])
     move = make_move(average.table, gaps, average.weighting)
-    marginal = np.array([score(move, gaps, completed(gaps, filled), None) for filled in flat])
+    marginal, last = np.empty((len(flat), len(move.children))), None
+    for k, filled in enumerate(flat):
+        last = marginal[k] = score(move, gaps, completed(gaps, filled), last)
     return _mixture(average, average.states.reshape(len(flat), -1), marginal)
 
 

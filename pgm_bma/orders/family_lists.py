@@ -88,7 +88,9 @@ class FamilyLists(NamedTuple):
     sets: np.ndarray  # (n_families, max_indegree) int32, ascending variables, padded with -1
     log_marginal: np.ndarray  # (n_families,)
     log_prior: np.ndarray  # (n_families,), finite
-    lost_mass: np.ndarray  # (n_variables,) bound on the share of a node's sum that dropped sets had, of all sets scored
+    # (n_variables,) bound on the share of a node's sum that dropped sets had, of all sets scored; of tables with gaps a row for
+    # every kept table, NaN where it was not measured
+    lost_mass: np.ndarray
     beam: int  # 0: pruned from a full table, in which every set was scored
 
     @property

@@ -180,11 +180,15 @@ def _score(prepared, prior, table):
     prior = lgamma_tables(prepared, prior, max_indegree)
     data = prepared.bits, prepared.first_value, prepared.codes, prepared.weights, cards
     scores = np.zeros(table.offsets[-1])
-    widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
-    max_cells = int(max(min(widest, prepared.codes.shape[1]), 1))
-    max_split = most_cells(cards, prepared.codes.shape[1], max_indegree)
-    score_families(data, prior, layout, prepared.bits.shape[1] > 0, max_cells, max_split, scores)
+    score_families(data, prior, layout, prepared.bits.shape[1] > 0, *room(prepared, max_indegree), scores)
     return scores
+
+
+def room(prepared, max_indegree):
+    """(most cells of `max_indegree` variables, most with the states of one more) that the kernels make room for."""
+    cards, n_rows = prepared.cardinalities, prepared.codes.shape[1]
+    widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
+    return int(max(min(widest, n_rows), 1)), most_cells(cards, n_rows, max_indegree)
 
 
 def most_cells(cardinalities, n_rows, max_indegree):

@@ -16,7 +16,8 @@ def prepare_lists(lists):
     behind = np.repeat(tops, sizes) - scores
     levels = np.floor(behind / STEP).astype(np.int32)
     weights = np.exp(STEP * levels - behind)
-    ranked = np.lexsort((-weights, levels, np.repeat(np.arange(n), sizes)))
+    bounds = zip(lists.offsets, lists.offsets[1:])
+    ranked = np.concatenate([start + np.argsort(behind[start:end], kind="stable") for start, end in bounds])
     levels, weights, sets = levels[ranked], weights[ranked], lists.sets[ranked]
     width = max(lists.max_indegree, 2)
     sets = np.pad(np.where(sets < 0, n, sets), ((0, 0), (0, width - sets.shape[1])), constant_values=n).astype(np.int32)
@@ -24,7 +25,8 @@ def prepare_lists(lists):
     ends = _ends(np.flatnonzero(_changes(children, levels)), len(weights))
     family, slot = np.nonzero(sets < n)
     member, child = sets[family, slot], children[family]
-    ranked = np.lexsort((family, child, member))
+    pairs = member * n + child  # few enough for numpy's linear sort of short integers, where n is below 256
+    ranked = np.argsort(pairs.astype(np.uint16 if n < 256 else np.int64), kind="stable")
     family, slot, member, child = family[ranked], slot[ranked], member[ranked], child[ranked]
     others = sets[family]
     others[np.arange(len(family)), slot] = n

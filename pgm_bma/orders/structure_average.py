@@ -173,5 +173,6 @@ class StructureAverage(NamedTuple):
 
 
 def lost_mass(average):
-    """Largest bound over the nodes on the share that dropped parent sets had; 0 for a full table."""
-    return float(average.table.lost_mass.max(initial=0.0)) if isinstance(average.table, FamilyLists) else 0.0
+    """Largest bound over the nodes (and kept tables) on the share that dropped parent sets had; 0 for a full table."""
+    lists = average.table
+    return float(np.fmax.reduce(lists.lost_mass, axis=None, initial=0.0)) if isinstance(lists, FamilyLists) else 0.0

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import networkx as nx
@@ -484,6 +485,21 @@ def test_warm_up_knows_every_estimator():
     # bins are found without kernels, and the faces of pgmpy call those of the others
     fitted = {name for name in ESTIMATORS if name.endswith(("Classifier", "Clusterer", "Posterior"))}
     assert fitted <= {name.partition(",")[0] for name in warm_up.jobs_to_do()}
+
+
+def test_warm_up_runs_every_kernel_of_missing_cells(monkeypatch):
+    from pgm_bma.orders import _augment_kernels as kernels
+
+    entered = [name for name, value in vars(kernels).items() if getattr(value, "__module__", "") == kernels.__name__]
+    entered = {name for name in entered if not name.startswith("_")}
+    called = set()
+    for name in entered:
+        real = getattr(kernels, name)
+        monkeypatch.setattr(kernels, name, lambda *args, name=name, real=real: called.add(name) or real(*args))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warm_up.jobs_to_do()["OrderPosterior, missing cells"]()
+    assert called == entered and len(entered) >= 4
 
 
 def test_the_compiling_line_is_heard_by_who_asks(capsys):

@@ -140,6 +140,7 @@ REFUSED = {
     "forest clusters at random": lambda: pgm_bma.ForestAveragedClusterer(2, init="random"),
     "bound and collapse": CLUSTERERS["bound and collapse"],
     "any network": lambda: pgm_bma.StructuralEMClusterer(2, structures="general"),
+    "forest classifier, augment": lambda: pgm_bma.ForestAveragedClassifier(missing="augment"),
     "Kikuchi by error": lambda: pgm_bma.KikuchiBayesClassifier(criterion="error"),
     "Kikuchi, marginal": lambda: pgm_bma.KikuchiBayesClassifier(prior="marginal"),
     "Kikuchi, loo": lambda: pgm_bma.KikuchiBayesClassifier(ridge="loo"),
@@ -154,6 +155,15 @@ def test_what_stays_in_memory_says_so(name, pattern):
     with pytest.raises(MemoryError, match=MEMORY):
         estimator.fit(rows, "class")
     assert not hasattr(estimator, "schema_")
+
+
+def test_complete_columns_need_no_sampling_in_passes(frame, pattern):
+    want, got = (
+        pgm_bma.ForestAveragedClassifier(missing="augment").fit(rows, "class")
+        for rows in (frame[COMPLETE], scan(pattern).select(COMPLETE))
+    )
+    X = frame[COMPLETE].drop(columns="class")
+    assert got.predict_proba(X).tobytes() == want.predict_proba(X).tobytes()
 
 
 def test_targets_of_passes(pattern, parts, tmp_path):

@@ -118,13 +118,38 @@ def test_families_without_gaps_are_not_scored_again():
         assert found[k] == 7.0 if full.issuperset({child, *parents}) else abs(found[k] - whole[k]) < 1e-10
 
 
-def test_wide_families_are_scored_alike():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 30, (40, 4)).astype(np.int32)
-    table = family_table(codes, np.full(4, 30), equivalent_sample_size=2.0)
-    gaps = augment.GapTable(codes, np.ones(40), np.full(4, 30), 1.0, 2.0)
+@pytest.mark.parametrize("cards", [[30] * 4, [2, 3, 4, 2, 5]], ids=["wide", "mixed"])
+@pytest.mark.parametrize("weights", [1.0, 0.5], ids=["bits", "fractions"])
+@pytest.mark.parametrize(
+    "prior", [{"equivalent_sample_size": 2.0}, {"alpha": 1.0, "max_total": 10.0}], ids=["bdeu", "k2"]
+)
+def test_chosen_families_are_scored_as_in_a_full_table(cards, weights, prior):
+    rng, cards = np.random.default_rng(0), np.array(cards)
+    codes = rng.integers(0, cards, (40, len(cards))).astype(np.int32)
+    weights = np.full(40, weights)
+    table = family_table(codes, cards, weights, **prior)
+    gaps = augment.GapTable(codes, weights, cards, 1.0, prior.get("equivalent_sample_size"), prior.get("max_total"))
     move = augment.make_move(augment_run.all_families(table), gaps, "order")
     assert np.allclose(augment.score(move, gaps, codes, None), table.log_marginal, rtol=0, atol=1e-9)
+
+
+def test_sets_stand_behind_their_beginnings():
+    rng = np.random.default_rng(0)
+    for n, width in ((6, 3), (30, 14)):  # the numbers of the second need more than 64 bits
+        cards, children = rng.integers(2, 4, n), rng.integers(0, n, 40)
+        parents = [sorted(rng.permutation(np.delete(np.arange(n), c))[: rng.integers(width + 1)]) for c in children]
+        padded = np.array([[*some, *[-1] * (width - len(some))] for some in parents]).astype(np.int32)
+        sets = augment.needed_sets(padded, children, cards)
+        found, members = [], []
+        for size, last in zip(sets.sizes, sets.last):
+            members = [*members[: size - 1], last] if size else []
+            assert len(members) == size
+            found.append(members)
+        pair_set = np.repeat(np.arange(len(found)), np.diff(sets.first_pair))
+        for k, child in enumerate(children):
+            assert found[sets.whole[k]] == sorted([*parents[k], child])
+            assert found[pair_set[sets.pair[k]]] == parents[k]
+            assert cards[sets.pair_child[sets.pair[k]]] == cards[child]
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +293,15 @@ def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
         posterior = OrderPosterior(max_sweeps=16, max_indegree=2, random_state=0).fit(wide())
     assert not posterior.converged_
     assert posterior.diagnostics_.attrs["n_apart"] > 0
-    assert posterior.lost_mass_ > 0
+    lost = posterior.gaps_.attrs["lost_mass"]
+    assert len(lost) == len(posterior.orders_) and 0 < min(lost) <= max(lost) == posterior.lost_mass_
+    monkeypatch.setattr(augment_run, "EVERY_TABLE", 0)  # the first and the last of every chain
+    with pytest.warns(ConvergenceWarning):
+        posterior = OrderPosterior(max_sweeps=24, max_indegree=2, random_state=0).fit(wide())
+    found = np.reshape(posterior.gaps_.attrs["lost_mass"], (4, 3))
+    assert (
+        np.isfinite(found[:, [0, 2]]).all() and np.isnan(found[:, 1]).all() and posterior.lost_mass_ == np.nanmax(found)
+    )
 
 
 def test_save_and_load_keep_the_tables(survey, tmp_path):
@@ -307,8 +340,8 @@ def test_joined_lists_hold_what_any_of_them_holds():
     some = augment_run.prune_table(table, 0.5)
     joined = augment_run.join_lists([some, whole])
     assert (joined.sets == whole.sets).all() and (joined.offsets == whole.offsets).all()
-    lost = augment_run.lost_on(some, table)
-    assert np.allclose(lost, some.lost_mass, rtol=1e-12) and augment_run.lost_on(whole, table).max() == 0
+    lost, nothing = (augment_run.lost_on(augment_run.held_by(lists, table), table) for lists in (some, whole))
+    assert np.allclose(lost, some.lost_mass, rtol=1e-12) and nothing.max() == 0
 
 
 def test_stacked_tables_count_every_row_once():
