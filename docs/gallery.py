@@ -56,6 +56,9 @@ def pictures(n):
             np.cumsum(rng.normal(size=(4, 20 * n)), axis=1), burn_in=5 * n
         ),
         "starts": lambda: plotting.plot_starts(-1000 - rng.exponential(size=n)),
+        "criteria": lambda: plotting.plot_criteria(_criteria(n)),
+        "residuals": lambda: plotting.plot_residuals(_residuals(names, rng)),
+        "profiles with intervals": lambda: plotting.plot_profile_intervals(_profiles(names, rng)),
         "bound and collapse": lambda: plotting.plot_bound_collapse(
             lower, lower + 0.4, lower + 0.2, labels=names, reference=lower + 0.25
         ),
@@ -116,6 +119,48 @@ def _regions(names, rng):
 def _predictions(n, rng):
     probability = rng.beta(0.7, 0.7, n)
     return (rng.random(n) < 0.8 * probability + 0.1).astype(int), probability
+
+
+def _criteria(n):
+    """Criteria of 1 to 8 clusters of n columns with two states and 1000 rows: three clusters are there."""
+    numbers = np.arange(1, 9)
+    likelihood = -200.0 * n + 30 * n * np.minimum(numbers - 1, 2) + 0.6 * n * np.maximum(numbers - 3, 0)
+    n_parameters = numbers * (n + 1) - 1
+    deviance, penalty = -2 * likelihood, n_parameters * np.log(1000)
+    return pd.DataFrame(
+        {
+            "n_clusters": numbers,
+            "score": likelihood - 0.55 * penalty,
+            "bic": deviance + penalty,
+            "adjusted_bic": deviance + n_parameters * np.log(1002 / 24),
+            "aic": deviance + 2 * n_parameters,
+            "caic": deviance + penalty + n_parameters,
+            "icl": deviance + penalty + 40.0 * (numbers - 1),
+        }
+    )
+
+
+def _residuals(names, rng):
+    """Residuals of every pair: mostly chance, a few pairs that stay dependent."""
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    strong = rng.random(len(pairs)) < 1.5 / len(names)
+    values = rng.chisquare(1, len(pairs)) + strong * rng.exponential(40, len(pairs))
+    return pd.DataFrame({"first": [a for a, _ in pairs], "second": [b for _, b in pairs], "residual": values})
+
+
+def _profiles(names, rng):
+    """Sizes and P(state | cluster) of three clusters, with intervals as wide as 300 rows make them."""
+    sizes, lines = (0.5, 0.3, 0.2), []
+    for c, size in enumerate(sizes):
+        lines.append((c, None, None, size, size - 0.05, size + 0.05))
+    for i, name in enumerate(names):
+        states = ["no", "yes"] if i % 3 else ["never", "sometimes", "often"]
+        for c, size in enumerate(sizes):
+            shares = rng.dirichlet(np.ones(len(states)))
+            error = 2 * np.sqrt(shares * (1 - shares) / (300 * size))
+            bounds = np.clip(shares - error, 0, 1), np.clip(shares + error, 0, 1)
+            lines += [(c, name, *rest) for rest in zip(states, shares, *bounds)]
+    return pd.DataFrame(lines, columns=["cluster", "column", "state", "probability", "low", "high"])
 
 
 if __name__ == "__main__":

@@ -38,8 +38,9 @@ CRITERIA = {
 }
 DASHES = ["-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (7, 2)), (0, (2, 2))]
 MARKERS = "osD^vPX*"
-LINE, SPAN, AXIS = 0.075, 2.3, 0.3  # inches: an interval, the scale from 0 to 1, the room for its figures
+LINE, SPAN, AXIS = 0.075, 2.3, 0.3  # inches: an interval, the scale from 0 to 1 at least, the room for its figures
 TALLEST = 11.0  # inches of a block of profiles
+LEAST = 4.4  # inches: width of a new figure of profiles
 
 
 @fill(drawn=DRAWN)
@@ -135,12 +136,16 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
     labels = short_labels(shown, 18)
     cell = 0.42 if n <= 14 else 0.24
     edge = max(text_size(labels[name])[0] for name in shown) + 0.2
-    ax = new_axes(ax, n * cell + edge + 1.3, n * cell + edge + 0.5)
+    if n < len(names):
+        title = title or f"{n} of {len(names)} columns, those with the largest residuals"
+    # a figure of its own has the right size; an equal aspect would hide from the layout what the labels need
+    aspect = "auto" if ax is None else "equal"
+    ax = new_axes(ax, n * cell + edge + 1.1, n * cell + edge + 0.3 + 0.3 * bool(title))
     high = max(float(np.nanmax(values, initial=10.0, where=np.isfinite(values))), 10.0)
     blues = LinearSegmentedColormap.from_list("residuals", ["#FFFFFF", "#B9D3E6", BLUE, "#00304D"])
     colours = blues.with_extremes(bad=RULE)
     drawn = np.clip(np.where(np.isinf(values), high, values), 1.0, high)  # at most 1 is what chance gives: white
-    image = ax.imshow(drawn, cmap=colours, norm=LogNorm(1.0, high), aspect="equal")
+    image = ax.imshow(drawn, cmap=colours, norm=LogNorm(1.0, high), aspect=aspect)
     ax.set_xticks(range(n), [labels[name] for name in shown], rotation=90, fontsize=FONT - 1.5, parse_math=False)
     ax.set_yticks(range(n), [labels[name] for name in shown], fontsize=FONT - 1.5, parse_math=False)
     ax.tick_params(length=0)
@@ -155,15 +160,13 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
                     ax.text(
                         j, i, text, ha="center", va="center", fontsize=FONT - 2.5, color="white" if dark else INK
                     )  # fmt: skip
-    bar = ax.figure.colorbar(image, ax=ax, shrink=min(1.0, 2.4 / (n * cell)), pad=0.02)
+    length = min(1.0, 2.4 / (n * cell))
+    bar = ax.figure.colorbar(image, ax=ax, shrink=length, fraction=min(0.15, 0.6 / (n * cell)), pad=0.02)
     bar.set_label("X2 / degrees of freedom (white: chance)", fontsize=FONT - 1.5)
     ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000) if t <= high]
     bar.set_ticks(ticks, labels=[str(t) for t in ticks], fontsize=FONT - 2)
     bar.minorticks_off()
     bar.outline.set_visible(False)
-    if n < len(names):
-        titled(ax, title or f"{n} of {len(names)} columns, those with the largest residuals")
-        return ax
     return titled(ax, title)
 
 
@@ -207,14 +210,19 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
     row = max(0.19, LINE * len(clusters) + 0.09)
     n_blocks = max(1, math.ceil(len(lines) * row / TALLEST))
     per_block = math.ceil(len(lines) / n_blocks)
-    block, height = label_width + SPAN + 0.3, per_block * row + 2 * AXIS
-    ax, scale = drawing_axes(ax, n_blocks * block, height, 0.3 * bool(title) + 0.55, 4.4)
+    span = max(SPAN, LEAST / n_blocks - label_width - 0.3)
+    block, height = label_width + span + 0.3, per_block * row + 2 * AXIS
+    keys = [_key_text(line) for line in sizes.itertuples()]
+    per_line = max(1, int(n_blocks * block / (max(text_size(text, FONT - 1)[0] for text in keys) + 0.55)))
+    above = 0.32 + 0.19 * math.ceil(len(keys) / per_line) + 0.3 * bool(title)
+    ax, scale = drawing_axes(ax, n_blocks * block, height, above + 0.25 * (len(names) > top), LEAST)
+    ax.set_anchor("S")  # what room is to spare stands above, where the key is
     style = {"parse_math": False, "va": "center"}
     for b in range(n_blocks):
         left, n_here = b * block + label_width, min(per_block, len(lines) - b * per_block)
         bottom = height - AXIS - n_here * row
         for share, text in ((0.0, "0"), (0.25, ""), (0.5, ".5"), (0.75, ""), (1.0, "1")):
-            x = left + SPAN * share
+            x = left + span * share
             ax.plot([x, x], [bottom, height - AXIS], color=RULE, linewidth=0.7 * scale, zorder=0)
             for y in (height - AXIS / 2, bottom - AXIS / 2):
                 ax.text(x, y, text, ha="center", fontsize=(FONT - 1.5) * scale, color=SOFT, **style)
@@ -225,19 +233,18 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
         if i % 2 == 0:
             ax.axhspan(
                 middle - row / 2, middle + row / 2, xmin=left / (n_blocks * block), facecolor=PAPER, zorder=-1,
-                xmax=(left + SPAN) / (n_blocks * block), linewidth=0,
+                xmax=(left + span) / (n_blocks * block), linewidth=0,
             )  # fmt: skip
         for c, line in enumerate(values.itertuples()):
             y = middle + LINE * ((len(clusters) - 1) / 2 - c)
             colour = SERIES[c % len(SERIES)]
-            ax.plot([left + SPAN * line.low, left + SPAN * line.high], [y, y], color=colour, linewidth=1.1 * scale)
+            ax.plot([left + span * line.low, left + span * line.high], [y, y], color=colour, linewidth=1.1 * scale)
             (point,) = ax.plot(
-                left + SPAN * line.probability, y, MARKERS[c % 8], color=colour, markersize=3.4 * scale, zorder=4
+                left + span * line.probability, y, MARKERS[c % 8], color=colour, markersize=3.4 * scale, zorder=4
             )
             point.set_gid(f"profile:{line.column}:{line.state}:{line.cluster}")
-    _key(ax, sizes, scale)
-    if title:
-        ax.set_title(title, fontsize=FONT + 2, color=INK, pad=22)
+    _key(ax, keys, min(per_line, len(keys)), scale)
+    titled(ax, title, pad=72 * (above - 0.3))
     if len(names) > top:
         note(ax, f"{top} of {len(names)} columns, those that differ most between the clusters")
     return ax
@@ -259,22 +266,23 @@ class _Table:
         return f"a table with the columns {listed} (numbers: {', '.join(self.numbers)}), or an estimator that has it"
 
 
-def _key(ax, sizes, scale):
+def _key(ax, texts, per_line, scale):
     """Clusters and their sizes, above the drawing."""
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D(
-            [], [], color=SERIES[c % len(SERIES)], marker=MARKERS[c % 8], markersize=4,
-            label=f"{line.cluster}: {line.probability:.0%} ({line.low:.0%}-{line.high:.0%})".replace("%", " %"),
-        )
-        for c, line in enumerate(sizes.itertuples())
-    ]  # fmt: skip
+        Line2D([], [], color=SERIES[c % len(SERIES)], marker=MARKERS[c % 8], markersize=4, label=text)
+        for c, text in enumerate(texts)
+    ]
     ax.legend(
-        handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=min(len(handles), 4), frameon=False,
+        handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=per_line, frameon=False,
         fontsize=(FONT - 1) * scale, handlelength=1.8, columnspacing=1.2, title="cluster: size (95 % interval)",
-        title_fontsize=(FONT - 1) * scale,
+        title_fontsize=(FONT - 1) * scale, borderpad=0.2,
     )  # fmt: skip
+
+
+def _key_text(line):
+    return f"{line.cluster}: {100 * line.probability:.0f} % ({100 * line.low:.0f}-{100 * line.high:.0f})"
 
 
 def _state_text(state):

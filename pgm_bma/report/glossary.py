@@ -57,6 +57,58 @@ TERMS: dict[str, tuple[str, str]] = {
         "times as often as overall",
         "A value's share inside a cluster divided by its share in all rows (the lift); 1 is nothing special.",
     ),
+    r"\b(?:[AB]IC|CAIC|ICL)\b": (
+        "AIC, BIC, adjusted BIC, CAIC, ICL",
+        "Minus twice the log likelihood plus a price for every parameter, so that lower is better; they differ in the price. "
+        "ICL adds one for rows that could belong to several clusters.",
+    ),
+    r"\b[GX]2\b": (
+        "G2, X2",
+        "How far what was observed lies from what the model expects: by the likelihood ratio (G2) or by squared differences "
+        "(X2, Pearson). About its degrees of freedom is what chance gives.",
+    ),
+    r"[Dd]egrees? of freedom": (
+        "degrees of freedom",
+        "How many figures could still move once the model is fitted; the yardstick for G2, X2 and Wald.",
+    ),
+    r"\bp\b(?: =| <|\))|\bp (?:of|by)\b|parametric bootstrap|tables drawn from the model": (
+        "p, bootstrap",
+        "How often chance alone gives at least as large a statistic; below 0.05 counts as a finding. By bootstrap: new tables are "
+        "drawn from the fitted model and fitted again, and p is the share of them that reach the observed value.",
+    ),
+    r"BLRT|likelihood.ratio test": (
+        "bootstrapped likelihood-ratio test, BLRT",
+        "Does one cluster more fit better than chance explains? The gain in log likelihood is compared with the gains on tables "
+        "drawn from the model with fewer clusters.",
+    ),
+    r"[Ee]ntropy R2|entropy_r2": (
+        "entropy R2",
+        "How clearly rows belong to one cluster: 1 when every row is sure, 0 when all clusters are equally probable for every row.",
+    ),
+    r"\bWald\b": (
+        "Wald test",
+        "An estimate, or several at once, measured against the standard errors; with its degrees of freedom it gives p.",
+    ),
+    r"[Oo]dds": (
+        "log odds, odds ratio",
+        "Odds are the probability of the one divided by that of the other. A log odds of 0.7 (an odds ratio of 2) doubles them for "
+        "one step of the covariate; 0 (a ratio of 1) changes nothing.",
+    ),
+    r"[Ee]rror of classification|[Tt]hree.step|\bBCH\b": (
+        "three-step, ML and BCH",
+        "Clusters first, then every row's most probable cluster, then its relation to other columns. Some rows are given the "
+        "wrong cluster, which weakens what is found; the third step corrects for it by maximum likelihood (ML) or by the weights "
+        "of Bolck, Croon and Hagenaars (BCH).",
+    ),
+    r"[Rr]esidual|leave dependent": (
+        "residual of a pair",
+        "How much two columns still depend on each other inside the clusters: X2 of their table by its degrees of freedom, about 1 "
+        "where the clusters explain it all.",
+    ),
+    r"\b95 %": (
+        "95 % interval",
+        "Intervals made in this way hold the true figure for 95 of 100 samples.",
+    ),
     r"\bstarts?\b": (
         "start",
         "The search for clusters begins at random and may end in a poor place; it is run from many starts and the best kept.",
