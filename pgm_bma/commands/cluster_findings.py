@@ -12,6 +12,7 @@ from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
 from pgm_bma.report.cluster_data import cluster_data
 
+ESTIMATED = "Sizes of clusters are those that the model estimates."
 MARKED = 1.05  # times as often as overall: less does not mark a cluster
 TINY_CLUSTER = 5
 MOST_PARAMETERS = 400  # with more, standard errors of profiles take long
@@ -56,12 +57,13 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
     if n_filled > 1:
         certainty = float(proba.max(axis=1).mean())
         found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
-        estimated = proba.mean(axis=0)
+        estimated = np.asarray(estimator._profiles()[0])
         found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k) if sizes[c]]
         if np.abs(estimated - sizes / sizes.sum()).max() >= 0.005:
             shares = ", ".join(percent(share) for share in estimated)
             found.words.append(
-                f"Shares above count every row in its most probable cluster; counted by their probabilities they are {shares}."
+                "Shares above count every row in its most probable cluster (assigned); the sizes that the model estimates, which "
+                f"pictures and profiles show, are {shares}."
             )
         dependence = getattr(estimator, "cluster_dependence_", None)
         found.add(relevance(estimator, CLUSTER, column_dependence(frame, proba) if dependence is None else dependence))
@@ -70,7 +72,7 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
                 "What the clusters look like",
                 lambda: plotting.plot_cluster_profiles(estimator),
                 "Bars: how often each value occurs inside a cluster. Black ticks: how often overall. Columns that differ most "
-                "between the clusters come first.",
+                f"between the clusters come first. {ESTIMATED}",
             )
         )
         found.live.append(
@@ -78,7 +80,7 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
                 "Explore the clusters",
                 "clusters",
                 lambda: cluster_data(estimator),
-                "Choose a cluster: the columns that mark it come first. Choose a second one to compare both.",
+                f"Choose a cluster: the columns that mark it come first. Choose a second one to compare both. {ESTIMATED}",
                 None,
             )
         )
@@ -155,7 +157,7 @@ def _numbers_tried(path, goodness=None):
     """The tables of the numbers tried: score and main criteria, and all further ones; and a picture of them."""
     text = "Higher scores are better; natural logs."
     best = path.loc[path.groupby("n_clusters")["score"].idxmax()]
-    if "log_likelihood" in path and (best["log_likelihood"].diff() < -0.05).any():
+    if "log_likelihood" in path and (best["log_likelihood"].diff() < -0.0005).any():
         text += (
             " The log likelihood can fall with more clusters: the parameters are not those of highest likelihood but averages "
             "over structures and a prior, which pull harder the fewer rows a cluster has."
@@ -189,7 +191,7 @@ def profile_findings(estimator):
     profiles = profiles.assign(
         column=profiles["column"].fillna("(size of the cluster)"), state=profiles["state"].fillna("")
     )
-    caption = "Share of each value inside each cluster, its standard error and 95 % interval."
+    caption = f"Share of each value inside each cluster, its standard error and 95 % interval. {ESTIMATED}"
     shown = profiles.rename(columns={"standard_error": "standard error"})
     found = Findings(tables=[("Profiles of the clusters", shown, caption)])
     if estimator.n_clusters_ > 1:
@@ -223,6 +225,8 @@ def residual_findings(estimator, frame, weights):
     shown = pairs.dropna(axis=1, how="all").head(MOST_PAIRS).rename(columns=names)
     caption = "Observed against expected tables of pairs: X2 by its degrees of freedom; near 1 is what chance gives."
     heading = "Pairs that the clusters leave dependent" if is_latent else "Pairs that clusters and arcs leave dependent"
+    if not len(left):
+        heading = "Pairs of columns inside the clusters"
     found.tables.append((heading, shown, caption))
     found.figures.append((heading, lambda: plotting.plot_residuals(pairs), caption))
     return found
@@ -263,7 +267,7 @@ def _starts(estimator):
         (
             "Were the best clusters found again?",
             lambda: plotting.plot_starts(estimator),
-            "Scores of all random starts. When several reach the best one, the search can be trusted.",
+            "Scores of all starts. When several reach the best one, the search can be trusted.",
         )
     )
     finished = starts[starts["stage"] == 2] if "stage" in starts else starts

@@ -100,7 +100,7 @@ TERMS: dict[str, tuple[str, str]] = {
         "wrong cluster, which weakens what is found; the third step corrects for it by maximum likelihood (ML) or by the weights "
         "of Bolck, Croon and Hagenaars (BCH).",
     ),
-    r"[Rr]esidual|leave dependent": (
+    r"[Rr]esidual|leave dependent|Pairs of columns": (
         "residual of a pair",
         "How much two columns still depend on each other inside the clusters: X2 of their table by its degrees of freedom, about 1 "
         "where the clusters explain it all.",
