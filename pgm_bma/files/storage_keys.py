@@ -51,6 +51,8 @@ RECORDS = {
     "order-chains": ("orders.structure_average", "ChainRecord"),
     "order-gaps": ("orders.augmented_average", "Gaps"),
     "order-training": ("orders.fixed_order", "Training"),
+    "order-counted-training": ("orders.counted", "CountedTraining"),
+    "order-set-counts": ("orders.counted", "SetCounts"),
     "structure-average": ("orders.structure_average", "StructureAverage"),
     "kikuchi-fit": ("kikuchi.fit", "KikuchiFit"),
     "kikuchi-tests": ("kikuchi.selection", "FocusTests"),

@@ -58,6 +58,14 @@ def add_missing_state(schema, codes):
     return with_missing_state(schema, columns), codes, columns
 
 
+def fill_missing(block, columns, cardinalities):
+    """A block of rows whose missing cells in `columns` have the state past the last."""
+    codes = np.array(block.codes, dtype=np.int32, order="F")
+    for column in columns:
+        codes[codes[:, column] < 0, column] = cardinalities[column]
+    return block._replace(codes=codes)
+
+
 def with_missing_state(schema, columns):
     """The schema in which `columns` have one more state."""
     states = list(schema.states)

@@ -42,6 +42,8 @@ def watching(tell):
 
 
 SHARDS_PER_THREAD = 2
+MAX_RESULTS = 16  # sums of shards that are sent to the client; of more, workers add up FAN_IN at a time
+FAN_IN = 8
 
 
 class Block(NamedTuple):
@@ -81,10 +83,14 @@ class Rows:
 
     def reduce(self, f, *args):
         """The sum over all blocks of the tuples ``f(block, *args)``, in one pass."""
-        found = tree_sum(self.visit(f, *args))
+        found = self.sums(f, *args)
         for tell in _watchers:
             tell()
         return found
+
+    def sums(self, f, *args):
+        """What `reduce` returns."""
+        return tree_sum(self.visit(f, *args))
 
     def collect(self, f, *args):
         """``[f(block, *args)]`` over all blocks, in their order."""
@@ -116,6 +122,10 @@ class ViewedRows(Rows):
     def visit(self, f, *args):
         """``f(block, *args)``, block by block."""
         return self.rows.visit(through, self.f, self.args, f, args)
+
+    def sums(self, f, *args):
+        """What `reduce` returns."""
+        return self.rows.sums(through, self.f, self.args, f, args)
 
     def prepared(self, f, *args):
         """The same rows with ``f(block, *args)`` in place of every block, kept."""
@@ -241,13 +251,13 @@ class ClusterRows(Rows):
     """Blocks on the workers of a dask cluster (or on dask's local threads), in lists: one per partition, and when they are prepared
     a few per thread, because every list costs the scheduler some milliseconds a pass.
 
-    profile : Profile     shards : list of delayed lists of blocks
+    profile : Profile     shards : list of delayed lists of blocks     sizes : number of blocks of every shard
     """
 
-    def __init__(self, profile, shards):
+    def __init__(self, profile, shards, sizes):
         super().__init__(profile)
         self.dask = needed("dask", "rows on a cluster")
-        self.shards = list(shards)
+        self.shards, self.sizes = list(shards), list(sizes)
 
     def visit(self, f, *args):
         """``f(block, *args)`` of all blocks in their order; one round trip."""
@@ -256,10 +266,19 @@ class ClusterRows(Rows):
         results = self.dask.compute(*[task(shard, f, args) for shard in self.shards])
         return itertools.chain.from_iterable(results)
 
+    def sums(self, f, *args):
+        """The workers add up what the tree over the blocks lets them, and send the rest; one round trip."""
+        first = np.cumsum([0, *self.sizes]).tolist()
+        task, join = (self.dask.delayed(function, pure=False) for function in (sum_shard, join_trees))
+        trees = [task(shard, k, f, args) for shard, k in zip(self.shards, first)]
+        while len(trees) > MAX_RESULTS:
+            trees = [join(trees[i : i + FAN_IN]) for i in range(0, len(trees), FAN_IN)]
+        return finish_tree(join_trees(self.dask.compute(*trees)))
+
     def prepared(self, f, *args):
         """The same rows with ``f(block, *args)`` in place of every block, kept where they are made."""
         task = self.dask.delayed(extend_shard, pure=False)
-        longer = []
+        longer, sizes = [], []
         for group in np.array_split(
             np.arange(len(self.shards)), min(SHARDS_PER_THREAD * n_threads(), len(self.shards))
         ):
@@ -267,7 +286,8 @@ class ClusterRows(Rows):
             for i in group:  # one partition after the other: the list stays where it began
                 made = task(made, self.shards[i], f, args)
             longer.append(made)
-        return ClusterRows(self.profile, self.dask.persist(*longer))
+            sizes.append(sum(self.sizes[i] for i in group))
+        return ClusterRows(self.profile, self.dask.persist(*longer), sizes)
 
 
 def n_threads():
@@ -298,23 +318,42 @@ def tree_sum(parts: Any) -> tuple:
     >>> tree_sum([(1, 2.0), (3, 4.0), (5, 6.0)])
     (9, 12.0)
     """
-    stack: list = []  # (level, sum): complete subtrees from left to right
-    for part in parts:
-        level, value = 0, tuple(part)
-        while stack and stack[-1][0] == level:
-            value = _add(stack.pop()[1], value)
-            level += 1
-        stack.append((level, value))
-    if not stack:
+    return finish_tree(join_trees([((0, position, tuple(part)) for position, part in enumerate(parts))]))
+
+
+def sum_shard(blocks, first, f, args):
+    """The largest complete subtrees of ``f(block, *args)`` over the blocks of one shard, numbered from `first` on."""
+    return join_trees([((0, position, tuple(f(block, *args))) for position, block in enumerate(blocks, first))])
+
+
+def join_trees(trees):
+    """Neighbouring lists of complete subtrees (level, position in the level, sum) as one, siblings added up."""
+    joined: list = []
+    for level, position, value in itertools.chain.from_iterable(trees):
+        while position % 2 and joined and joined[-1][:2] == (level, position - 1):
+            value = _add(joined.pop()[2], value)
+            level, position = level + 1, position // 2
+        joined.append((level, position, value))
+    return joined
+
+
+def finish_tree(trees):
+    """The sum of complete subtrees that cover all blocks, the last ones first."""
+    if not trees:
         raise ValueError("there are no rows to sum over")
-    total = stack.pop()[1]
-    while stack:
-        total = _add(stack.pop()[1], total)
+    total = trees.pop()[2]
+    while trees:
+        total = _add(trees.pop()[2], total)
     return total
 
 
 def _add(left, right):
     return tuple(a + b for a, b in zip(left, right))
+
+
+def n_blocks(n_rows):
+    """How many blocks `cut_blocks` makes of a part."""
+    return -(-n_rows // BLOCK_ROWS)
 
 
 def cut_blocks(pieces):

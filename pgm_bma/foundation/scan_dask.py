@@ -61,8 +61,9 @@ class DaskRows:
         return values
 
     def profile(self, names, weight=None):
-        """(values, how often each occurs, number of rows) of every column, over rows of positive weight."""
+        """(values, how often each occurs, number of rows) of every column, over rows of positive weight; sets `part_rows`."""
         found = self._compute([self._task(partition_values)(part, names, weight) for _, part in self.parts])
+        self.part_rows = [piece[0][2] for piece in found]
         return [join_values([piece[i] for piece in found]) for i in range(len(names))]
 
     def shards(self, code, coder, names):

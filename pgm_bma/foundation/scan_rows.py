@@ -13,7 +13,7 @@ from pgm_bma.foundation.columns import (
     unseen,
 )
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.rows import Block, ClusterRows, Profile, StreamedRows, cut_blocks
+from pgm_bma.foundation.rows import Block, ClusterRows, Profile, Rows, StreamedRows, cut_blocks, n_blocks
 from pgm_bma.foundation.scan_texts import texts_like
 
 
@@ -29,19 +29,14 @@ def scanned_rows(scan, declared=None, weight=None):
     coder = Coder(profile.schema, engine.texts, weight)
     wanted = names if weight is None else [*names, weight]
     if hasattr(engine, "shards"):
-        rows = ClusterRows(profile, engine.shards(code_blocks, coder, wanted))
+        sizes = [n_blocks(n_rows) for n_rows in engine.part_rows]
+        rows = ClusterRows(profile, engine.shards(code_blocks, coder, wanted), sizes)
     else:
         rows = StreamedRows(profile, lambda: _read(engine, coder, wanted))
-    if weight is None:
-        return rows
-    n_rows, total, counts = rows.reduce(weighed, profile.schema.cardinalities)
-    return type(rows)(
-        profile._replace(n_rows=int(n_rows), total_weight=float(total), state_counts=counts), *_held(rows)
-    )
-
-
-def _held(rows):
-    return [rows.shards if isinstance(rows, ClusterRows) else rows.read]
+    if weight is not None:
+        n_rows, total, counts = rows.reduce(weighed, profile.schema.cardinalities)
+        Rows.__init__(rows, profile._replace(n_rows=int(n_rows), total_weight=float(total), state_counts=counts))
+    return rows
 
 
 def _read(engine, coder, names):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.missing import add_missing_state, with_missing_state
+from pgm_bma.foundation.missing import add_missing_state, fill_missing, with_missing_state
 from pgm_bma.foundation.rows import Rows, as_is
 from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.kikuchi.terms import ClassData, class_data
@@ -67,14 +67,6 @@ def weight_sums(block):
     if block.weights is None:
         return float(len(block.codes)), float(len(block.codes))
     return block.weights.sum(), block.weights @ block.weights
-
-
-def fill_missing(block, columns, cardinalities):
-    """A block whose missing cells in `columns` have the state past the last."""
-    codes = np.array(block.codes, dtype=np.int32, order="F")
-    for column in columns:
-        codes[codes[:, column] < 0, column] = cardinalities[column]
-    return block._replace(codes=codes)
 
 
 def sample_data(data, size):

@@ -49,6 +49,11 @@ class GapTable(NamedTuple):
         return self.alpha, self.equivalent_sample_size, self.max_total
 
     @property
+    def digested(self):
+        """Arrays by which the data are known again."""
+        return self.codes, self.weights, self.cardinalities
+
+    @property
     def cells(self):
         """(rows, columns) of the missing cells, row by row."""
         return np.nonzero(self.codes < 0)
@@ -156,7 +161,8 @@ def sweep(move, gaps, chain):
     lists = move.lists._replace(log_marginal=chain.log_marginal)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
-    theta = draw_tables(gaps, codes, parents, chain.rng)
+    counts = [family_counts(codes, gaps.cardinalities, child, z, gaps.weights) for child, z in enumerate(parents)]
+    theta = draw_tables(gaps.prior, counts, chain.rng)
     chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng)
     chain.n_by_cells += by_cells
     chain.sweep += 1
@@ -207,17 +213,14 @@ def _draw_parents(move, prepared, lists, chain):
     return [tuple(int(p) for p in row if p < n) for row in sets]
 
 
-def draw_tables(gaps, codes, parents, rng):
-    """Flat tables of all nodes, lines drawn from their Dirichlet posteriors on completed codes."""
-    counts, alphas, lines = [], [], []
-    alpha, total = bounds(*gaps.prior)
-    for child, some in enumerate(parents):
-        found = family_counts(codes, gaps.cardinalities, child, some, gaps.weights)
-        a = min(alpha, total / found.size)
-        counts.append(found.ravel())
-        alphas.append(np.full(found.size, a))
-        lines.append(np.full(found.shape[0], found.shape[1]))
-    shape = np.concatenate(counts) + np.concatenate(alphas)
+def draw_tables(prior, counts, rng):
+    """Flat tables of all nodes, lines drawn from their Dirichlet posteriors.
+
+    prior : arguments of `family_table.bounds`     counts : per node, (n_parent_states, n_states)
+    """
+    alpha, total = bounds(*prior)
+    lines = [np.full(found.shape[0], found.shape[1]) for found in counts]
+    shape = np.concatenate([found.ravel() + min(alpha, total / found.size) for found in counts])
     # log of a gamma variable of shape a: that of shape a + 1 times U^(1/a), which does not underflow for small a
     logs = np.log(rng.standard_gamma(shape + 1.0)) + np.log1p(-rng.random(len(shape))) / shape
     starts = state_offsets(np.concatenate(lines))

@@ -104,28 +104,31 @@ def _mixture(average, states, marginal):
 
 
 def gaps_of(average):
-    """The `GapTable` of an augmented average; of another one, its complete training rows."""
+    """The `GapTable` of an augmented average."""
     training, record = average.training, average.gaps
-    codes, weights = (training.codes, training.weights) if record is None else (record.codes, record.weights)
-    return GapTable(
-        np.ascontiguousarray(codes, dtype=np.int32), weights, training.cardinalities, *training.prior,
-    )  # fmt: skip
+    return _table_of(training, record.codes, record.weights)
+
+
+def _table_of(training, codes, weights):
+    codes = np.ascontiguousarray(codes, dtype=np.int32)
+    return GapTable(codes, weights, training.cardinalities, *training.prior)
 
 
 def draw_completions(average, mix, codes, n_tables, rng):
     """(n_tables, n_rows, n) `codes` with the missing cells drawn: each time from another structure with its own drawn tables."""
-    own = gaps_of(average)
+    training, gaps = average.training, average.gaps
     n_states = len(mix.weights[0])
     structures = rng.permutation(n_states)[np.arange(n_tables) % n_states]
-    asked = own._replace(codes=np.ascontiguousarray(codes, dtype=np.int32), weights=np.ones(len(codes)))
+    asked = _table_of(training, codes, np.ones(len(codes)))
     tables = []
     for structure in structures:
         dag = fixed_order.draw_dags(mix, [structure], rng)[0]
         parents = [tuple(int(p) for p in row if p >= 0) for row in dag]
-        rows = own.codes
-        if average.gaps is not None:
-            rows = completed(own, average.gaps.filled.reshape(n_states, -1)[structure])
-        theta = draw_tables(own, rows, parents, rng)
+        if gaps is not None:
+            own = gaps_of(average)
+            rows = completed(own, gaps.filled.reshape(n_states, -1)[structure])
+            training = training._replace(codes=rows, weights=own.weights)
+        theta = draw_tables(training.prior, [training.family_counts(v, z) for v, z in enumerate(parents)], rng)
         start = np.zeros(int((asked.codes < 0).sum()), dtype=np.int32)
         tables.append(completed(asked, draw_cells(asked, start, parents, theta, rng)[0]))
     return np.array(tables).reshape(n_tables, *codes.shape)

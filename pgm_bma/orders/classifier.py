@@ -11,6 +11,7 @@ from pgm_bma.foundation import table
 from pgm_bma.foundation.classifier import ClassifierBase
 from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.missing import add_missing_state
+from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.validation import check_choice, resolve_preset
 from pgm_bma.orders import exact_orders, fixed_order, network, order_mcmc, parameters, search
@@ -33,6 +34,8 @@ class _OrderClassifier(OrderResults, ClassifierBase):
 
     def _prepare(self, training, settings):
         """Codes of all variables with the class last, folded to complete rows."""
+        if isinstance(training.codes, Rows):
+            return self._count_passes(training.codes, settings, (self.target_name_, training.classes))
         self._forget()
         self._feature_states = training.schema.states
         schema, codes = training.schema, training.codes
@@ -42,6 +45,9 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         self._variables = table.Schema((*schema.names, self.target_name_), (*schema.states, tuple(training.classes)))
         codes = np.column_stack([codes, training.target])
         return _order_fit.training_rows(self._variables, codes, training.weights, settings)
+
+    def _fit_rows(self, training):  # `_prepare` counts rows that are visited in passes
+        self._fit(training)
 
     def _takes_missing_targets(self):
         return self.missing == "augment"
@@ -119,7 +125,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
 
     def _diagnosed(self):
         yield from super()._diagnosed()
-        rows = self._average.training.codes[:N_DIAGNOSED_ROWS].astype(np.int64)
+        rows = self._average.training.first_rows[:N_DIAGNOSED_ROWS].astype(np.int64)
         if len(rows) == 0:
             return
         n_classes = len(self.classes_)

@@ -67,13 +67,26 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes)
     ([(), (0,)], array([-2.4849, -1.7918]))
     """
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
-    n = len(cardinalities)
     scoring = scoring._replace(**changes)
-    max_indegree = min(scoring.max_indegree, n - 1)
-    prepared = prepare_rows(codes, cardinalities, weights, max_indegree)
-    allowed = _allowed(n, scoring.required, scoring.forbidden, max_indegree)
-    table = _layout(cardinalities, allowed, max_indegree)
-    log_marginal = _score(prepared, scoring.prior, table)
+    scoring = scoring._replace(max_indegree=min(scoring.max_indegree, len(cardinalities) - 1))
+    prepared = prepare_rows(codes, cardinalities, weights, scoring.max_indegree)
+    table, layout = family_layout(cardinalities, scoring)
+    return with_priors(table, _score(prepared, scoring.prior, table, layout), scoring)
+
+
+def family_layout(cardinalities, scoring):
+    """(a `FamilyTable` still without scores, its places as the kernels want them)."""
+    n, max_indegree = len(cardinalities), scoring.max_indegree
+    table = _layout(cardinalities, _allowed(n, scoring.required, scoring.forbidden, max_indegree), max_indegree)
+    local = np.full((n, n), -1, dtype=np.int64)
+    for child in range(n):
+        k = table.n_candidates[child]
+        local[child, table.candidates[child, :k]] = np.arange(k)
+    return table, (local, table.offsets, table.n_candidates, binomials(n, max_indegree), max_indegree)
+
+
+def with_priors(table, log_marginal, scoring):
+    """The table with its log marginal likelihoods and the structure prior; -inf where a required arc is missing."""
     log_prior = _log_prior(table, scoring.structure_prior)
     for parent, child in scoring.required:
         start, stop = table.offsets[child], table.offsets[child + 1]
@@ -169,14 +182,8 @@ def size_priors(n, max_indegree, structure_prior):
     raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(STRUCTURE_PRIORS)}")
 
 
-def _score(prepared, prior, table):
+def _score(prepared, prior, table, layout):
     cards, max_indegree = prepared.cardinalities, table.max_indegree
-    n = len(cards)
-    local = np.full((n, n), -1, dtype=np.int64)
-    for child in range(n):
-        k = table.n_candidates[child]
-        local[child, table.candidates[child, :k]] = np.arange(k)
-    layout = local, table.offsets, table.n_candidates, binomials(n, max_indegree), max_indegree
     prior = lgamma_tables(prepared, prior, max_indegree)
     data = prepared.bits, prepared.first_value, prepared.codes, prepared.weights, cards
     scores = np.zeros(table.offsets[-1])

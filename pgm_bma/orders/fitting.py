@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.parallel import n_workers
 from pgm_bma.foundation.priors import PARAMETER_PRIOR, check_prior, most_mass
 from pgm_bma.foundation.progress import progress
+from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.validation import (
     Choice,
     Instance,
@@ -24,9 +26,10 @@ from pgm_bma.foundation.validation import (
     check_parameters,
 )
 from pgm_bma.foundation.warn import warn
-from pgm_bma.orders import augmented_average, family_lists, structure_average
+from pgm_bma.orders import augmented_average, counted, family_lists, structure_average
 from pgm_bma.orders.arcs import named_arcs, order_positions, start_orders
 from pgm_bma.orders.augment import GapTable
+from pgm_bma.orders.counted import CountedTraining
 from pgm_bma.orders.exact_orders import AUTO_PREDICTION
 from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, Scoring, family_table, most_cells, n_families
 from pgm_bma.orders.fixed_order import Training
@@ -160,37 +163,76 @@ def training_rows(schema, codes, weights, settings):
     holes = (codes < 0).any(1)
     if holes.any():
         name = schema.names[int(np.argmax((codes < 0).sum(0)))]
-        needs = [f"{word}={v!r}" for word, v in WHOLE_ROWS.items() if getattr(settings, word) == v]
-        if settings.missing == "augment" and needs:
-            raise ValueError(
-                f"{needs[0]} needs complete rows, but {int((codes < 0).sum())} cells are missing (most in {name!r}); leave it at "
-                "its default, or pass missing='drop' or 'state'"
-            )
-        if settings.missing == "augment" or (settings.missing == "auto" and not needs):
+        if samples_gaps(settings, int((codes < 0).sum()), name):
             return augmented_average.gap_table(
-                schema.names, codes, weights, *prior, max_total(settings, codes, weights)
+                schema.names, codes, weights, *prior, max_total(settings, _total(codes, weights))
             )
-        if holes.all():
-            raise ValueError(
-                f"every row has a missing value (most in {name!r}); pass missing='augment' or 'state', or drop columns or impute "
-                "before"
-            )
-        warn(
-            f"{int(holes.sum())} of {len(holes)} rows have missing values (most in {name!r}) and are left out of the scores; "
-            "missing='augment' or 'state' keeps them"
-        )
+        _tell_of_dropped(int(holes.sum()), len(holes), name)
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
     rows, row_weights, _ = table.fold(codes, weights)
-    return Training(np.asfortranarray(rows, dtype=np.int32), row_weights, *prior, max_total(settings, codes, weights))
+    most = max_total(settings, _total(codes, weights))
+    return Training(np.asfortranarray(rows, dtype=np.int32), row_weights, *prior, most)
 
 
-def max_total(settings, codes, weights):
+def counted_rows(schema, rows, settings, columns=()):
+    """(`CountedTraining`, weight of the incomplete rows) of rows that are visited in passes, a class behind their columns.
+
+    schema : of all variables     columns : those with a state for missing cells, under missing="state"
+    """
+    n_missing = rows.has_missing if not len(columns) else np.zeros(0)
+    if n_missing.any():
+        offsets = state_offsets(rows.schema.cardinalities)
+        n_missing = rows.total_weight - np.add.reduceat(rows.state_counts, offsets[:-1])
+        name = rows.schema.names[int(np.argmax(n_missing))]
+        if samples_gaps(settings, int(n_missing.sum()), name):
+            raise NeedsRows(
+                f"missing={settings.missing!r} with missing cells (most in {name!r})", "missing='drop' or 'state'"
+            )
+    names, cardinalities = schema.names, schema.cardinalities
+    max_indegree, _ = reach(names, settings)
+    counted.check_size(names, cardinalities, max_indegree)
+    sets, first, n_dropped, weight = counted.count_rows(rows, cardinalities, max_indegree, columns)
+    if n_dropped and not len(columns):
+        _tell_of_dropped(n_dropped, rows.n_rows, name)
+    total = sets.counts[:1].copy()  # of the empty set
+    prior = cardinalities, settings.alpha, settings.equivalent_sample_size
+    return CountedTraining(sets, max_indegree + 1, first, total, *prior, max_total(settings, float(total[0]))), weight
+
+
+def samples_gaps(settings, n_missing, name):
+    """Whether missing cells are to be sampled, else their rows are left out; `name` is the column that lacks most."""
+    needs = [f"{word}={v!r}" for word, v in WHOLE_ROWS.items() if getattr(settings, word) == v]
+    if settings.missing == "augment" and needs:
+        raise ValueError(
+            f"{needs[0]} needs complete rows, but {n_missing} cells are missing (most in {name!r}); leave it at "
+            "its default, or pass missing='drop' or 'state'"
+        )
+    return settings.missing == "augment" or (settings.missing == "auto" and not needs)
+
+
+def _tell_of_dropped(n_dropped, n_rows, name):
+    if n_dropped == n_rows:
+        raise ValueError(
+            f"every row has a missing value (most in {name!r}); pass missing='augment' or 'state', or drop columns or impute "
+            "before"
+        )
+    warn(
+        f"{n_dropped} of {n_rows} rows have missing values (most in {name!r}) and are left out of the scores; "
+        "missing='augment' or 'state' keeps them"
+    )
+
+
+def _total(codes, weights):
+    return len(codes) if weights is None else math.fsum(weights)
+
+
+def max_total(settings, total):
     """Most pseudo-counts that a table may hold, or None. Under "consistent", a share of the rows: small tables have alpha in every
     cell, and of large ones, all that compete for a child hold the same mass, so that no arc gains from a larger table."""
     if settings.equivalent_sample_size is not None or settings.parameter_prior != "consistent":
         return None
-    return most_mass(len(codes) if weights is None else math.fsum(weights))
+    return most_mass(total)
 
 
 def score(training, names, settings, full, *, exact=False):
@@ -203,6 +245,9 @@ def score(training, names, settings, full, *, exact=False):
     max_indegree, arcs = reach(names, settings)
     size = n_families(n, n - 1, max_indegree)
     scoring = Scoring(max_indegree, *training.prior, settings.structure_prior, *arcs)
+    if isinstance(training, CountedTraining):
+        families = counted.counted_table(training, scoring)
+        return (families if full else family_lists.prune_table(families, settings.eps)), arcs
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
         _refuse_wide_tables(training, names, max_indegree)
@@ -409,7 +454,7 @@ def fingerprint(training, names, settings, arcs, random_state, root):
     import pgm_bma
 
     digest = hashlib.sha256()
-    for part in (training.codes, training.weights, training.cardinalities):
+    for part in training.digested:
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(repr(names).encode())
     fields = {"version": pgm_bma.__version__, "data": digest.hexdigest()}

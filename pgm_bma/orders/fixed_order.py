@@ -161,11 +161,7 @@ def _mix_completions(mix, child, members, weights, rows, source, hidden, class_i
     hidden = hidden.copy()
     if class_index is not None:
         hidden[:, class_index] = True
-    starts = state_offsets(np.append(cards, 1)[members].prod(axis=1) * cards[child])
-    tables = np.empty(starts[-1])
-    mean_tables(
-        np.ascontiguousarray(training.codes.T), training.weights, cards, *bounds(*training.prior), child, members, starts, tables,
-    )  # fmt: skip
+    starts, tables = training.mean_tables(np.full(len(members), child), members)
     mixed = np.zeros((len(rows), n_classes, len(weights)))
     mix_completions(
         tables, starts, np.ascontiguousarray(weights.T), child, members, np.array(rows, order="C"),
@@ -185,14 +181,7 @@ def _tables_fit(mix, child, members, hidden):
 
 def predict(training, children, parents, rows):
     """(n_families, n_rows) posterior mean of every row's value under every family; rows (n_rows, n) int32."""
-    out = np.empty((len(children), len(rows)))
-    predict_families(
-        # transposed: the type of a transposed array does not change when there is a single row
-        np.ascontiguousarray(training.codes.T), training.weights, training.cardinalities,
-        *bounds(*training.prior), np.asarray(children, dtype=np.int64), parents,
-        np.ascontiguousarray(rows.T), out,
-    )  # fmt: skip
-    return out
+    return training.predict(children, parents, rows)
 
 
 def set_members(table, child, places):
@@ -260,7 +249,7 @@ def best_parents(table, before):
 
 def family_cpt(training, child, parents):
     """Posterior-mean table (n_parent_states, n_states) of one family."""
-    counts = family_counts(training.codes, training.cardinalities, child, parents, training.weights)
+    counts = training.family_counts(child, parents)
     alpha, total = bounds(*training.prior)
     return posterior_mean(counts, min(alpha, total / counts.size))
 
@@ -309,6 +298,40 @@ class Training(NamedTuple):
     def prior(self):
         """Arguments of `family_table.bounds`."""
         return self.alpha, self.equivalent_sample_size, self.max_total
+
+    @property
+    def first_rows(self):
+        """Distinct rows in lexicographic order: all of them."""
+        return self.codes
+
+    @property
+    def digested(self):
+        """Arrays by which the data are known again."""
+        return self.codes, self.weights, self.cardinalities
+
+    def predict(self, children, parents, rows):
+        """(n_families, n_rows) posterior mean of every row's value under every family; rows (n_rows, n) int32."""
+        out = np.empty((len(children), len(rows)))
+        predict_families(
+            # transposed: the type of a transposed array does not change when there is a single row
+            np.ascontiguousarray(self.codes.T), self.weights, self.cardinalities, *bounds(*self.prior),
+            np.asarray(children, dtype=np.int64), parents, np.ascontiguousarray(rows.T), out,
+        )  # fmt: skip
+        return out
+
+    def mean_tables(self, children, parents):
+        """(starts, tables): posterior means of one child, named for every family, one table after the other."""
+        cards = self.cardinalities
+        starts = state_offsets(np.append(cards, 1)[parents].prod(axis=1) * cards[children])
+        tables = np.empty(starts[-1])
+        mean_tables(
+            np.ascontiguousarray(self.codes.T), self.weights, cards, *bounds(*self.prior), children[0], parents, starts, tables,
+        )  # fmt: skip
+        return starts, tables
+
+    def family_counts(self, child, parents):
+        """(n_parent_states, n_states) counts of one family; the first parent varies slowest."""
+        return family_counts(self.codes, self.cardinalities, child, parents, self.weights)
 
 
 class Mixture(NamedTuple):

@@ -13,6 +13,7 @@ from pgm_bma.foundation.face import DiscreteEstimator
 from pgm_bma.foundation.filling import as_frame, filled_column
 from pgm_bma.foundation.inputs import as_table
 from pgm_bma.foundation.missing import add_missing_state
+from pgm_bma.foundation.scan import NotFolded
 from pgm_bma.foundation.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.validation import check_number, resolve_preset
 from pgm_bma.orders import fitting as _order_fit
@@ -162,8 +163,19 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
             The fitted estimator.
         """
         with self._unchanged_by_failure():
-            self._fit(*self._fold_scan(X, sample_weight))
+            try:
+                X, sample_weight = self._fold_scan(X, sample_weight)
+            except NotFolded as refusal:
+                with self._in_passes(refusal):
+                    self._fit_rows(sample_weight)
+                return self
+            self._fit(X, sample_weight)
         return self
+
+    def _fit_rows(self, sample_weight):
+        settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))
+        rows, _ = self._read_rows(sample_weight, None)
+        self._average_over(self._count_passes(rows, settings), settings)
 
     def _fit(self, X, sample_weight):
         settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))
@@ -175,9 +187,11 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         if settings.missing == "state":
             schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema(schema.names, schema.states)
-        rows = _order_fit.training_rows(schema, codes, read.weights, settings)
+        self._average_over(_order_fit.training_rows(schema, codes, read.weights, settings), settings)
+
+    def _average_over(self, rows, settings):
         root = seed_sequence(self.random_state)
-        names = list(schema.names)
+        names = list(self._variables.names)
         self._average, ready = _order_fit.average(rows, names, settings, self.random_state, root, False)
         self._seed = int(np.random.default_rng(root).integers(2**63))
         if self._average.gaps is not None:

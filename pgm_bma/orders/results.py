@@ -6,14 +6,17 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.missing import mark_missing
+from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.table import Schema
 from pgm_bma.foundation.validation import check_choice, check_number
 from pgm_bma.orders import consensus, fixed_order, network, unobserved
 from pgm_bma.orders.augmented_average import own_mixture
+from pgm_bma.orders.counted import CountedTraining
 from pgm_bma.orders.diagnostics import ChainDiagnostics
 from pgm_bma.orders.family_table import parent_sets
-from pgm_bma.orders.fitting import FORMER, UNOBSERVED
+from pgm_bma.orders.fitting import FORMER, UNOBSERVED, counted_rows
 from pgm_bma.orders.structure_average import (
     exact_log_joint,
     exact_predictor,
@@ -142,8 +145,27 @@ class OrderResults(ChainDiagnostics):
         """Remember how many cells are missing in training: per column, the incomplete rows, all rows."""
         weights = np.ones(len(codes)) if weights is None else weights
         holes = codes < 0
-        totals = weights @ holes, weights @ holes.any(1), weights.sum()
-        self._missing_counts = (totals[0].tolist(), float(totals[1]), float(totals[2]))
+        self._set_missing(weights @ holes, weights @ holes.any(1), weights.sum())
+
+    def _set_missing(self, by_column, incomplete, total):
+        self._missing_counts = (by_column.tolist(), float(incomplete), float(total))
+
+    def _count_passes(self, rows, settings, target=None):
+        """The `CountedTraining` of rows that are visited in passes; sets `_variables`, target : (name, states) of a class."""
+        self._forget()
+        self._feature_states = rows.schema.states
+        schema, columns = rows.schema, np.zeros(0, dtype=np.int64)
+        if settings.missing == "state":
+            columns = np.flatnonzero(rows.has_missing)
+            schema = with_missing_state(schema, columns)
+        more = ((), ()) if target is None else ((target[0],), (tuple(target[1]),))
+        self._variables = Schema((*schema.names, *more[0]), (*schema.states, *more[1]))
+        training, incomplete = counted_rows(self._variables, rows, settings, columns)
+        n_missing = rows.total_weight - np.add.reduceat(
+            rows.state_counts, state_offsets(rows.schema.cardinalities)[:-1]
+        )
+        self._set_missing(np.append(n_missing, np.zeros(len(more[0]))), incomplete, rows.total_weight)
+        return training
 
     @property
     def edge_graph_(self):
@@ -346,7 +368,7 @@ class OrderResults(ChainDiagnostics):
 
     def _forget(self):
         """Drop what was built from an earlier fit."""
-        for name in [name for name in self.__dict__ if name.startswith("_cached_")]:
+        for name in [name for name in self.__dict__ if name.startswith("_cached_") and name != "_cached_scan"]:
             del self.__dict__[name]
 
     def _mixture(self):
@@ -396,7 +418,21 @@ class OrderResults(ChainDiagnostics):
             self._cached_mixture = ready
             ready = None
         if self._predictor(ready) is None:
-            self._mixture()
+            self._keep_used_counts(self._mixture())
+
+    def _keep_used_counts(self, mix):
+        """Of counts that were made in passes, keep those of the families that predictions and `model_` read."""
+        training, best = self._average.training, self._average.best_parents
+        if not isinstance(training, CountedTraining):
+            return
+        width = max(mix.table.max_indegree, 1)
+        own = np.array([[*z, *[-1] * (width - len(z))] for z in best], dtype=np.int64)
+        used = [fixed_order.set_members(mix.table, child, places) for child, places in enumerate(mix.places)]
+        children = np.repeat(np.arange(len(used)), [len(some) for some in used])
+        children = np.concatenate([children, np.arange(len(best))])
+        training = training.only(children, np.concatenate([*used, own]))
+        self._average = self._average._replace(training=training)
+        self._cached_mixture = mix._replace(training=training)
 
     def _proposal(self):
         """The network that completions are drawn from when there are too many to sum."""

@@ -51,9 +51,31 @@ def test_classify_keeps_the_names_of_rows(files, tmp_path, capsys):
 def test_structure_and_compare(files, tmp_path, capsys):
     code, _, err = run(capsys, "structure", files, *DROP, "--out", tmp_path / "arcs")
     assert code == 0 and "folded into distinct rows" in err and (tmp_path / "arcs" / "arcs.csv").exists()
+    words = ["structure", files, *DROP, "--memory", "2kB", "--set", "missing=state", "--set", "max_indegree=2"]
+    code, _, err = run(capsys, *words, "--out", tmp_path / "passes")
+    assert code == 0 and "all 600 rows were visited in 1 pass" in err and (tmp_path / "passes" / "arcs.csv").exists()
     words = ["compare", files, *DROP, "--target", "class", "--methods", "nb", "--cv", "2"]
     code, _out, err = run(capsys, *words, "--out", tmp_path / "compared")
     assert code == 0 and "compared on a sample of 600 of 600 rows in 3 files" in err
+
+
+def test_workers_of_a_scheduler_elsewhere(files, tmp_path, capsys):
+    from distributed import LocalCluster
+
+    words = ["classify", files, *DROP, "--target", "class", "--method", "tan", "--cv", "2", "--memory", "2kB"]
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": False,
+        "protocol": "tcp",
+        "dashboard_address": None,
+    }
+    with LocalCluster(**options) as cluster:
+        code, _, err = run(capsys, *words, "--scheduler", cluster.scheduler_address, "--out", tmp_path / "there")
+    assert code == 0 and "all 600 rows were visited in 1 pass" in err
+    code, _, _ = run(capsys, *words, "--out", tmp_path / "here")
+    names = [tmp_path / where / "predictions" for where in ("there", "here")]
+    assert code == 0 and pd.read_parquet(names[0]).equals(pd.read_parquet(names[1]))
 
 
 @pytest.mark.parametrize(
