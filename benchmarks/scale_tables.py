@@ -19,64 +19,6 @@ from ._common import need, parser, print_table, run, save_csv
 STATES = ["never", "rarely", "sometimes", "often"]
 PART = 1_000_000
 
-CODE = """
-import json, resource, sys, time, warnings
-warnings.simplefilter("ignore")
-import pgm_bma, pgm_bma.latent_class.clusterer
-from pgm_bma.foundation import scan
-
-screening = []
-
-def timed(run):
-    def counted(*args):
-        began = time.process_time()
-        found = run(*args)
-        screening.append(time.process_time() - began)
-        return found
-    return counted
-
-from pgm_bma.latent_class import passes
-passes.run_all_starts = timed(passes.run_all_starts)  # on the sample, where starts are screened
-
-def fit(X):
-    return pgm_bma.EMAClusterer(4, n_init=30, random_state=0).fit(X)
-
-def measure(way, files, memory, workers):
-    import numpy as np, pandas as pd
-    rng = np.random.default_rng(0)
-    fit(pd.DataFrame(rng.integers(0, 2, (500, 4))))  # compiled code is loaded
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    told = {"memory before, MB": base}
-    cpu, wall = time.process_time(), time.perf_counter()
-    if way == "dask":
-        import dask.dataframe as dd
-        from distributed import Client, LocalCluster
-        with LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=memory, dashboard_address=None) as cluster:
-            with Client(cluster) as client:
-                client.run(lambda: __import__("pgm_bma.latent_class.clusterer"))
-                before, cpu = client.run(time.process_time), time.process_time()
-                found = fit(pgm_bma.scan_table(dd.read_parquet(files, split_row_groups=True), memory="100MB"))
-                after = client.run(time.process_time)
-                told["worker CPU s"] = sum(after.values()) - sum(before.values())
-                peak = lambda: __import__("resource").getrusage(__import__("resource").RUSAGE_SELF).ru_maxrss / 1e3
-                told["worker peak, MB"] = max(client.run(peak).values())
-    else:
-        found = fit(pgm_bma.scan_parquet(files, memory=memory))
-    told["CPU s"] = time.process_time() - cpu
-    told["of it screening"] = sum(screening)
-    told["wall s"] = time.perf_counter() - wall
-    told["peak, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    starts = found.starts_
-    told["starts on all rows"] = int((starts["stage"] == 2).sum())
-    told["updates on all rows"] = int(starts.loc[starts["stage"] == 2, "n_iter"].sum())
-    told["log-likelihood a row"] = found.log_likelihood_ / found.n_samples_
-    return told
-
-if __name__ == "__main__":
-    way, files, memory, workers = sys.argv[1:]
-    print(json.dumps(measure(way, files, memory, int(workers))))
-"""
-
 
 def main(argv=None):
     arguments = parser(__doc__)
@@ -99,19 +41,17 @@ def main(argv=None):
             files = generate(folder / f"{n_columns}x{n_rows}", n_rows, n_columns, options.seed)
             # "fold" has the room that it asks for; the others are told that the rows do not fit
             memory = {"fold": options.memory, "passes": "100MB", "dask": "1.5GB"}[way]
-            told = measure(way, files, memory, options.workers, folder)
+            told = measure(way, files, memory, options.workers)
             rows.append({"way": way, "rows": n_rows, "columns": n_columns, **told})
     print_table(rows, f"30 starts, 4 clusters; dask: {options.workers} workers of one thread")
     save_csv(rows, "scale_tables", options.out)
 
 
-def measure(way, files, memory, workers, folder):
+def measure(way, files, memory, workers):
     """Run one way in a process of its own."""
-    script = Path(folder) / "measure.py"
-    script.write_text(CODE)
-    done = subprocess.run(
-        [sys.executable, str(script), way, files, memory, str(workers)], capture_output=True, text=True, check=False
-    )
+    script = str(Path(__file__).with_name("_scale_run.py"))
+    command = [sys.executable, script, way, files, memory, str(workers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return json.loads(done.stdout.strip().splitlines()[-1])

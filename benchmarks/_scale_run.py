@@ -1,0 +1,136 @@
+"""One way of `scale_tables` in a process of its own: ``python _scale_run.py WAY FILES MEMORY WORKERS`` prints figures as JSON."""
+
+import json
+import resource
+import sys
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+
+import pgm_bma
+from pgm_bma.latent_class import passes
+
+
+def main(way, files, memory, workers):
+    warnings.simplefilter("ignore")
+    screening: list = []
+    passes.run_all_starts = timed(passes.run_all_starts, screening)  # on the sample, where starts are screened
+    fit(pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 4))))  # compiled code is loaded
+    screening.clear()
+    before = peak()
+    began = time.perf_counter()
+    if way == "dask":
+        found, told = on_dask(files, memory, workers)
+    else:
+        cpu = time.process_time()
+        found = fit(pgm_bma.scan_parquet(files, memory=memory))
+        told = {"CPU s": time.process_time() - cpu}
+    starts = found.starts_
+    return {
+        "memory before, MB": before,
+        **told,
+        "of it screening": sum(screening),
+        "wall s": time.perf_counter() - began,
+        "peak, MB": peak(),
+        "starts on all rows": int((starts["stage"] == 2).sum()),
+        "updates on all rows": int(starts.loc[starts["stage"] == 2, "n_iter"].sum()),
+        "log-likelihood a row": found.log_likelihood_ / found.n_samples_,
+    }
+
+
+def fit(X):
+    return pgm_bma.EMAClusterer(4, n_init=30, random_state=0).fit(X)
+
+
+def timed(run, seconds):
+    def counted(*args):
+        began = time.process_time()
+        found = run(*args)
+        seconds.append(time.process_time() - began)
+        return found
+
+    return counted
+
+
+def peak():
+    """Largest resident memory of this process so far, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def on_dask(files, memory, workers):
+    """(estimator, figures): CPU seconds of the client with the scheduler, of the workers by step, and of the kernel alone."""
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    one_thread = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": memory, "dashboard_address": None}
+    with LocalCluster(**one_thread) as cluster, Client(cluster) as client:
+        client.run(lambda: __import__("pgm_bma.latent_class.clusterer"))
+        used = Used(client)
+        cpu, before = time.process_time(), used.now()
+        found = fit(pgm_bma.scan_table(dd.read_parquet(files, split_row_groups=True), memory="100MB"))
+        told = {"CPU s": time.process_time() - cpu, "worker CPU s": used.now() - before}
+        ends = [before, used.at["states"], used.at["codes"], used.now()]
+        told.update({f"of it {word}": b - a for word, a, b in zip(("states", "codes", "passes"), ends, ends[1:])})
+        told["worker peak, MB"] = max(client.run(peak).values())
+        told["plain kernel CPU s"] = plain(used.passes, used.rows, client)
+        n_bytes, n_rows = map(sum, zip(*used.rows.collect(size)))
+        told["bytes a row"] = n_bytes / n_rows
+    return found, told
+
+
+class Used:
+    """CPU seconds that the workers had used at the end of each step; the passes with their arguments, and their rows."""
+
+    def __init__(self, client):
+        from pgm_bma.foundation import rows, scan_rows
+
+        self.client, self.at, self.passes, self.rows = client, {}, [], None
+        self._at_end(scan_rows, "find_profile", "states")
+        self._at_end(passes, "sample_codes", "codes")  # waits until all blocks are there
+        real = rows.ClusterRows.reduce
+
+        def reduce(rows, f, *args):
+            if f is passes.expect_block:
+                self.passes.append(args)
+                self.rows = rows
+            return real(rows, f, *args)
+
+        rows.ClusterRows.reduce = reduce
+
+    def now(self):
+        return sum(self.client.run(time.process_time).values())
+
+    def _at_end(self, owner, name, word):
+        real = getattr(owner, name)
+
+        def told(*args):
+            found = real(*args)
+            self.at[word] = self.now()
+            return found
+
+        setattr(owner, name, told)
+
+
+def plain(seen, rows, client):
+    """CPU seconds of the kernel alone, in this process, for the same passes: measured on four of the blocks."""
+    some = client.compute(rows.dask.delayed(first_blocks)(rows.shards[0])).result()
+    began = time.process_time()
+    for args in seen:
+        for block in some:
+            passes.expect_block(block, *args)
+    return (time.process_time() - began) * rows.n_rows / sum(len(block.codes[0]) for block in some)
+
+
+def first_blocks(blocks):
+    return blocks[:4]
+
+
+def size(block):
+    """(bytes, rows) of a block."""
+    return sum(0 if array is None else array.nbytes for array in block), len(block.codes[0])
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:4], int(sys.argv[4]))))
