@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
-from pgm_bma.latent_class import passes
+from pgm_bma.latent_class import base, passes
 
 
 def main(way, files, memory, workers):
@@ -88,7 +88,7 @@ class Used:
 
         self.client, self.at, self.passes, self.rows = client, {}, [], None
         self._at_end(scan_rows, "find_profile", "states")
-        self._at_end(passes, "sample_codes", "codes")  # waits until all blocks are there
+        self._at_end(base, "sample_codes", "codes")  # waits until all blocks are there
         real = rows.ClusterRows.reduce
 
         def reduce(rows, f, *args):

@@ -204,16 +204,6 @@ def test_dask_without_a_cluster_has_the_bits_of_files(frames, pattern):
         assert bits(got) == bits(want)  # partitions are the files: the same blocks
 
 
-def test_one_two_and_four_workers_have_the_same_bits(frames, pattern):
-    want = bits(clusterer("EMA variational", 4).fit(pgm_bma.scan_parquet(pattern, memory=1000, sample_rows=None)))
-    with cluster_of(1) as (cluster, client):
-        for n_workers in (1, 2, 4):
-            cluster.scale(n_workers)
-            client.wait_for_workers(n_workers)
-            got = clusterer("EMA variational", 4).fit(pgm_bma.scan_table(frames, memory=1000, sample_rows=None))
-            assert bits(got) == want, n_workers
-
-
 KILLED = {  # kind of passes -> (estimator, columns, in which pass a worker dies)
     "one pass": (pgm_bma.TANClassifier, ["text", "number", "half", "class"], 1),
     "passes over kept blocks": (lambda: clusterer("EMA variational", 4), None, 6),
