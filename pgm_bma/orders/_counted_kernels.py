@@ -7,7 +7,7 @@ members as children, as in `_family_kernels`, whose sums are taken here in the s
 import numpy as np
 
 from pgm_bma.foundation.compiling import compiled
-from pgm_bma.orders._family_kernels import _cell_sum, _family, _subtract_parents
+from pgm_bma.orders._family_kernels import _family, _subtract_parents, cell_sum
 
 CHUNK = 4096  # rows counted at a time: their cells stay in the processor's cache
 
@@ -79,7 +79,7 @@ def score_counted(sets, starts, counts, cards, prior, layout, scores):
             for k in range(size):
                 covered[i] &= i == members[k] or local[i, members[k]] >= 0
         if size:
-            value = _cell_sum(seen, n_cells, np.int64(-1), product, cards, prior)
+            value = cell_sum(seen, n_cells, np.int64(-1), product, cards, prior)
             for k in range(size):
                 if covered[members[k]]:
                     scores[_family(members[k], members, size, layout)] += value
