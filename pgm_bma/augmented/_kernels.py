@@ -47,10 +47,11 @@ def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, cl
     p = np.empty(k)
     log_likelihood = 0.0
     for s in range(n):
-        shift = _complete_row(columns, s, class_probs, table, p)
-        total = 0.0
-        for c in range(k):
-            total += p[c]
+        total = _multiply(columns, s, class_probs, table, p)
+        shift = 0.0
+        if total <= _SMALL:
+            shift = _in_logs(columns, s, class_probs, table, p)
+            total = _sum(p)
         if total == 0.0:
             log_likelihood = -np.inf
             for c in range(k):
@@ -81,12 +82,13 @@ def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, cl
 def complete_pass(columns, class_probs, table, joint, shift):
     """p(cluster, row) exp(-shift) of rows without missing cells: fills joint (n, k) and shift (n,)."""
     for s in range(len(columns)):
-        shift[s] = _complete_row(columns, s, class_probs, table, joint[s])
+        total = _multiply(columns, s, class_probs, table, joint[s])
+        shift[s] = 0.0 if total > _SMALL else _in_logs(columns, s, class_probs, table, joint[s])
 
 
 @compiled(nogil=True, error_model="numpy")
-def _complete_row(columns, s, class_probs, table, p):
-    """Fill p with p(cluster, row) exp(-shift) and return the shift; a product that vanishes is done again in logs."""
+def _multiply(columns, s, class_probs, table, p):
+    """Fill p with p(cluster, row) and return its sum; one that vanishes is to be done again `_in_logs`."""
     k = len(class_probs)
     for c in range(k):
         p[c] = class_probs[c]
@@ -94,10 +96,15 @@ def _complete_row(columns, s, class_probs, table, p):
         t = columns[s, g]
         for c in range(k):
             p[c] *= table[t, c]
+    return _sum(p)
+
+
+@compiled(nogil=True, error_model="numpy")
+def _sum(p):
     total = 0.0
-    for c in range(k):
+    for c in range(len(p)):
         total += p[c]
-    return 0.0 if total > _SMALL else _complete_row_in_logs(columns[s], class_probs, table, p)
+    return total
 
 
 @compiled(nogil=True, error_model="numpy")
@@ -356,11 +363,12 @@ def _root_marginal(base, card, table, c, message, marginal):
 
 
 @compiled(nogil=True, error_model="numpy")
-def _complete_row_in_logs(cells, class_probs, table, p):
+def _in_logs(columns, s, class_probs, table, p):
+    """Fill p with p(cluster, row) exp(-shift) and return the shift."""
     for c in range(len(p)):
         p[c] = np.log(class_probs[c]) if class_probs[c] > 0.0 else -np.inf
-        for i in range(len(cells)):
-            value = table[cells[i], c]
+        for g in range(columns.shape[1]):
+            value = table[columns[s, g], c]
             p[c] += np.log(value) if value > 0.0 else -np.inf
     top = largest(p)
     for c in range(len(p)):

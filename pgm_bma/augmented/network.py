@@ -13,9 +13,4 @@ def cluster_network(cluster_name, schema, families, tables):
     return bayesian_network(names, states, families, tables, latents=[cluster_name])
 
 
-def estimated_network(network, tables):
-    """The network that an estimator was given (`networks.reading.NetworkData`), with its estimated tables."""
-    return bayesian_network(network.names, network.states, network.parents, tables, network.latents)
-
-
-__all__ = ["cluster_network", "estimated_network", "structure_of"]
+__all__ = ["cluster_network", "structure_of"]

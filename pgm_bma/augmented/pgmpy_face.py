@@ -7,11 +7,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from pgmpy import config
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
-from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.augmented.general import GeneralModel, random_tables
 from pgm_bma.augmented.model import Prior, make_cases
-from pgm_bma.augmented.network import estimated_network
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
 from pgm_bma.augmented.structures import AugmentedModel
 from pgm_bma.foundation.parallel import map_jobs
@@ -21,12 +19,11 @@ from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
-from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge
-from pgm_bma.networks.reading import check_frame, read_network
+from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
 
 
 class BoundCollapseEMEstimator(DiscreteParameterEstimator):
@@ -185,11 +182,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         best = int(np.argmax([fit.value for fit in fits]))
         found = fits[best]
         self._read(model, network, found, fits, best)
-        if not self.converged_ and self.max_iter > 0 and self.atol > 0:
-            warn(
-                f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
-                ConvergenceWarning,
-            )
+        warn_unless_converged(self)
         return self
 
     def _run(self, network, settings):
@@ -226,10 +219,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         if network.latents and not network.init:
             order = np.argsort(-(network.weights @ found.responsibilities), kind="stable")
             tables = relabel(tables, network.parents, network.cardinalities, 0, order)
-        cpds = {cpd.variable: cpd for cpd in estimated_network(network, tables).cpds}
-        states = dict(zip(network.names, network.states))
-        self.parameters_ = [cpds[node] for node in model.nodes()]
-        self.state_names_ = {node: list(states[node]) for node in model.nodes()}
+        set_tables(self, model, network, tables)
         self.log_likelihood_ = float(found.log_likelihood)
         self.score_path_ = np.array(found.path)
         self.n_iter_ = int(found.n_updates)

@@ -121,10 +121,9 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
                 known, cycle = value, (cycle + 1) % 3
             if has_scores and mode != EM and (is_trial or is_taken_back):
                 family_scores(layout, priors, class_counts, state_counts, log_dependent)
-            if mode == EM:
-                change = maximise(layout, priors, class_counts, state_counts, theta_c, theta)
-            else:
-                change = average(layout, priors, class_counts, state_counts, log_dependent, theta_c, theta, arcs)
+            change = average(
+                layout, priors, class_counts, state_counts, mode != EM, log_dependent, theta_c, theta, arcs
+            )
             if mode == VARIATIONAL:
                 expected_logs(layout, priors, class_counts, state_counts, arcs, factor_c, factors, log_factors)
             if mode != EM and stop_collapsed:
@@ -201,43 +200,27 @@ def objective(layout, priors, mode, total, bound, theta_c, theta):
 
 
 @compiled(nogil=True, error_model="numpy")
-def maximise(layout, priors, class_counts, counts, theta_c, theta):
-    """EM's step: posterior means, EMA eq. 7. Returns the largest change."""
+def average(layout, priors, class_counts, counts, is_averaged, log_dependent, theta_c, theta, arcs):
+    """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. EM's step, eq. 7, is the case in
+    which every arc is certain (`is_averaged` False). Returns the largest change."""
     n_clusters = len(theta_c)
     change = _renew_clusters(priors, class_counts, theta_c)
     for i in range(len(layout.slots)):
         first, last = layout.state_start[i], layout.state_start[i + 1]
-        a = priors.dependent[i]
+        a, arc = priors.dependent[i], 1.0
+        if is_averaged:
+            arc = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
+            arcs[i] = arc
         for k in range(n_clusters):
             total = (last - first) * a
             for s in range(first, last):
                 total += counts[s, k]
-            scale = 1.0 / total if total > 0.0 else 0.0
+            scale = arc / total if total > 0.0 else 0.0
             for s in range(first, last):
                 # neither counts nor prior: uniform
-                value = (counts[s, k] + a) * scale if total > 0.0 else 1.0 / (last - first)
-                change = max(change, abs(value - theta[s, k]))
-                theta[s, k] = value
-    return change
-
-
-@compiled(nogil=True, error_model="numpy")
-def average(layout, priors, class_counts, counts, log_dependent, theta_c, theta, arcs):
-    """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. Returns the change."""
-    n_clusters = len(theta_c)
-    change = _renew_clusters(priors, class_counts, theta_c)
-    for i in range(len(layout.slots)):
-        first, last = layout.state_start[i], layout.state_start[i + 1]
-        a = priors.dependent[i]
-        arc = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
-        arcs[i] = arc
-        for k in range(n_clusters):
-            total = (last - first) * a
-            for s in range(first, last):
-                total += counts[s, k]
-            scale = arc / total
-            for s in range(first, last):
-                value = (counts[s, k] + a) * scale + (1.0 - arc) * priors.independent_mean[s]
+                value = (counts[s, k] + a) * scale if total > 0.0 else arc / (last - first)
+                if is_averaged:
+                    value += (1.0 - arc) * priors.independent_mean[s]
                 change = max(change, abs(value - theta[s, k]))
                 theta[s, k] = value
     return change

@@ -219,10 +219,10 @@ def _walk(layout, priors, run, idle, mode, stop_collapsed, max_iter, tol, accele
             known, cycle = value, (cycle + 1) % 3
         if has_scores and mode != kernels.EM and (is_trial or is_taken_back):
             kernels.family_scores(layout, priors, counts[0], counts[1:], log_dependent)
-        if mode == kernels.EM:
-            change = kernels.maximise(layout, priors, counts[0], counts[1:], theta_c, theta)
-        else:
-            change = kernels.average(layout, priors, counts[0], counts[1:], log_dependent, theta_c, theta, arcs)
+        is_averaged = mode != kernels.EM
+        change = kernels.average(
+            layout, priors, counts[0], counts[1:], is_averaged, log_dependent, theta_c, theta, arcs
+        )
         if mode == kernels.VARIATIONAL:
             kernels.expected_logs(layout, priors, counts[0], counts[1:], arcs, factor_c, factors, log_factors)
         if mode != kernels.EM and stop_collapsed:

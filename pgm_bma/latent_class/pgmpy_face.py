@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
-from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.progress import progress
@@ -19,8 +18,7 @@ from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import starts_frame
 from pgm_bma.networks.cluster_network import check_naive_bayes
 from pgm_bma.networks.cpds import read_cpds
-from pgm_bma.networks.objects import bayesian_network
-from pgm_bma.networks.reading import check_frame, read_network
+from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
 
 PAPER = {**{name: value for name, value in PAPER_EMA.items() if name != "init"}, "init_cpds": "random"}
 
@@ -196,12 +194,7 @@ class EMAEstimator(DiscreteParameterEstimator):
                 rng=random_generator(self.seed),
             )
         theta_c, tables = self._full_tables(fit, int(cardinalities[0]), cluster)
-        cpts = [theta_c[None, :], *tables]
-        built = bayesian_network(network.names, network.states, network.parents, cpts, network.latents)
-        tables_of = {cpd.variable: cpd for cpd in built.cpds}
-        self.parameters_ = [tables_of[node] for node in model.nodes()]
-        states = dict(zip(network.names, network.states))
-        self.state_names_ = {node: list(states[node]) for node in model.nodes()}
+        set_tables(self, model, network, [theta_c[None, :], *tables])
         self.arc_posterior_ = pd.Series(fit.arc_posterior, index=list(columns), name="arc_posterior")
         self.log_likelihood_ = fit.log_likelihood
         self.evidence_bound_ = fit.evidence_bound
@@ -210,11 +203,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         self.n_iter_ = fit.n_iter
         self.converged_ = fit.converged
         self.starts_ = starts_frame(fit, values["averaging"])
-        if not self.converged_ and self.max_iter > 0 and self.atol > 0:
-            warn(
-                f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
-                ConvergenceWarning,
-            )
+        warn_unless_converged(self)
         return self
 
     def _full_tables(self, fit, n_clusters, cluster):

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
-from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.priors import PSEUDO_COUNT
 from pgm_bma.foundation.rows import Rows
@@ -19,7 +18,6 @@ from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
-from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import starts_frame
@@ -27,7 +25,6 @@ from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import fit_network, relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge
-from pgm_bma.networks.objects import bayesian_network
 from pgm_bma.networks.reading import (
     alpha_per_node,
     check_frame,
@@ -35,6 +32,8 @@ from pgm_bma.networks.reading import (
     progress_bar,
     read_network,
     read_network_rows,
+    set_tables,
+    warn_unless_converged,
 )
 
 N_INIT_LATENT = 30  # starts by default when there are latent variables; without any the likelihood is far tamer
@@ -201,21 +200,13 @@ class EMEstimator(DiscreteParameterEstimator):
                 found = self._fit_latent_class(network, progress)
             else:
                 found = self._fit_network(network, alpha, progress)
-        built = bayesian_network(network.names, network.states, network.parents, found.cpts, network.latents)
-        cpds = {cpd.variable: cpd for cpd in built.cpds}
-        self.parameters_ = [cpds[node] for node in model.nodes()]
-        states = dict(zip(network.names, network.states))
-        self.state_names_ = {node: list(states[node]) for node in model.nodes()}
+        set_tables(self, model, network, found.cpts)
         self.log_likelihood_ = float(found.log_likelihood)
         self.score_path_ = np.asarray(found.score_path)
         self.n_iter_ = int(found.n_iter)
         self.converged_ = bool(found.converged)
         self.starts_ = found.starts
-        if not self.converged_ and self.max_iter > 0 and self.atol > 0:
-            warn(
-                f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or atol",
-                ConvergenceWarning,
-            )
+        warn_unless_converged(self)
         return self
 
     def _given_cpds(self, model):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.dirichlet import cell_alpha
@@ -18,7 +19,9 @@ from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import as_is
 from pgm_bma.foundation.scan_rows import scanned_rows
 from pgm_bma.foundation.validation import Fitted, as_numbers, brief, check
+from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import cpt_array
+from pgm_bma.networks.objects import bayesian_network
 
 NETWORK = Fitted("a DiscreteBayesianNetwork, or a DAG with its latent variables", "nodes", "latents")
 
@@ -136,6 +139,23 @@ def with_latents(block, n_latents):
     codes = np.full((len(block.codes), n_latents + block.codes.shape[1]), -1, dtype=block.codes.dtype, order="F")
     codes[:, n_latents:] = block.codes
     return block._replace(codes=codes)
+
+
+def set_tables(estimator, model, network, tables):
+    """`parameters_` and `state_names_` of a pgmpy face from the estimated tables, nodes in the order of `model`."""
+    built = bayesian_network(network.names, network.states, network.parents, tables, network.latents)
+    cpds, states = {cpd.variable: cpd for cpd in built.cpds}, dict(zip(network.names, network.states))
+    estimator.parameters_ = [cpds[node] for node in model.nodes()]
+    estimator.state_names_ = {node: list(states[node]) for node in model.nodes()}
+
+
+def warn_unless_converged(estimator):
+    """A warning if the best start of a pgmpy face was stopped by `max_iter`."""
+    if not estimator.converged_ and estimator.max_iter > 0 and estimator.atol > 0:
+        warn(
+            f"the best start did not converge in max_iter={estimator.max_iter} updates; raise max_iter or atol",
+            ConvergenceWarning,
+        )
 
 
 def check_frame(data):
