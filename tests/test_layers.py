@@ -128,3 +128,13 @@ def test_no_exception_is_idle():
             target = ".".join(name.split(".")[1:3])
             used |= {(a, b) for a in (folder, module) for b in (target.split(".")[0], target)}
     assert set(EXCEPTIONS) <= used
+
+
+@pytest.mark.parametrize("folder", ["foundation", "orders", "kikuchi"])
+def test_the_map_of_a_large_folder_names_every_file(folder):
+    shown = ast.get_docstring(ast.parse((PACKAGE / folder / "__init__.py").read_text()))
+    files = {path.stem for path in (PACKAGE / folder).glob("*.py")}
+    lines = shown.split("\n\n")[1].splitlines()
+    named = {word.strip(",;()") for line in lines for word in line[13:].split()} & files
+    wanted = {name for name in files if not name.startswith(("_", "scan_"))}
+    assert named == wanted
