@@ -119,6 +119,17 @@ def save_csv(rows, name, out=None):
     return path
 
 
+def kept_rows(name, out, column, measured):
+    """Rows of the kept ``<name>.csv`` whose `column` is none of `measured`: what a run of some parts leaves as it is."""
+    import pandas as pd
+
+    path = results_folder(out) / f"{name}.csv"
+    if not path.exists():
+        return []
+    found = pd.read_csv(path).astype(object)
+    return found[~found[column].isin(measured)].where(found.notna(), None).to_dict("records")
+
+
 def results_folder(out=None):
     """`out` (made if missing); else results/ beside this module, if there and writable; else the current folder."""
     if out is not None:

@@ -7,17 +7,11 @@ largest sizes that ended within the limit. ``--picture docs/cost.png`` draws; ``
 measuring. The tables of docs/cost.md are printed.
 """
 
-import json
 import math
-import os
-import resource
-import signal
-import sys
-import time
-import traceback
 import warnings
 
-from ._common import parser, print_line, results_folder, run, save_csv
+from ._child import in_child
+from ._common import kept_rows, parser, print_line, run, save_csv
 
 CLASSIFIERS = (
     "NaiveBayesClassifier",
@@ -50,18 +44,17 @@ MEMORY = 8_000  # MB that the table of the page allows
 
 def main(argv=None):
     options = parser(__doc__)
-    options.add_argument("--only", default="", help="estimators, separated by commas")
+    options.add_argument("--only", default="", help="estimators, separated by commas; others stay as kept")
     options.add_argument("--limit", type=int, default=20, help="CPU seconds a fit may take (default 20)")
     options.add_argument("--picture", default="", help="draw the costs to this file")
     options.add_argument("--kept", action="store_true", help="read the kept CSV instead of measuring")
     arguments = options.parse_args(argv)
     if arguments.kept:
-        import pandas as pd
-
-        rows = pd.read_csv(results_folder(arguments.out) / "sizes.csv").to_dict("records")
+        rows = kept_rows("sizes", arguments.out, "estimator", ())
     else:
         names = [name for name in CLASSIFIERS + OTHERS if not arguments.only or name in arguments.only.split(",")]
-        rows = measure(names, arguments.limit, arguments.seed)
+        rows = kept_rows("sizes", arguments.out, "estimator", names) + measure(names, arguments.limit, arguments.seed)
+        rows.sort(key=lambda one: (CLASSIFIERS + OTHERS).index(one["estimator"]))
         save_csv(rows, "sizes", arguments.out)
     for grows in SWEEPS:
         print(f"\n{as_markdown(capacity(rows), grows)}")
@@ -82,7 +75,8 @@ def measure(names, limit, seed):
                 if (line and line[-1]["ended"] != "whole") or expected > 3 * limit:
                     told = {"ended": "left out"}  # it would be stopped too
                 else:
-                    told = in_child(name, size, limit, seed)
+                    data = table(n_rows, n_columns, seed)
+                    told = in_child(lambda n=name, d=data: fit(n, d), limit)
                 line.append({"estimator": name, "grows": grows, **size, "cpu": math.nan, "mb": math.nan, **told})
                 print_line(line[-1])
             rows += line
@@ -104,61 +98,6 @@ def slope(whole, grows, what):
     return math.log(ratio) / math.log(last[grows] / before[grows])
 
 
-def in_child(name, size, limit, seed):
-    """CPU seconds and MB of one fit in a forked process; once more where code had to be compiled."""
-    data = table(size["rows"], size["columns"], seed)
-    for _ in range(2):
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(read)
-            code = 1
-            try:
-                os.write(write, json.dumps(one_fit(name, data, limit)).encode())
-                code = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        os.close(write)
-        with os.fdopen(read, "rb") as pipe:
-            said = pipe.read()
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            signals = {signal.SIGXCPU: f"over {limit} s", signal.SIGKILL: "killed"}
-            return {"ended": signals.get(os.WTERMSIG(status), f"signal {os.WTERMSIG(status)}")}
-        told = json.loads(said) if said else {"ended": "failed"}
-        if not told.pop("compiled", False):
-            break
-    return told
-
-
-def one_fit(name, data, limit):
-    """The fit of a child: what it cost, and whether code was compiled meanwhile."""
-    from pgm_bma.foundation.compiling import announce
-
-    heard = []
-    announce.update(to=heard.append, said=False)
-    before, began = peak(), time.process_time()
-    allowed = math.ceil(began + limit)
-    resource.setrlimit(resource.RLIMIT_CPU, (allowed, allowed + 5))
-    try:
-        fit(name, data)
-    except (ValueError, MemoryError) as error:
-        return {"ended": f"refused: {str(error).splitlines()[0][:200]}"}
-    return {
-        "cpu": time.process_time() - began,
-        "mb": peak() - before,
-        "ended": "whole",
-        "compiled": bool(heard),
-    }
-
-
-def peak():
-    """Largest resident memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-
-
 def fit(name, data):
     import pgm_bma
 
@@ -171,14 +110,14 @@ def fit(name, data):
         return estimator(**({"n_clusters": 3} if name.endswith("Clusterer") else {})).fit(X)
 
 
-def table(n_rows, n_columns, seed):
+def table(n_rows, n_columns, seed, n_classes=3):
     """A frame of categoricals and the clusters that its rows come from."""
     import numpy as np
     import pandas as pd
 
     rng = np.random.default_rng(seed)
-    cluster = rng.integers(0, 3, n_rows)
-    weights = rng.dirichlet(np.full(3, 2.0), (n_columns, 3)).cumsum(axis=2)
+    cluster = rng.integers(0, n_classes, n_rows)
+    weights = rng.dirichlet(np.full(3, 2.0), (n_columns, n_classes)).cumsum(axis=2)
     columns = {}
     for j in range(n_columns):
         states = (rng.random(n_rows)[:, None] > weights[j, cluster, :2]).sum(axis=1).astype(np.int8)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.augmented.kinds import KINDS, Rows, kind_of, make_starts
 from pgm_bma.augmented.model import Prior
+from pgm_bma.augmented.search import WIDE
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
 from pgm_bma.foundation import table
@@ -46,6 +47,7 @@ from pgm_bma.networks.junction_tree import CliqueTooLarge
 INITS = ("both", "naive_bayes", "tree")
 # pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
 MAX_PAIR_CELLS = 2**26
+MAX_BLOCKED_CELLS = 2**29  # of pairs that are counted some columns at a time: a round takes some 10 s
 
 # what the paper did, beside the choice between EM and BC+EM, which it compares
 PAPER = {
@@ -259,7 +261,7 @@ class StructuralEMClusterer(ClustererBase):
         self._fit(Folded(rows.schema, rows, None, None), sample)
 
     def _fit(self, folded, sample=None):
-        values = self._checked_values(folded.schema)
+        values = self._checked_values(folded.schema, folded.inverse is not None and not (folded.codes < 0).any())
         prior = Prior(float(values["alpha"]), values["equivalent_sample_size"])
         settings = Settings(prior=prior, **{field: values[field] for field in Settings._fields if field != "prior"})
         kind, inits = KINDS[values["structures"]], self._inits(values["init"], values["n_init"])
@@ -487,8 +489,8 @@ class StructuralEMClusterer(ClustererBase):
 
     # ------------------------------------------------------------------------------------------------ checks
 
-    def _checked_values(self, schema):
-        """Parameter values under the preset, all checked."""
+    def _checked_values(self, schema, is_complete=False):
+        """Parameter values under the preset, all checked. is_complete : rows in memory without a missing cell"""
         given = is_network(self.init)
         paper = {name: value for name, value in PAPER.items() if not (given and name == "init")}
         values = resolve_preset(self, {"paper": paper})
@@ -501,16 +503,21 @@ class StructuralEMClusterer(ClustererBase):
             raise ValueError(
                 f"init= a network fixes the number of clusters, but n_clusters={self.n_clusters!r}; pass a number"
             )
-        n_states = int(schema.cardinalities.sum())
-        if max(numbers) * n_states**2 > MAX_PAIR_CELLS:
-            worst = int(np.argmax(schema.cardinalities))
+        self._check_pairs(schema, max(numbers), values["structures"] == "augmented" and is_complete)
+        return values
+
+    def _check_pairs(self, schema, n_clusters, in_blocks):
+        """Refuse before memory or hours are taken; in_blocks : pairs may be counted some columns at a time."""
+        cards = schema.cardinalities
+        n_states, worst = int(cards.sum()), int(np.argmax(cards))
+        in_blocks = in_blocks and n_states > WIDE and n_clusters * n_states * cards[worst] <= MAX_PAIR_CELLS
+        limit = MAX_BLOCKED_CELLS if in_blocks else MAX_PAIR_CELLS
+        if n_clusters * n_states**2 > limit:
             raise ValueError(
                 f"the {len(schema.names)} columns have {n_states} states together, {schema.names[worst]!r} alone "
-                f"{schema.cardinalities[worst]}; the search for structure counts all pairs of them in {max(numbers)} clusters, "
-                f"{max(numbers) * n_states**2:,} cells, and the limit is {MAX_PAIR_CELLS:,}: select columns first, or merge rare "
-                "states"
+                f"{cards[worst]}; the search for structure counts all pairs of them in {n_clusters} clusters, "
+                f"{n_clusters * n_states**2:,} cells, and the limit is {limit:,}: select columns first, or merge rare states"
             )
-        return values
 
     def _feature_state_names(self, X, forbidden_name):
         """States of the columns: declared ones, else those of the `init` network, in its order."""

@@ -5,6 +5,7 @@ cluster and at most one other attribute as parents: all n^2 family scores come f
 structure is then a maximum-weight branching (exact), or what greedy hill climbing from the current structure finds (paper).
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,10 @@ from pgm_bma.augmented._branching_kernels import maximum_arborescence
 from pgm_bma.augmented.model import Prior
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.pairs import indicators, pair_counts, pair_prior, pair_scores
+from pgm_bma.foundation.pairs import blocked_scores, indicators, pair_blocks, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
+WIDE = 2048  # states of all columns; the pairs of more are not held at once
 
 
 def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, source=None):
@@ -28,10 +30,31 @@ def family_scores(cases, responsibilities, prior=None, layout=None, parameters=N
     source : `make_pair_source(cases)`, if at hand
     returns (n_features, n_features + 1); column 0 is the cluster alone, [i, i + 1] is nan
     """
+    if is_counted_in_blocks(cases):
+        return _scores_in_blocks(cases, responsibilities, prior)
     pairs = completed_pairs(cases, responsibilities, layout, parameters, source)
     return scores_of_pairs(
         pairs, cases.cardinalities, prior, parameters is None and cases.n_complete < len(cases.codes)
     )
+
+
+def is_counted_in_blocks(cases):
+    """Whether the pairs of these rows are so many that they are counted and scored some columns at a time: complete rows only."""
+    return cases.n_complete == len(cases.codes) and int(cases.cardinalities.sum()) > WIDE
+
+
+def _scores_in_blocks(cases, responsibilities, prior):
+    offsets = state_offsets(cases.cardinalities)
+    weights = cases.weights[:, None] * responsibilities
+    singles = np.empty((weights.shape[1], offsets[-1]))
+    for i, (first, stop) in enumerate(pairwise(offsets)):
+        for k, weight in enumerate(weights.T):
+            singles[k, first:stop] = np.bincount(cases.codes[:, i], weight, minlength=stop - first)
+    blocks = pair_blocks(cases.codes, cases.cardinalities, [(slice(None), weight) for weight in weights.T])
+    prior = (Prior() if prior is None else prior).for_scores()
+    cells = pair_prior(len(singles), cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
+    found = blocked_scores(blocks, singles, cases.cardinalities, cells)
+    return _side_by_side(found.alone, found.with_parent)
 
 
 def scores_of_pairs(pairs, cardinalities, prior=None, has_gaps=False):
@@ -42,13 +65,21 @@ def scores_of_pairs(pairs, cardinalities, prior=None, has_gaps=False):
     paired = found.with_parent
     if has_gaps:
         paired = found.alone[:, None] + found.with_parent - found.without_parent
-    scores = np.column_stack([found.alone, paired])
+    return _side_by_side(found.alone, paired)
+
+
+def _side_by_side(alone, paired):
+    scores = np.column_stack([alone, paired])
     scores[np.arange(len(scores)), np.arange(len(scores)) + 1] = np.nan
     return scores
 
 
 def make_pair_source(cases):
     """What pair counts need of the rows, made once: joined columns of the complete ones, indicators of the others."""
+    return PairSource(None, None) if is_counted_in_blocks(cases) else _held_source(cases)
+
+
+def _held_source(cases):
     m = cases.n_complete
     groups = make_pair_groups(cases.codes[:m], cases.cardinalities, products=True)
     return PairSource(groups, indicators(cases.codes[m:], cases.cardinalities) if m < len(cases.codes) else None)
@@ -59,7 +90,7 @@ def completed_pairs(cases, responsibilities, layout=None, parameters=None, sourc
 
     Missing cells are completed by the model; without one, pairs with a missing member are left out.
     """
-    source = make_pair_source(cases) if source is None else source
+    source = _held_source(cases) if source is None else source
     weights = cases.weights[:, None] * responsibilities
     m = cases.n_complete
     pairs = grouped_pair_counts(source.groups, weights[:m])
@@ -83,9 +114,11 @@ def completed_pairs(cases, responsibilities, layout=None, parameters=None, sourc
 
 
 class PairSource(NamedTuple):
-    """groups : PairGroups of the complete rows     flags : indicators of the incomplete ones, None when there are none"""
+    """groups : PairGroups of the complete rows     flags : indicators of the incomplete ones, None when there are none
 
-    groups: PairGroups
+    Both None: counted in blocks (`is_counted_in_blocks`)."""
+
+    groups: PairGroups | None
     flags: np.ndarray | None
 
 

@@ -19,7 +19,7 @@ from scipy.special import rel_entr
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
 from pgm_bma.forests._row_kernels import BLOCK, blocked_row_log_sums, row_log_sums
 from pgm_bma.forests.certain import lifts
-from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
+from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests, uniform_forest_mass
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.pair_groups import count_classes_and_pairs
@@ -150,7 +150,7 @@ def average_from_counts(pairs, totals, cardinalities, prior=None):
         log_sum=result.log_sum,
         arc_posterior=result.arc_posterior,
         class_arc_posterior=np.ones(n) if prior.class_arcs is None else np.minimum(class_arc, 1.0),
-        log_evidence=log_class + result.log_sum - forest_sum(log_cost, np.zeros(n)).log_sum,
+        log_evidence=log_class + result.log_sum - _log_prior_mass(log_cost, prior.forbidden is None),
     )
 
 
@@ -159,6 +159,13 @@ def log_arc_prior(structure_prior, n_columns):
     if structure_prior == "uniform":
         return 0.0
     return -float(np.log(max(n_columns - (structure_prior == "friedman_koller"), 1)))
+
+
+def _log_prior_mass(log_cost, is_uniform):
+    """Log sum over all forests under the prior alone."""
+    if is_uniform:
+        return uniform_forest_mass(log_cost[0, 0], len(log_cost)) if len(log_cost) else 0.0
+    return float(log_forest_sums(log_cost[None], np.zeros((1, len(log_cost))))[0])
 
 
 def row_weights(average, codes):
@@ -177,12 +184,13 @@ def row_weights(average, codes):
 def complete_log_joint(average, codes):
     """log p(class, row | data) of complete rows: (n_samples, n_classes)."""
     sums = np.full((len(codes), len(average.class_probability)), np.nan)
-    sums[:FEW] = _sums_in_doubles(average, codes[:FEW])
+    weights = row_tables(average, codes)
+    _sums_in_doubles(weights, slice(FEW), sums)
     if len(codes) > FEW and np.isnan(sums[:FEW]).mean() < 0.5:
-        sums[FEW:] = _sums_in_doubles(average, codes[FEW:])
+        _sums_in_doubles(weights, slice(FEW, None), sums)
     undecided = np.flatnonzero(np.isnan(sums).any(axis=1))
     if len(undecided):
-        low, high = (_sums_in_doubles(average, codes[undecided], lift) for lift in lifts(*average_weights(average)))
+        low, high = (_lifted_sums(average, codes[undecided], lift) for lift in lifts(*average_weights(average)))
         agreed = np.maximum(AGREED, 1e-14 * np.abs(high))  # or differ by rounding
         sums[undecided] = np.where(np.abs(low - high) <= agreed, high, np.nan)
     undecided = np.flatnonzero(np.isnan(sums).any(axis=1))
@@ -197,13 +205,18 @@ def complete_log_joint(average, codes):
     return sums - average.log_sum + np.log(average.class_probability)
 
 
-def _sums_in_doubles(average, codes, lift=None):
-    """Log forest sums (rows, n_classes) of complete rows, nan where doubles do not decide them."""
+def _lifted_sums(average, codes, lift):
     sums = np.empty((len(codes), len(average.class_probability)))
-    if len(codes):
-        kernel = row_log_sums if codes.shape[1] <= 2 * BLOCK else blocked_row_log_sums
-        kernel(*row_tables(average, codes, lift), DOUBT, sums)
-    return sums if lift is None else sums - lift.total
+    _sums_in_doubles(row_tables(average, codes, lift), slice(None), sums)
+    return sums - lift.total
+
+
+def _sums_in_doubles(weights, rows, sums):
+    """Log forest sums of some of the rows of `row_tables` into `sums`, nan where doubles do not decide them."""
+    cells, tables, scales = weights
+    if len(cells):
+        kernel = row_log_sums if cells.shape[1] <= 2 * BLOCK else blocked_row_log_sums
+        kernel(cells[rows], tables, scales, DOUBT, sums[rows])
 
 
 def row_tables(average, codes, lift=None):
@@ -215,20 +228,33 @@ def row_tables(average, codes, lift=None):
     position = codes.astype(np.int64) + offsets[:-1]
     used = np.flatnonzero(np.bincount(position.ravel(), minlength=offsets[-1]))
     column = np.repeat(np.arange(codes.shape[1]), average.cardinalities)[used]
-    family, same = np.ix_(column, column), column[:, None] == column
-    free = average.log_free_means[np.ix_(used, used)].T + average.log_arcs[..., 0][family]
-    free_root = average.log_free_singles[used] + average.log_roots[column, 0]
+    below, same = np.ix_(used, used), column[:, None] == column
+    selective = bool(np.isfinite(average.log_roots[:, 0]).any())  # else every family has the class
+    with_class = _by_state(average.log_arcs[..., 1], column)
+    if selective:
+        free = average.log_free_means[below].T + _by_state(average.log_arcs[..., 0], column)
+        free_root = average.log_free_singles[used] + average.log_roots[column, 0]
     tables = np.empty((len(average.class_probability), len(used), len(used) + 1))
     scales = np.empty(tables.shape[:2])
     for c, table in enumerate(tables):
-        arcs = average.log_means[c][np.ix_(used, used)].T + average.log_arcs[..., 1][family]
-        table[:, :-1] = np.where(same, -np.inf, np.logaddexp(arcs, free))
-        table[:, -1] = np.logaddexp(average.log_singles[c, used] + average.log_roots[column, 1], free_root)
+        arcs, roots = table[:, :-1], table[:, -1]
+        np.add(average.log_means[c][below].T, with_class, out=arcs)
+        roots[:] = average.log_singles[c, used] + average.log_roots[column, 1]
+        if selective:
+            np.logaddexp(arcs, free, out=arcs)
+            np.logaddexp(roots, free_root, out=roots)
+        arcs[same] = -np.inf
         if lift is not None:
             table += lift.amounts[column][:, [*column, codes.shape[1]]]
         scales[c] = table.max(axis=1, initial=-np.inf)
-        np.exp(table - scales[c][:, None], out=table)
+        table -= scales[c][:, None]
+        np.exp(table, out=table)
     return np.searchsorted(used, position), tables, scales
+
+
+def _by_state(by_column, column):
+    """(n, n) -> (U, U), the value of their columns for every two states."""
+    return by_column[column][:, column]
 
 
 def log_joint_with_error(average, codes, max_completions, n_forests, rng):

@@ -23,7 +23,7 @@ from pgm_bma.augmented.structural_em import fit_em, run_structural_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
 from pgm_bma.forests._cluster_kernels import expect_rows, normalise
 from pgm_bma.forests.average import ForestAverage, ForestPrior, average_from_counts, family_priors, log_arc_prior
-from pgm_bma.forests.sums import forest_sum
+from pgm_bma.forests.sums import forest_sum, uniform_forest_mass
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood
 from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
@@ -152,8 +152,7 @@ def _structures(pairs, totals, cardinalities, prior):
     log_cost = log_arc_prior(prior.structure_prior, n)
     forest = forest_sum(scores.with_parent - scores.alone[:, None] + log_cost, np.zeros(n))
     log_clusters = float(log_marginal_likelihood(totals[None], _cluster_alpha(prior, len(totals))))
-    # all forests under the prior alone: (1 + n w) ** (n - 1) for arcs of weight w (Cayley's formula with weights)
-    log_prior_mass = (n - 1) * np.log1p(n * np.exp(log_cost))
+    log_prior_mass = uniform_forest_mass(log_cost, n)
     return forest, float(scores.alone.sum()) + forest.log_sum - log_prior_mass + log_clusters
 
 

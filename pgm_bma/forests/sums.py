@@ -64,6 +64,11 @@ def log_forest_sums(log_arc_weights, log_root_weights):
     return log_sums(weights) + shift
 
 
+def uniform_forest_mass(log_weight, n):
+    """Log sum over all forests whose arcs all weigh the same: (1 + n w) ** (n - 1), Cayley's formula with weights."""
+    return float((n - 1) * np.log1p(n * np.exp(log_weight)))
+
+
 def sample_forests(log_arc_weights, log_root_weights, n_samples, rng):
     """Independent forests with probability proportional to their weight: (n_samples, n) parents, -1 = root.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgm_bma.foundation import _pair_kernels as kernels
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.pairs import indicators, pair_counts
+from pgm_bma.foundation.pairs import class_parts, indicators, pair_blocks, pair_counts
 from pgm_bma.foundation.rows import over_rows
 
 _GROUP_COLUMNS = 16  # of a super-column; constant columns do not fill one, and arrays have 64 dimensions at most
@@ -38,6 +38,9 @@ def count_class_pairs(codes, cardinalities, target, n_classes, weights=None):
     gaps = np.array([bool((codes[:, i] < 0).any()) for i in range(len(cards))], dtype=bool)
     wider = cards + gaps  # a missing cell is one more state, the last, which is dropped in the end
     groups = plan_groups(wider)
+    if _products_are_faster(len(codes), groups, n_classes):
+        blocks = pair_blocks(codes, cards, class_parts(target, n_classes, weights))
+        return np.concatenate([pairs for _, _, pairs in blocks], axis=1)
     counts = np.zeros((n_classes, groups.total))
     for start in range(0, len(codes), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
@@ -59,12 +62,17 @@ def make_pair_groups(codes, cardinalities, products=False):
     products : keep indicators instead, for `grouped_pair_counts` alone, where matrix products are faster
     """
     groups = plan_groups(cardinalities)
-    # nanoseconds per cluster, measured: few rows of many columns are better multiplied out
-    product = 0.1 * len(codes) * groups.n_states**2
-    sweep = 0.75 * len(codes) * len(groups.members) ** 2 + 15 * groups.total
-    if products and product < sweep:
+    if products and _products_are_faster(len(codes), groups, 1):
         return groups._replace(indicators=indicators(codes, cardinalities))
     return groups._replace(columns=join_columns(codes, np.asarray(cardinalities), groups.members))
+
+
+def _products_are_faster(n_rows, groups, n_tables):
+    """Whether few rows of many columns are better multiplied out; nanoseconds, measured.
+
+    n_tables : classes whose rows are counted apart, each into its tables of all pairs; 1 where every cluster takes all rows
+    """
+    return 0.1 * n_rows * groups.n_states**2 < 0.75 * n_rows * len(groups.members) ** 2 + 15 * n_tables * groups.total
 
 
 def plan_groups(cardinalities):

@@ -10,8 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from pgm_bma.foundation._score_kernels import add_block_scores, add_information
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import side_by_side_scores
+
+_BLOCK_CELLS = 1 << 24  # of what `pair_blocks` holds at a time
 
 
 def indicators(codes, cardinalities, dtype=np.float64):
@@ -33,7 +36,8 @@ def pair_counts(flags, class_weights):
     """
     pairs = np.empty((class_weights.shape[1], flags.shape[1], flags.shape[1]))
     for k in range(class_weights.shape[1]):
-        np.matmul(flags.T * class_weights[:, k], flags, out=pairs[k])
+        half = flags * np.sqrt(class_weights[:, k])[:, None]  # numpy multiplies a matrix with itself in half the time
+        np.matmul(half.T, half, out=pairs[k])
     return pairs
 
 
@@ -42,22 +46,19 @@ def conditional_mutual_information(pairs, cardinalities):
 
     pairs : (n_classes, S, S); each pair is normalised by its own total (the rows that have both cells).
     """
-    cardinalities = np.asarray(cardinalities)
-    starts = state_offsets(cardinalities)[:-1]
-    columns = np.repeat(np.arange(len(cardinalities)), cardinalities)
-    # scaled by a power of two, which is exact: products of very large or very small weights stay finite
-    pairs = np.ldexp(pairs, -np.frexp(pairs.max(initial=0.0))[1])
-    total, information = np.zeros((2, len(starts), len(starts)))
-    for table in pairs:
-        rows, lines = np.add.reduceat(table, starts, axis=1), np.add.reduceat(table, starts, axis=0)
-        per_class = np.add.reduceat(rows, starts, axis=0)
-        seen = table > 0
-        independent = rows[:, columns] * lines[columns]
-        ratio = np.divide(table * per_class[columns][:, columns], independent, out=np.ones_like(table), where=seen)
-        information += _block_sums(table * np.log(ratio), starts)
-        total += per_class
-    below = np.tril(np.maximum(information / np.where(total > 0, total, 1.0), 0.0), -1)
-    return below + below.T  # the two halves differ by the order of their sums
+    return blocked_information([(0, len(cardinalities), pairs)], cardinalities)[0]
+
+
+def blocked_information(blocks, cardinalities):
+    """The same from `pair_blocks`, and the counts of single states (n_classes, S)."""
+    n, offsets = len(cardinalities), state_offsets(cardinalities)
+    information, total, singles = np.zeros((n, n)), np.zeros((n, n)), []
+    for first, stop, pairs in blocks:
+        singles.append(np.diagonal(pairs[:, :, offsets[first] : offsets[stop]], axis1=1, axis2=2).copy())
+        for table in np.ascontiguousarray(pairs, dtype=float):
+            add_information(table, offsets, first, information[first:stop], total[first:stop])
+    below = np.maximum(information / np.where(total > 0, total, 1.0), 0.0)
+    return below + below.T, np.concatenate(singles, axis=1)
 
 
 class PairPrior(NamedTuple):
@@ -101,45 +102,58 @@ def pair_scores(pairs, cardinalities, prior):
     pairs : (n_classes, S, S) from `pair_counts`; pass ``pairs.sum(0, keepdims=True)`` to leave the class out.
     Without missing cells `without_parent` repeats `alone`; with them it is the fair opponent of `with_parent`.
     """
+    singles = np.ascontiguousarray(np.diagonal(pairs, axis1=1, axis2=2), dtype=float)
+    return blocked_scores([(0, len(cardinalities), pairs)], singles, cardinalities, prior)
+
+
+def blocked_scores(blocks, singles, cardinalities, prior):
+    """The same from `pair_blocks`; singles : (n_classes, S) counts of single states."""
     cardinalities = np.asarray(cardinalities)
-    n = len(cardinalities)
-    starts, column = state_offsets(cardinalities)[:-1], np.repeat(np.arange(n), cardinalities)
-    alpha_cells = prior.below[np.ix_(column, column)]
-    line_mass = prior.below * cardinalities  # (n, n): prior mass of child i given a state of j
-    alpha_lines, alpha_states = line_mass[column], prior.alone[column]
+    n, offsets = len(cardinalities), state_offsets(cardinalities)
+    below, own = np.ascontiguousarray(prior.below, dtype=float), np.ascontiguousarray(prior.alone, dtype=float)
+    line_mass = below * cardinalities  # (n, n): prior mass of child i given a state of j
     # what the prior alone contributes is the same in all cells of a block
-    constant = cardinalities[:, None] * (gammaln(line_mass) - cardinalities * gammaln(prior.below))
-    symmetric = bool((prior.below == prior.below.T).all())
-    with_parent, without_parent, alone = len(pairs) * constant, np.zeros((n, n)), np.zeros(n)
-    for table in pairs:  # rows: states of the parent, columns: states of the child
-        lines = gammaln(alpha_lines + np.add.reduceat(table, starts, axis=1))
-        with_parent += _cell_sums(table, alpha_cells, starts, symmetric) - np.add.reduceat(lines, starts, axis=0)
-        margin = np.add.reduceat(table, starts, axis=0)  # (n, S): the child's states on the rows that have the parent
-        without_parent += side_by_side_scores(margin, alpha_states, starts)
-        alone += side_by_side_scores(np.diagonal(table)[None], alpha_states, starts)[0]
-    return PairScores(with_parent.T, without_parent.T, alone)
+    constant = cardinalities[:, None] * (gammaln(line_mass) - cardinalities * gammaln(below))
+    with_parent, without_parent = len(singles) * constant, np.zeros((n, n))
+    alone = side_by_side_scores(singles, np.repeat(own, cardinalities), offsets[:-1])  # (n_classes, n)
+    is_symmetric = bool((below == below.T).all())
+    for first, stop, pairs in blocks:  # rows: states of the parent, columns: states of the child
+        lines = with_parent[first:stop], without_parent[first:stop]
+        whole = is_symmetric and stop - first == n
+        for table, single, score in zip(np.ascontiguousarray(pairs, dtype=float), singles, alone):
+            add_block_scores(table, single, offsets, first, below, own, score, whole, *lines)
+    return PairScores(with_parent.T, without_parent.T, alone.sum(0))
 
 
-def _cell_sums(table, alpha, starts, symmetric, parts=8):
-    """Sums of log Gamma(table + alpha) over the blocks of all pairs of columns (n, n); where they are symmetric, nearly half of
-    them are read off the other half."""
-    if not symmetric or len(starts) < 2 * parts:
-        return _block_sums(gammaln(table + alpha), starts)
-    n, stops = len(starts), np.append(starts[1:], len(table))
-    sums = np.empty((n, n))
-    for columns in np.array_split(np.arange(n), parts):
-        first, last = columns[0], columns[-1] + 1
-        rows, below = slice(starts[first], stops[last - 1]), slice(starts[first], None)
-        block = np.add.reduceat(
-            gammaln(table[rows, below] + alpha[rows, below]), starts[first:] - starts[first], axis=1
-        )
-        sums[first:last, first:] = np.add.reduceat(block, starts[first:last] - starts[first], axis=0)
-        sums[first:, first:last] = sums[first:last, first:].T
-    return sums
+def class_parts(target, n_classes, weights):
+    """The `parts` of `pair_blocks` where the class is observed."""
+    rows = [np.flatnonzero(target == c) for c in range(n_classes)]
+    return [(some, weights[some]) for some in rows]
 
 
-def _block_sums(table, starts):
-    return np.add.reduceat(np.add.reduceat(table, starts, axis=0), starts, axis=1)
+def pair_blocks(codes, cardinalities, parts):
+    """Counts of pairs of states, some columns with all columns at a time: yields (first, stop, (n_parts, states, S)).
+
+    parts : (rows, weights) of every class or cluster, `rows` a slice or positions in codes
+    For tables so wide that all pairs at once would fill memory; a cell may be missing (-1).
+    """
+    cardinalities = np.asarray(cardinalities)
+    offsets = state_offsets(cardinalities)
+    n_states = int(offsets[-1])
+    n_rows = max(_BLOCK_CELLS // n_states, 1)  # at once
+    states = max(_BLOCK_CELLS // (len(parts) * n_states), 1)
+    first = 0
+    while first < len(cardinalities):
+        stop = max(int(np.searchsorted(offsets, offsets[first] + states, side="right")) - 1, first + 1)
+        here = slice(offsets[first], offsets[stop])
+        pairs = np.zeros((len(parts), offsets[stop] - offsets[first], n_states))
+        for k, (rows, weights) in enumerate(parts):
+            some = codes[rows]
+            for start in range(0, len(some), n_rows):
+                flags = indicators(some[start : start + n_rows], cardinalities)
+                pairs[k] += (flags[:, here] * weights[start : start + n_rows, None]).T @ flags
+        yield first, stop, pairs
+        first = stop
 
 
 def pair_means(pairs, cardinalities, prior):

@@ -37,6 +37,7 @@ from pgm_bma.kikuchi.terms import (
     downward_closure,
     interaction_terms,
     log_scores,
+    naming,
     term_evidence,
 )
 from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH
@@ -408,6 +409,10 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
     # ---------------------------------------------------------------------------------------------------- hooks
 
     def _fit(self, training):
+        with naming(training.schema.names):
+            self._fit_terms(training)
+
+    def _fit_terms(self, training):
         from pgm_bma.kikuchi.network import named_region, region_series
 
         values = self._resolve()

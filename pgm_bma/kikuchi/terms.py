@@ -14,6 +14,7 @@ Tables of all sets lie in one flat array (`Layout`); log P comes from one of thr
 "marginal": only the maximal regions are estimated (Laplace), smaller ones are the mean of their marginals.
 """
 
+from contextlib import contextmanager
 from itertools import chain, combinations
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from pgm_bma.kikuchi import _kernels as kernels
 # cells of all tables together; 50 million numbers are 400 MB
 MAX_CELLS = 50_000_000
 MAX_SETS = 2**13  # subsets of one region: 13 attributes, some 5 s
+COLUMNS = "<columns>"  # where an error names them
 
 
 def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_out=False):
@@ -118,15 +120,37 @@ def check_regions(regions, cardinalities, n_classes):
     for region in regions:
         subsets, cells = 2.0 ** len(region), float(np.prod(cards[list(region)] + 1)) * n_classes
         if subsets > MAX_SETS or cells > MAX_CELLS:
-            raise ValueError(
+            raise TablesTooLarge(
                 f"a region of {len(region)} attributes has {subsets:.3g} subsets (limit {MAX_SETS}) with {cells:.3g} cells "
-                f"(limit {MAX_CELLS:.3g}); give smaller regions, or merge rare states"
+                f"(limit {MAX_CELLS:.3g}), that of {COLUMNS}; give smaller regions, or merge rare states",
+                region,
             )
     total = sum(2.0 ** len(region) for region in regions)
     if total > 10 * MAX_SETS + 8 * len(regions):
         raise ValueError(
             f"{len(regions)} regions have up to {total:.3g} subsets (limit {10 * MAX_SETS}); give fewer or smaller regions"
         )
+
+
+class TablesTooLarge(ValueError):
+    """A refusal that knows columns by their positions; `naming` puts their names in."""
+
+    def __init__(self, words, columns, names=None):
+        self.words, self.columns = words, tuple(columns)
+        shown = [repr(names[a]) if names is not None else f"column {a}" for a in self.columns[:8]]
+        shown += [f"{len(self.columns) - 8} more"] if len(self.columns) > 8 else []
+        super().__init__(
+            words.replace(COLUMNS, " and ".join([", ".join(shown[:-1]), *shown[-1:]] if shown[1:] else shown))
+        )
+
+
+@contextmanager
+def naming(names):
+    """Within this block refusals name the columns."""
+    try:
+        yield
+    except TablesTooLarge as error:
+        raise TablesTooLarge(error.words, error.columns, names) from None
 
 
 def make_layout(sets, cardinalities, n_classes):
@@ -146,9 +170,10 @@ def make_layout(sets, cardinalities, n_classes):
     sizes = np.prod(cards.astype(float), axis=1) * n_classes
     if sizes.sum() > MAX_CELLS:
         worst = sets[int(np.argmax(sizes))]
-        raise ValueError(
-            f"the tables of {len(sets)} regions have {sizes.sum():.3g} cells, more than {MAX_CELLS:.3g}; the largest, "
-            f"attributes {list(worst)}, has {sizes.max():.3g}: merge rare states or give smaller regions"
+        raise TablesTooLarge(
+            f"the tables of {len(sets)} regions have {sizes.sum():.3g} cells, more than {MAX_CELLS:.3g}; the largest, of "
+            f"{COLUMNS}, has {sizes.max():.3g}: merge rare states or give smaller regions",
+            worst,
         )
     offsets = state_offsets(sizes.astype(np.int64))
     return Layout(sets, columns, cards, strides, offsets, int(n_classes))

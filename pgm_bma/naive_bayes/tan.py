@@ -10,13 +10,16 @@ import numpy as np
 
 from pgm_bma.augmented.model import Parameters
 from pgm_bma.foundation.averaging import class_information
-from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.counts import family_counts, state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
 from pgm_bma.foundation.graphs import maximum_tree, topological_order
 from pgm_bma.foundation.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.pairs import conditional_mutual_information
+from pgm_bma.foundation.pairs import blocked_information, class_parts, conditional_mutual_information, pair_blocks
+from pgm_bma.foundation.rows import Rows
 
 MAX_PAIR_CELLS = 1 << 26  # of the pair tables of all columns: half a GB
+MAX_BLOCKED_CELLS = 1 << 29  # of tables that are counted some columns at a time: with 500 rows some 20 s
+MAX_BLOCKED_COLUMNS = 4096  # the information between all columns is another half a GB
 # information below this difference counts as equal: rounding is about 1e-16 and depends on the order of columns and states
 TIE_DIGITS = 12
 
@@ -40,30 +43,56 @@ def fit_tan(
 
     name_ranks : (n_columns,) place of every column among the sorted names, for ties; default: the order of the columns
     """
-    n_states = int(np.sum(cardinalities))
-    if n_classes * n_states**2 > MAX_PAIR_CELLS:
-        raise ValueError(
-            f"{len(cardinalities)} columns with {n_states} states and {n_classes} classes make "
-            f"{n_classes * n_states**2:.1e} pair counts, more than {MAX_PAIR_CELLS:.1e}; select columns first, or join rare "
-            "states of the columns that have many"
-        )
-    pairs, totals = count_classes_and_pairs(codes, cardinalities, target, n_classes, weights)
-    information = conditional_mutual_information(pairs, cardinalities)
-    counts = np.diagonal(pairs, axis1=1, axis2=2)
+    cardinalities = np.asarray(cardinalities)
+    pairs, totals, information, counts = _informed(codes, cardinalities, target, n_classes, weights)
     ranks = np.arange(len(cardinalities)) if name_ranks is None else name_ranks
     parents = rooted_tree(information, _observed_information(counts, cardinalities), ranks)
-    starts, tables = state_offsets(cardinalities), []
-    for column, parent in enumerate(parents):
-        own = slice(starts[column], starts[column + 1])
-        if parent < 0:
-            family = np.diagonal(pairs[:, own, own], axis1=1, axis2=2)[:, None]
-        else:
-            family = pairs[:, starts[parent] : starts[parent + 1], own]
+    tables = []
+    for family in _families(pairs, parents, codes, cardinalities, target, n_classes, weights):
         rows = n_classes * family.shape[1]
         tables.append(posterior_mean(family, cell_alpha(rows, family.shape[2], alpha, equivalent_sample_size)))
     probability = posterior_mean(totals, cell_alpha(1, n_classes, alpha, equivalent_sample_size))
     flat = np.concatenate([table.reshape(n_classes, -1) for table in tables], axis=1).T
     return TANFit(parents, information, tables, Parameters(probability, np.ascontiguousarray(flat)))
+
+
+def _informed(codes, cardinalities, target, n_classes, weights):
+    """(counts of all pairs or None, of the classes, information between columns, counts of single states (n_classes, S)).
+
+    Where the tables of all pairs would fill memory they are counted some columns at a time, and none is kept.
+    """
+    n_states = int(cardinalities.sum())
+    if n_classes * n_states**2 <= MAX_PAIR_CELLS:
+        pairs, totals = count_classes_and_pairs(codes, cardinalities, target, n_classes, weights)
+        return pairs, totals, conditional_mutual_information(pairs, cardinalities), np.diagonal(pairs, axis1=1, axis2=2)
+    in_blocks = not isinstance(codes, Rows) and len(cardinalities) <= MAX_BLOCKED_COLUMNS
+    in_blocks = in_blocks and n_classes * n_states * cardinalities.max() <= MAX_PAIR_CELLS
+    limit = MAX_BLOCKED_CELLS if in_blocks else MAX_PAIR_CELLS
+    if n_classes * n_states**2 > limit:
+        raise ValueError(
+            f"{len(cardinalities)} columns with {n_states} states and {n_classes} classes make "
+            f"{n_classes * n_states**2:.1e} pair counts, more than {limit:.1e}; select columns first, or join rare "
+            "states of the columns that have many"
+        )
+    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
+    blocks = pair_blocks(codes, cardinalities, class_parts(target, n_classes, weights))
+    return None, np.bincount(target, weights, minlength=n_classes), *blocked_information(blocks, cardinalities)
+
+
+def _families(pairs, parents, codes, cardinalities, target, n_classes, weights):
+    """Counts (n_classes, states of the parent or 1, states) of every column below its parent."""
+    starts = state_offsets(cardinalities)
+    for column, parent in enumerate(parents):
+        own = slice(starts[column], starts[column + 1])
+        if pairs is None:
+            two = [target, codes[:, column]] if parent < 0 else [target, codes[:, parent], codes[:, column]]
+            cards = [n_classes, *cardinalities[[column] if parent < 0 else [parent, column]]]
+            counts = family_counts(np.column_stack(two), cards, len(two) - 1, range(len(two) - 1), weights)
+            yield counts.reshape(n_classes, -1, cardinalities[column])
+        elif parent < 0:
+            yield np.diagonal(pairs[:, own, own], axis1=1, axis2=2)[:, None]
+        else:
+            yield pairs[:, starts[parent] : starts[parent + 1], own]
 
 
 def rooted_tree(information, about_class, ranks):

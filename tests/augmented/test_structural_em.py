@@ -440,6 +440,21 @@ def test_too_many_states_are_refused_before_the_memory_is_taken():
         StructuralEMClusterer(range(1, 4), state_names={name: [0, 1] for name in X}).fit(X)
 
 
+def test_wide_tables_are_scored_some_columns_at_a_time(monkeypatch):
+    """The same scores, structures and clusters, with blocks of one to three columns; rows with gaps are counted at once."""
+    X, _ = clustered()
+    whole = StructuralEMClusterer(2, n_init=3, random_state=0).fit(X)
+    monkeypatch.setattr("pgm_bma.augmented.search.WIDE", 5)
+    monkeypatch.setattr("pgm_bma.foundation.pairs._BLOCK_CELLS", 120)
+    blocks = StructuralEMClusterer(2, n_init=3, random_state=0).fit(X)
+    np.testing.assert_allclose(blocks.family_scores(X), whole.family_scores(X), rtol=1e-12)  # rounding of sums
+    np.testing.assert_allclose(blocks.starts_["score"], whole.starts_["score"], rtol=1e-10)
+    assert blocks.causal_graph_.edges == whole.causal_graph_.edges
+    np.testing.assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+    gaps = X.mask(np.random.default_rng(0).random(X.shape) < 0.05)
+    assert np.isfinite(StructuralEMClusterer(2, n_init=2, random_state=0).fit(gaps).log_likelihood_)
+
+
 def test_columns_of_very_many_states_are_refused_by_name():
     X = pd.DataFrame({"few": [0, 1] * 5000, "id": range(10_000)})
     with pytest.raises(ValueError, match=r"10002 states together, 'id' alone 10000; .* and the limit is 67,108,864"):

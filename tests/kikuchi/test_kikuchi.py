@@ -538,6 +538,17 @@ def test_too_much_work_is_refused_with_size_limit_and_cure(monkeypatch):
         KikuchiBayesClassifier(numeric=None).fit(X, y)
 
 
+def test_refusals_of_size_name_columns_not_positions(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.integers(0, 20, 100) for name in ("age", "town", "job")}).astype(str)
+    y = pd.Series(rng.integers(0, 2, 100), name="class")
+    monkeypatch.setattr("pgm_bma.kikuchi.terms.MAX_CELLS", 500)
+    with pytest.raises(ValueError, match=r"the largest, of 'age' and 'town', has \d+: merge rare states"):
+        KikuchiBayesClassifier(numeric=None).fit(X, y)
+    with pytest.raises(ValueError, match=r"\(limit 500\), that of 'age', 'town' and 'job'; give smaller regions"):
+        KikuchiBayesClassifier(numeric=None, regions=[("age", "town", "job")]).fit(X, y)
+
+
 def test_of_too_many_regions_the_most_significant_are_kept(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame(rng.integers(0, 2, (80, 12))).add_prefix("x"), rng.integers(0, 2, 80)

@@ -181,6 +181,24 @@ def test_importances_are_the_information_of_the_network():
         assert set(classifier.causal_graph_.edges) == set(classifier.model_.edges)
 
 
+@pytest.mark.parametrize("gaps", [0.0, 0.1])
+def test_tan_of_wide_tables_counts_some_columns_at_a_time(gaps, monkeypatch):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 200)
+    X = pd.DataFrame({f"x{i}": (rng.integers(0, 2 + i % 3, 200) + y) % (2 + i % 3) for i in range(9)})
+    X = X.mask(rng.random(X.shape) < gaps)
+    weights = rng.integers(0, 4, 200)
+    whole = TANClassifier().fit(X, y, sample_weight=weights)
+    monkeypatch.setattr("pgm_bma.naive_bayes.tan.MAX_PAIR_CELLS", 3 * 27 * 4)  # what the widest column needs
+    monkeypatch.setattr("pgm_bma.foundation.pairs._BLOCK_CELLS", 400)
+    blocks = TANClassifier().fit(X, y, sample_weight=weights)
+    pd.testing.assert_series_equal(blocks.parents_, whole.parents_)
+    np.testing.assert_allclose(
+        blocks.conditional_mutual_information_, whole.conditional_mutual_information_, atol=1e-13
+    )  # rounding of sums of logarithms
+    np.testing.assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=1e-12)
+
+
 def test_tan_refuses_tables_that_do_not_fit_in_memory():
     X = np.random.default_rng(0).integers(0, 2, (4, 7129))
     with pytest.raises(ValueError, match=r"7129 columns with .* select columns first"):
