@@ -35,13 +35,15 @@ def main(argv=None):
     chosen = arguments.only.split(",") if arguments.only else list(PARTS)
     machine = Machine()
     print(f"memory {machine.bytes_per_second / 1e9:.1f} GB/s, matrix product {machine.flops / 1e9:.1f} GFlop/s")
-    lines = kept_rows("speed_limits", arguments.out, "part", chosen)
+    speeds = {"GB/s": machine.bytes_per_second / 1e9, "GFlop/s": machine.flops / 1e9}
     for part in chosen:
+        found = []
         for line in PARTS[part](machine, arguments.seed):
-            lines.append({"part": part, **line, "GB/s": machine.bytes_per_second / 1e9, "GFlop/s": machine.flops / 1e9})
-            print_line({key: value for key, value in lines[-1].items() if value is not None})
-    lines.sort(key=lambda line: list(PARTS).index(line["part"]))
-    save_csv(lines, "speed_limits", arguments.out)
+            found.append({"part": part, **line, **speeds})
+            print_line({key: value for key, value in line.items() if value is not None})
+        lines = kept_rows("speed_limits", arguments.out, "part", [part]) + found
+        lines.sort(key=lambda line: list(PARTS).index(line["part"]))
+        save_csv(lines, "speed_limits", arguments.out)
     print(f"\n{as_markdown(lines)}")
 
 

@@ -155,7 +155,7 @@ def naming(names):
 
 def make_layout(sets, cardinalities, n_classes):
     """Where the tables of `sets` lie in one flat array."""
-    sets = tuple(tuple(int(a) for a in s) for s in sets)
+    sets = tuple(map(tuple, sets))  # of whole numbers
     width = max((len(s) for s in sets), default=0) or 1
     columns = np.full((len(sets), width), -1, dtype=np.int64)
     cards = np.ones((len(sets), width), dtype=np.int64)
@@ -269,7 +269,7 @@ def strict_parts(sets, layout):
             continue
         members = np.array([sets[k] for k in rows], dtype=np.int64)
         for keep in (keep for n in range(size) for keep in combinations(range(size), n)):
-            found = np.array([index.get(part, -1) for part in map(tuple, members[:, keep].tolist())], dtype=np.int64)
+            found = _positions(members[:, keep], index)
             held = found >= 0
             if not held.any():
                 continue
@@ -288,6 +288,16 @@ def strict_parts(sets, layout):
     order = np.argsort(owner, kind="stable")
     pointers = state_offsets(np.bincount(owner, minlength=len(sets)))
     return pointers, np.concatenate(parts)[order], np.concatenate(strides)[order]
+
+
+def _positions(members, index):
+    """Where the sets that are the rows of `members` stand, -1 for those that `index` does not hold."""
+    if members.shape[1] == 0:
+        return np.full(len(members), index.get((), -1))
+    if members.shape[1] == 1:  # of a million pairs the members are few, and each is looked up once
+        singles = np.array([index.get((a,), -1) for a in range(int(members.max(initial=-1)) + 1)], dtype=np.int64)
+        return singles[members[:, 0]]
+    return np.array([index.get(part, -1) for part in map(tuple, members.tolist())], dtype=np.int64)
 
 
 def subtract(values, layout, parts, source, source_layout):
