@@ -5,6 +5,7 @@ import resource
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,8 @@ def main(way, files, memory, workers):
     screening.clear()
     before = peak()
     began = time.perf_counter()
+    if way == "orders":
+        return {"memory before, MB": before, **orders(files, memory), "peak, MB": peak()}
     if way == "dask":
         found, told = on_dask(files, memory, workers)
     else:
@@ -44,6 +47,20 @@ def fit(X):
     return pgm_bma.EMAClusterer(4, n_init=30, random_state=0).fit(X)
 
 
+def orders(files, memory):
+    """CPU seconds of an exact average over orders of all columns, and of counting its families."""
+    from pgm_bma.orders import counted
+
+    counting: list = []
+    some = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 4)))
+    pgm_bma.OrderPosterior(random_state=0).fit(some)
+    counted.count_rows = timed(counted.count_rows, counting)
+    cpu, began = time.process_time(), time.perf_counter()
+    pgm_bma.OrderPosterior(random_state=0).fit(pgm_bma.scan_parquet(files, memory=memory))
+    told = {"CPU s": time.process_time() - cpu, "wall s": time.perf_counter() - began}
+    return {**told, "of it counting": sum(counting)}
+
+
 def timed(run, seconds):
     def counted(*args):
         began = time.process_time()
@@ -62,10 +79,10 @@ def peak():
 def on_dask(files, memory, workers):
     """(estimator, figures): CPU seconds of the client with the scheduler, of the workers by step, and of the kernel alone."""
     import dask.dataframe as dd
-    from distributed import Client, LocalCluster
 
-    one_thread = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": memory, "dashboard_address": None}
-    with LocalCluster(**one_thread) as cluster, Client(cluster) as client:
+    from pgm_bma.foundation.scan_dask import local_workers
+
+    with local_workers(workers, memory) as client:
         client.run(lambda: __import__("pgm_bma.latent_class.clusterer"))
         used = Used(client)
         cpu, before = time.process_time(), used.now()
@@ -74,7 +91,7 @@ def on_dask(files, memory, workers):
         ends = [before, used.at["states"], used.at["codes"], used.now()]
         told.update({f"of it {word}": b - a for word, a, b in zip(("states", "codes", "passes"), ends, ends[1:])})
         told["worker peak, MB"] = max(client.run(peak).values())
-        told["plain kernel CPU s"] = plain(used.passes, used.rows, client)
+        told["plain kernel CPU s"] = plain(used.passes, used.rows, client, workers)
         n_bytes, n_rows = map(sum, zip(*used.rows.collect(size)))
         told["bytes a row"] = n_bytes / n_rows
     return found, told
@@ -113,18 +130,26 @@ class Used:
         setattr(owner, name, told)
 
 
-def plain(seen, rows, client):
-    """CPU seconds of the kernel alone, in this process, for the same passes: measured on four of the blocks."""
-    some = client.compute(rows.dask.delayed(first_blocks)(rows.shards[0])).result()
-    began = time.process_time()
-    for args in seen:
-        for block in some:
-            passes.expect_block(block, *args)
-    return (time.process_time() - began) * rows.n_rows / sum(len(block.codes[0]) for block in some)
+def plain(seen, rows, client, workers):
+    """CPU seconds of the kernel alone for the same passes, on a few of the blocks; in as many threads at once as there are workers,
+    because two busy cores are slower than one.
+    """
+    some = client.compute(rows.dask.delayed(first_blocks)(rows.shards[0], 4 * workers)).result()
+
+    def run(blocks):
+        began = time.thread_time()
+        for args in seen:
+            for block in blocks:
+                passes.expect_block(block, *args)
+        return time.thread_time() - began
+
+    with ThreadPoolExecutor(workers) as pool:
+        used = sum(pool.map(run, [some[k::workers] for k in range(workers)]))
+    return used * rows.n_rows / sum(len(block.codes[0]) for block in some)
 
 
-def first_blocks(blocks):
-    return blocks[:4]
+def first_blocks(blocks, n):
+    return blocks[:n]
 
 
 def size(block):

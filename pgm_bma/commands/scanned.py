@@ -15,6 +15,7 @@ import pandas as pd
 from pgm_bma.commands.console import UsageError, count
 from pgm_bma.commands.tabular_files import RawTable
 from pgm_bma.foundation.scan import MEMORY, scan_csv, scan_parquet, scan_table
+from pgm_bma.foundation.scan_dask import local_workers
 from pgm_bma.foundation.scan_duckdb import find_files
 
 SAMPLE = 100_000
@@ -72,13 +73,8 @@ class Scanned:
 
         distributed, frames = needed("distributed", "--workers"), needed("dask.dataframe", "--workers")
         address = arguments.scheduler
-        if address is None:
-            address = self._open.enter_context(
-                distributed.LocalCluster(
-                    n_workers=arguments.workers, threads_per_worker=1, memory_limit=memory, dashboard_address=None
-                )
-            )
-        self._open.enter_context(distributed.Client(address))
+        client = local_workers(arguments.workers, memory) if address is None else distributed.Client(address)
+        self._open.enter_context(client)
         return scan_table(frames.read_parquet(self.paths, split_row_groups=True), memory=memory)
 
     def _sample(self):

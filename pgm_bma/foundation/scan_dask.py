@@ -1,5 +1,6 @@
 """Rows of a dask DataFrame: every partition is folded where it lies, and the folded pieces are joined in a tree of tasks."""
 
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,25 @@ from pgm_bma.foundation.scan_pieces import PieceBuilder, join_pieces, pandas_cod
 BATCH = 1 << 16  # rows predicted at once
 FAN_IN = 8  # pieces joined by one task
 SAMPLED_PARTITIONS = 4
+
+
+# clocks of dask that serve its dashboard: the defaults keep a client with a scheduler busy for one part in thirty of the time
+QUIET = {
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.tick.limit": "30s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.worker.profile.enabled": False,
+}
+
+
+@contextmanager
+def local_workers(n_workers, memory):
+    """A client of `n_workers` processes of one thread on this machine, `memory` for each, without a dashboard and its clocks."""
+    dask, distributed = (needed(name, "workers on this machine") for name in ("dask", "distributed"))
+    options = {"n_workers": n_workers, "threads_per_worker": 1, "memory_limit": memory, "dashboard_address": None}
+    with dask.config.set(QUIET), distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 class DaskRows:
