@@ -16,9 +16,9 @@ from pgm_bma.foundation.numeric_columns import (
     as_frame,
     cut_frame,
     find_cuts,
-    many_fractions,
     numeric_names,
     warn_of_cuts,
+    without_uncut_wholes,
 )
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.rows import split_target
@@ -219,32 +219,38 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
     def _cut_numbers(self, X, y, name, sample_weight):
         """X with intervals in place of numbers that are no states; `_cuts` are kept where there are such columns."""
         self.__dict__.pop("_cuts", None)
-        numeric, how = self._numeric_plan(X)
+        weights = table.check_weights(sample_weight, len(X))
+        kept = None if weights is None or (weights > 0).all() else weights > 0
+        numeric, how = self._numeric_plan(X if kept is None else as_frame(X)[kept])  # a row of weight 0 is absent
         numeric = [column for column in numeric if column not in (self.state_names or {})]
         if not numeric:
             return X
         frame = as_frame(X)
         if not frame.columns.is_unique:
             return X  # the error comes with the states
-        weights = table.check_weights(sample_weight, len(frame))
-        kept = np.ones(len(frame), dtype=bool) if weights is None else weights > 0
+        kept = slice(None) if kept is None else kept
         target, _ = table.encode_target(y, name, (self.state_names or {}).get(name))
-        self._cuts = find_cuts(frame[kept], numeric, how, target[kept], None if weights is None else weights[kept])
-        return cut_frame(frame, self._cuts)
+        cuts = find_cuts(frame[kept], numeric, how, target[kept], None if weights is None else weights[kept])
+        if how == "auto":
+            cuts = without_uncut_wholes(cuts, frame)
+            if cuts.names:
+                warn_of_cuts(cuts.names)
+        if not cuts.names:
+            return X
+        self._cuts = cuts
+        return cut_frame(frame, cuts)
 
     def _numeric_plan(self, X):
-        """(columns to be cut, "mdl" or "average"): numbers that would be too many states, with a warning that names them."""
-        found = [column for column in many_fractions(X) if column not in (self.state_names or {})]
-        if found:
-            warn_of_cuts(found)
-        return found, "mdl"
+        """(columns to be cut, "mdl", "average" or "auto"): by default numbers that are hardly states, by MDL, with a warning."""
+        return self._numeric_names(X), "auto"
 
     def _numeric_names(self, X):
-        """Numeric columns by `numeric_columns` and `categorical_columns`, of classifiers that have these parameters."""
+        """Columns of numbers that are no states, or named in `numeric_columns` where there is such a parameter."""
         frame = as_frame(X)
         if not frame.columns.is_unique:
             return []  # the error comes with the states
-        found = numeric_names(frame, self.numeric_columns, self.categorical_columns)
+        named = (getattr(self, parameter, None) for parameter in ("numeric_columns", "categorical_columns"))
+        found = numeric_names(frame, *named, many=getattr(self, "preset", None) is None)  # papers have states
         return [name for name in found if name not in (self.state_names or {})]
 
     def _encode(self, X):

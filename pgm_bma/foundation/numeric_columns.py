@@ -10,6 +10,7 @@ from pgm_bma.foundation.cut_points import bin_labels, bin_values, elementary_edg
 from pgm_bma.foundation.warn import warn
 
 MOST_STATES = 20  # distinct whole numbers that are still states
+_GLANCE = 2000  # rows
 
 
 def as_frame(X, names=None):
@@ -27,38 +28,20 @@ def as_frame(X, names=None):
     return frame
 
 
-def many_fractions(X):
-    """Columns with more than 20 different numbers that are not whole, which are hardly states: list of names."""
-    if isinstance(X, np.ndarray):
-        if X.dtype.kind not in "fO":
-            return []
-    elif isinstance(X, pd.DataFrame) and not any(kind.kind in "fO" for kind in X.dtypes if isinstance(kind, np.dtype)):
-        return []
-    frame = as_frame(X)
-    return [name for name in frame.columns if _has_many_fractions(frame[name])]
-
-
-def _has_many_fractions(column):
-    if not isinstance(column, pd.Series) or not pd.api.types.is_float_dtype(column):
-        return False
-    values = column.to_numpy(dtype=float, na_value=np.nan)
-    values = values[np.isfinite(values)]
-    return not np.array_equal(values, np.floor(values)) and len(np.unique(values)) > MOST_STATES
-
-
 def warn_of_cuts(names):
     """One line that says which columns were cut, and by what."""
     shown = ", ".join(repr(name) for name in names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     warn(
         f"numbers of {'column' if len(names) == 1 else 'columns'} {shown} were cut into intervals as MDLDiscretizer does, "
-        "inside this fit; discretise them yourself, or declare state_names, to silence this"
+        "inside this fit, other columns are states; discretise them yourself, or take them as states by astype('category') or "
+        "state_names, to silence this"
     )
 
 
-def numeric_names(frame, numeric_columns=None, categorical_columns=None):
+def numeric_names(frame, numeric_columns=None, categorical_columns=None, many=True):
     """Columns that are numeric: named so, or numbers that are not whole, or more than 20 different numbers.
 
-    Columns named as categorical are not; nor are flags, texts and categoricals.
+    Columns named as categorical are not; nor are flags, texts and categoricals. many=False: whole numbers are states, however many.
     """
     given = {"numeric_columns": numeric_columns or (), "categorical_columns": categorical_columns or ()}
     for parameter, columns in given.items():
@@ -74,17 +57,29 @@ def numeric_names(frame, numeric_columns=None, categorical_columns=None):
     for name in frame.columns:
         if name in given["categorical_columns"]:
             continue
-        if name in given["numeric_columns"] or _looks_numeric(frame[name]):
+        if name in given["numeric_columns"] or _looks_numeric(frame[name], many):
             found.append(name)
     return found
 
 
-def _looks_numeric(column):
+def _looks_numeric(column, many):
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return False
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+        values = column.to_numpy()
+        return many and _has_many(values, len(values) and int(values.max()) - int(values.min()))
     values = numbers(column)
-    values = np.unique(values[~np.isnan(values)])
-    return len(values) > MOST_STATES or not np.array_equal(values, np.floor(values))
+    values = values[~np.isnan(values)]
+    if not _is_whole(values):
+        return True
+    return many and _has_many(values, len(values) and values.max() - values.min())
+
+
+def _has_many(values, span):
+    """Whether whole numbers are more than can be states; a look at a few of them often tells."""
+    if span < MOST_STATES:
+        return False
+    return len(np.unique(values[:_GLANCE])) > MOST_STATES or len(np.unique(values)) > MOST_STATES
 
 
 def numbers(column):
@@ -98,17 +93,29 @@ def numbers(column):
 
 
 def find_cuts(frame, names, how, target, weights):
-    """`Cuts` of the numeric columns: MDL cut points, or the edges of the elementary bins."""
+    """`Cuts` of the numeric columns: MDL cut points, or (how = "average") the edges of the elementary bins."""
     edges = []
     for name in names:
         values = numbers(frame[name])
         if np.isnan(values).all():
             raise ValueError(f"numeric column {name!r} has no values; drop it")
-        if how == "mdl":
-            edges.append(mdl_cut_points(values, target, weights))
-        else:
+        if how == "average":
             edges.append(elementary_edges(values, weights=weights))
+        else:
+            edges.append(mdl_cut_points(values, target, weights))
     return Cuts(tuple(names), edges)
+
+
+def without_uncut_wholes(cuts, frame):
+    """The cuts, but for columns of whole numbers in which there is none: these stay states, so that nothing is lost."""
+    values = [numbers(frame[name]) for name in cuts.names]
+    kept = [len(edges) > 0 or not _is_whole(v[~np.isnan(v)]) for edges, v in zip(cuts.edges, values)]
+    names, edges = zip(cuts.names, kept), zip(cuts.edges, kept)
+    return Cuts(tuple(name for name, keep in names if keep), [edge for edge, keep in edges if keep])
+
+
+def _is_whole(values):
+    return np.array_equal(values, np.floor(values))
 
 
 def cut_frame(frame, cuts):

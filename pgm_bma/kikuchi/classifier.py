@@ -123,7 +123,7 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         terms of pairs over recursive partitions, with one convex fit of the weights (see docs/kikuchi.md); the parameters above
         that choose regions, priors and weights have no say. "mdl": numeric columns are cut by minimum description length of the
         class. None: every value is a state. "auto": "average" while those parameters are at their defaults (and up to 500 columns
-        and 2 million cells), else regions of states as they ask for, with fractions cut by "mdl" and a warning.
+        and 2 million cells), else regions of states as they ask for, with numbers cut by "mdl" and a warning.
     terms : sequence of {"single", "pair", "linear", "state", "gaussian"}, default all five
         Kinds of averaged terms; "linear" has one coefficient per numeric column and class, "state" one per state and class,
         "gaussian" tells how the numeric columns vary together inside a class.

@@ -150,13 +150,12 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
     {names}
     numeric : {"auto", "average", "mdl"} or None, default="auto"
         "average": numeric columns are averaged exactly over all ways to cut them into intervals (see docs/naive_bayes.md); no cut
-        means no arc. "mdl": they are cut by minimum description length of the class. None: every value is a state. "auto": columns
-        with more than 20 different fractions are cut as by "mdl", with a warning; other values are states.
+        means no arc. "mdl": they are cut by minimum description length of the class. None: every value is a state. "auto": "mdl",
+        with a warning that names the columns.
     numeric_columns : list of names, optional
-        With "average" and "mdl", columns that are numeric in any case. By default those whose numbers are not all whole or more
-        than 20 different ones.
+        Columns that are numeric in any case. By default those whose numbers are not all whole or more than 20 different ones.
     categorical_columns : list of names, optional
-        With "average" and "mdl", columns whose numbers are states in any case.
+        Columns whose numbers are states in any case.
 
     Attributes
     ----------

@@ -3,6 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import pgm_bma
 from pgm_bma import KikuchiBayesClassifier, MDLDiscretizer
@@ -190,3 +194,21 @@ def test_errors_name_the_parameter(parameters, message):
         KikuchiBayesClassifier(**parameters).fit(X, y)
     with pytest.raises(ValueError, match="column 'a' holds an infinite value"):
         KikuchiBayesClassifier(numeric="average").fit(X.assign(a=np.inf), y)
+
+
+def test_pipelines_and_a_grid_over_numeric_and_terms():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"a": rng.normal(size=120), "b": rng.normal(size=120), "kind": rng.choice(["p", "q"], 120)})
+    y = np.where(X["a"] + X["b"] + (X["kind"] == "p") > 0.5, "high", "low")
+    scaled = make_column_transformer(
+        (StandardScaler(), ["a", "b"]), remainder="passthrough", verbose_feature_names_out=False
+    )
+    pipeline = Pipeline([("scaled", scaled.set_output(transform="pandas")), ("kikuchi", KikuchiBayesClassifier())])
+    grid = {"kikuchi__numeric": ["average", "mdl"], "kikuchi__terms": [("single",), ("single", "linear")]}
+    search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise").fit(X, y)
+    results = pd.DataFrame(search.cv_results_).set_index(["param_kikuchi__numeric", "param_kikuchi__terms"])
+    losses = -results["mean_test_score"]
+    assert losses["average"].nunique() == 2 and losses["mdl"].nunique() == 1  # terms have a say in averages only
+    assert search.best_params_["kikuchi__numeric"] == "average"
+    assert search.best_estimator_.named_steps["kikuchi"].numeric_columns_ == ["a", "b"]
+    assert search.best_params_["kikuchi__terms"] == ("single", "linear") and search.score(X, y) > -0.2
