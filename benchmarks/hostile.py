@@ -2,7 +2,7 @@
 
 The list of values and the good calls are those of tests/hostile (a checkout is needed). "raw": an error from the depths of a
 library, a warning of invalid arithmetic, or NaN; "slow": past 20 s. Quick version: 8 values for every argument
-(--values: another number); --full: all.
+(--values: another number); --full: all. ``--part 1/3`` tries the first third of the callables, the others stay as kept.
 """
 
 import os
@@ -12,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from functools import partial
 
-from ._common import Skip, parser, print_table, run, save_csv
+from ._common import Skip, kept_rows, parser, print_table, run, save_csv
 
 
 def main(argv=None):
@@ -25,13 +25,20 @@ def main(argv=None):
         raise Skip("the bad values are in tests/hostile of a checkout; run it from there") from None
     options = parser(__doc__)
     options.add_argument("--values", type=int, default=8, help="bad values for every argument")
+    options.add_argument("--part", default="1/1", help="of the callables, such as 1/3 (default: all)")
     arguments = options.parse_args(argv)
+    part, n_parts = map(int, arguments.part.split("/"))
     counts, seconds, examples = defaultdict(Counter), Counter(), {}
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # a text may be taken for the name of a file
         try:
-            for name, argument, function, good in tries():
+            places = list(tries())
+            names = list(dict.fromkeys(name for name, *_ in places))
+            chosen = set(names[(part - 1) * len(names) // n_parts : part * len(names) // n_parts])
+            for name, argument, function, good in places:
+                if name not in chosen:
+                    continue
                 labels = sorted(VALUES)
                 if not arguments.full:
                     labels = random.Random(f"{name} {argument} {arguments.seed}").sample(
@@ -54,8 +61,10 @@ def main(argv=None):
          "seconds": round(seconds[name], 2), "example": examples.get(name, "")}
         for name, found in counts.items()
     ]  # fmt: skip
+    rows += kept_rows("hostile", arguments.out, "callable", {"all", *chosen}) if n_parts > 1 else []
+    rows.sort(key=lambda row: names.index(row["callable"]) if row["callable"] in names else len(names))
     total = {key: sum(row[key] for row in rows) for key in ("tries", "ok", "refused", "raw", "slow")}
-    rows.append({"callable": "all", **total, "seconds": round(sum(seconds.values()), 1), "example": ""})
+    rows.append({"callable": "all", **total, "seconds": round(sum(row["seconds"] for row in rows), 1), "example": ""})
     print_table([{key: value for key, value in row.items() if key != "example"} for row in rows])
     save_csv(rows, "hostile", arguments.out)
 

@@ -101,8 +101,8 @@ def compared(what, work, aim=None, *, bound, peer=None, scale=1.0, at=None, limi
     """One line: `work` in a child, its bound, and the peer.
 
     aim : (seconds, MB or None)     bound : what `Machine` says, or a function of what the child told     scale : of the seconds,
-    for costs of one row     peer : (name, function) on the same data     at : a smaller size, (its name, work on it), where the
-    peer is measured
+    for costs of one row     peer : (name, function) on the same data, or a function of what the child told that gives both
+    at : a smaller size, (its name, work on it), where the peer is measured
     """
     told = in_child(work, limit)
     bound = bound(told) if callable(bound) and told["ended"] == "whole" else {} if callable(bound) else bound
@@ -110,6 +110,8 @@ def compared(what, work, aim=None, *, bound, peer=None, scale=1.0, at=None, limi
     line |= {"aim": None if aim is None else aim[0], "aim mb": None if aim is None else aim[1], **bound}
     if line["cpu"] is not None and "bound s" in line:
         line["bound ratio"] = line["cpu"] / line["bound s"]
+    if callable(peer):
+        peer = peer(told) if told["ended"] == "whole" else None
     if peer is None:
         return line
     name, theirs = peer
@@ -186,24 +188,26 @@ def catboost(X, y):
     return "CatBoost, its defaults", work
 
 
-def stepmix(X, n_updates, n_starts=1, n_timed=10):
-    """StepMix at a number of updates in all; so many of them are timed, the rest follows from them."""
+def stepmix(X, n_timed=10):
+    """StepMix at as many updates as ours ran in all: some are timed, the rest follows from them."""
     try:
         make = need("stepmix.stepmix").StepMix
     except Skip as reason:
         print(f"without StepMix: {reason}")
         return None
     codes = np.column_stack([X[name].cat.codes for name in X])
-    n_timed = max(min(n_timed, n_updates), 1)
 
-    def work():
-        settings = {"n_init": 1, "abs_tol": 0, "rel_tol": 0, "progress_bar": 0, "random_state": 0}
-        model = make(3, measurement="categorical", max_iter=n_timed, **settings)
-        began = time.process_time()
-        model.fit(codes)
-        return {"cpu": (time.process_time() - began) * n_updates / n_timed}
+    def peer(told):
+        def work():
+            settings = {"n_init": 1, "abs_tol": 0, "rel_tol": 0, "progress_bar": 0, "random_state": 0}
+            model = make(3, measurement="categorical", max_iter=n_timed, **settings)
+            began = time.process_time()
+            model.fit(codes)
+            return {"cpu": (time.process_time() - began) * told["updates"] / n_timed}
 
-    return f"StepMix, as many updates of a start ({n_updates})", work
+        return f"StepMix, as many updates ({told['updates']})", work
+
+    return peer
 
 
 def pyagrum_tan(X, y):
@@ -288,7 +292,7 @@ def forest_clusters(machine, seed):
             ours("ForestAveragedClusterer", X, n_clusters=3, random_state=0),
             aim,
             bound=lambda told, size=(n_rows, n_columns): pair_products(machine, told, *size),
-            peer=stepmix(X, 300) if n_rows == 50_000 else None,
+            peer=stepmix(X) if n_rows == 50_000 else None,
         )
 
 
@@ -314,7 +318,7 @@ def latent_classes(machine, seed):
                 ours(name, frame, n_clusters=3, random_state=0),
                 (aim, None),
                 bound=bound,
-                peer=stepmix(frame, 600),
+                peer=stepmix(frame),
             )
 
 
@@ -385,7 +389,7 @@ def many_columns(machine, seed, n_columns=500):
         ("TANClassifier", None, lambda: categorical_nb(X, y)),
         ("ForestAveragedClassifier", None, lambda: categorical_nb(X, y)),
         ("KikuchiBayesClassifier", (5.0, None), lambda: logistic_regression(X, y)),
-        ("StructuralEMClusterer", (20.0, None), lambda: stepmix(X, 600, n_timed=5)),
+        ("StructuralEMClusterer", (20.0, None), lambda: stepmix(X, n_timed=5)),
         ("ForestAveragedClusterer", None, None),
     ):
         is_clusterer = name.endswith("Clusterer")
@@ -427,7 +431,7 @@ def structures(machine, seed):
         bound=lambda told: machine.product(
             told["updates"] * 4 * 50_000 * 450 * 3, f"products of {told['updates']} updates"
         ),
-        peer=stepmix(X, 600),
+        peer=stepmix(X),
     )
     X, y = table(1000, 20, seed)
     for name, data, peer in (
