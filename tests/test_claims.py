@@ -161,3 +161,15 @@ def test_commands_on_the_pages_exist(path):
     """`python -m benchmarks NAME` on a page names a benchmark that is there."""
     for name in re.findall(r"python -m benchmarks (\w+)", path.read_text(encoding="utf-8")):
         assert (ROOT / "benchmarks" / f"{name}.py").is_file() or name == "NAME", f"{path.name} names {name}"
+
+
+def test_the_tables_of_costs_are_those_of_the_kept_results():
+    """docs/cost.md holds the tables that `sizes --kept` and `speed_limits` print."""
+    from benchmarks import sizes, speed_limits
+    from benchmarks._common import kept_rows
+
+    page = (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")
+    fits = sizes.capacity(kept_rows("sizes", None, "estimator", ()))
+    for grows in sizes.SWEEPS:
+        assert sizes.as_markdown(fits, grows) in page
+    assert speed_limits.as_markdown(kept_rows("speed_limits", None, "part", ())) in page
