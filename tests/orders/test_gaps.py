@@ -304,6 +304,21 @@ def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
     )
 
 
+def test_columns_that_are_never_seen_together_warn():
+    """Nothing says how they depend, and a chain that has filled one in by the other hardly leaves: the hard case in small."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, 2, 600) for name in "ab"}).astype(object)
+    frame.loc[:299, "a"] = None
+    frame.loc[300:, "b"] = None
+    with pytest.warns(
+        ConvergenceWarning, match=r"not converged after 80 sweeps: arcs differ between them, most '[ab]' ->"
+    ):
+        posterior = OrderPosterior(max_sweeps=4 * 80, random_state=0).fit(frame)
+    assert not posterior.converged_
+    # what is not known is not told as known: neither arcs nor their absence are certain
+    assert 0.01 < posterior.skeleton_posterior_.loc["a", "b"] < 0.99
+
+
 def test_save_and_load_keep_the_tables(survey, tmp_path):
     _, holes = survey
     posterior = OrderPosterior(random_state=0).fit(holes)
