@@ -133,7 +133,7 @@ def child(seed, sweeps):
     order = [*holes.columns, "Disease"]
     truth = truth_of(model, frame[order])
     found = {}
-    whole = frame.drop(columns="Disease"), {"tol": 0.02, "max_sweeps": 4096}
+    whole = frame.drop(columns="Disease"), {"tol": 0.05, "max_sweeps": 1024}
     gaps = holes, {"max_sweeps": 4 * (sweeps or 320)}
     for name, (rows, settings), start in (
         ("complete", whole, seed),
