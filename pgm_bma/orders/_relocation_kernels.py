@@ -6,7 +6,8 @@ differ by two or more, the deeper one is nothing.
 
 For a node v, its own sum at every place comes from its sets bucketed by the place of their last member. Every other node w has
 A (v behind w) and B = A + H (v before w), H being summed over the sets of w that hold v. The one of the two that is not at hand is
-made from the other and H; a difference below KEEP of what the sum has been since it was last taken afresh is taken afresh.
+made from the other and H; a difference below KEEP of what the sum has been since it was last taken afresh is taken afresh, but
+only if the place that is drawn depends on it: until then a bound stands for it.
 Several replicas at different temperatures (the order's probability to the power beta) exchange their places on the ladder.
 """
 
@@ -21,7 +22,9 @@ DEEPER = np.exp(-STEP)
 NOTHING = np.int32(1 << 30)  # level of an empty sum
 KEEP = 1e-4
 NEGLIGIBLE = -40.0  # log of a probability that is nothing
-UNSEEN = 1e-9  # of an arc's probability, not added
+UNSEEN = 1e-6  # of an arc's probability, not added
+FAR = 1e6  # a log ratio that no other outweighs
+ROUNDING = 1e-9  # more than REFRESH updates can add up to
 REFRESH = 1000  # updates of a sum before it is taken afresh: rounding stays below 1e-13 / KEEP
 TINY = 1e-13  # a part of a sum that is not looked for: rounding
 EXCHANGES = 8  # tries per sweep and pair of neighbours, every other one
@@ -33,7 +36,8 @@ class Lists(NamedTuple):
     tops: np.ndarray  # (n,) best log score of every child
     offsets: np.ndarray  # (n + 1,) first family of every child
     # a child's families are by rising level, then by falling weight
-    sets: np.ndarray  # (max_indegree or more, n_families) int32 members, padded with n
+    # members are unsigned: places are then looked up twice as fast
+    sets: np.ndarray  # (max_indegree, at least 3, n_families) uint16 members, padded with n
     weights: np.ndarray  # (n_families,) exp(score - top + STEP level)
     levels: np.ndarray  # (n_families,) int32
     rest: np.ndarray  # (n_families,) the weights from here to the end of the child's level, added up
@@ -42,9 +46,7 @@ class Lists(NamedTuple):
     held_child: np.ndarray  # (n_runs,) child of a run, ascending for one member
     held_level: np.ndarray  # (n_runs,) int32
     held_starts: np.ndarray  # (n_runs + 1,) first entry of a run
-    held_others: (
-        np.ndarray
-    )  # (max_indegree - 1 or more, n_entries) other members of the families in a run, padded with n
+    held_others: np.ndarray  # (max_indegree - 1, at least 2, n_entries) uint16 other members of the families in a run
     held_weights: np.ndarray  # (n_entries,) falling in a run
     held_rest: np.ndarray  # (n_entries,) the weights from here to the end of the run, added up
     held_family: np.ndarray  # (n_entries,)
@@ -107,6 +109,19 @@ def fresh(node, number, low, high, f):
 
 
 @compiled(nogil=True)
+def ceiling(node, position, high, f):
+    """A bound on the log sum of a node over its sets up to the place `high`: the best of these and all behind it in the list."""
+    sets = f.sets
+    for k in range(f.offsets[node], f.offsets[node + 1]):
+        last = max(position[sets[0, k]], position[sets[1, k]], position[sets[2, k]])
+        for t in range(3, sets.shape[0]):
+            last = max(last, position[sets[t, k]])
+        if last <= high:  # deeper levels are nothing beside 1e-9
+            return log_of(f.rest[k] * (1.0 + 1e-9), f.levels[k], f.tops[node])
+    return -np.inf
+
+
+@compiled(nogil=True)
 def to_the_end(weights, ends):
     """rest[k] = sum of the weights from k to the end of its stretch; ends : (n,) that end."""
     rest = np.empty(weights.size)
@@ -139,8 +154,10 @@ class Work(NamedTuple):
     other_level: np.ndarray
     other_log: np.ndarray
     renewed: np.ndarray
+    waits: np.ndarray  # by place: the gain there is a lower bound only
     share: np.ndarray  # of a node's sets, v before it, those that hold v
-    gain: np.ndarray
+    gain: np.ndarray  # log B - log A of the node at a place
+    mass: np.ndarray
     places: np.ndarray  # probabilities
 
 
@@ -172,7 +189,7 @@ def new_work(n):
     """Scratch for orders of n nodes."""
     return Work(
         np.empty(n), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n, np.int32), np.empty(n),
-        np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n),
+        np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
     )  # fmt: skip
 
 
@@ -189,14 +206,16 @@ def relocate(v, uniform, beta, one, f, work, edges):
         one.position[one.order[p]] = p
     one.position[v] = n
     _own_places(v, one.position, f, work)
-    last = _other_sides(v, old, one, f, work)
-    after, top = 0.0, -np.inf
+    _other_sides(v, old, one, f, work)
+    after = 0.0
     for q in range(n - 1, -1, -1):
         if q < n - 1:
             after += work.gain[q]
-        work.places[q] = work.own_log[q] + after if q <= last else -np.inf
+        work.places[q] = work.own_log[q] + after
+    _renew(uniform, beta, edges.size > 0, one, f, work)
+    top, total = -np.inf, 0.0
+    for q in range(n):
         top = max(top, work.places[q])
-    total = 0.0
     for q in range(n):
         far = beta * (work.places[q] - top)
         work.places[q] = np.exp(far) if far > NEGLIGIBLE else 0.0
@@ -247,8 +266,8 @@ def _own_places(v, position, f, work):
         for q in range(n):
             gain[q] = 0.0
         for k in range(start, end):
-            behind = max(position[sets[0, k]], position[sets[1, k]])
-            for t in range(2, sets.shape[0]):
+            behind = max(position[sets[0, k]], position[sets[1, k]], position[sets[2, k]])
+            for t in range(3, sets.shape[0]):
                 behind = max(behind, position[sets[t, k]])
             gain[behind + 1] += weights[k]
         for q in range(n):
@@ -267,7 +286,7 @@ def _own_places(v, position, f, work):
 
 @compiled(nogil=True)
 def _other_sides(v, old, one, f, work):
-    """The other nodes' sums with v on their other side, and log B - log A by place; returns the last place that is possible."""
+    """The other nodes' sums with v on their other side, and log B - log A by place."""
     n = one.order.size
     position, offsets, children, levels, starts = (
         one.position,
@@ -279,10 +298,10 @@ def _other_sides(v, old, one, f, work):
     others, weights, rest, tops = f.held_others, f.held_weights, f.held_rest, f.tops
     xs, x_levels, logs, peak, updates = one.x, one.level, one.logs, one.peak, one.updates
     other_x, other_level, other_log, renewed = work.other_x, work.other_level, work.other_log, work.renewed
-    gain, share = work.gain, work.share
+    gain, share, waits = work.gain, work.share, work.waits
     for p in range(n):
         gain[p] = 0.0
-    last = n - 1  # a required parent must stay before its child
+        waits[p] = False
     k, stop = offsets[v], offsets[v + 1]
     while k < stop:
         w = children[k]
@@ -312,14 +331,52 @@ def _other_sides(v, old, one, f, work):
             if held_level <= level + 1:
                 x -= held if held_level == level else held * DEEPER
             if x < KEEP * peak[w] or updates[w] >= REFRESH:
-                x, level = fresh(w, position, -1, here - 1, f)
-                renewed[w] = True
-            other_x[w], other_level[w], other_log[w] = x, level, log_of(x, level, tops[w])
-            if level == NOTHING:
-                last = min(last, here)
+                bound = log_of(max(x, 0.0) + ROUNDING * peak[w], level, tops[w])
+                bound = min(bound, max(ceiling(w, position, here - 1, f), log - FAR))
+                gain[here] = max(log - bound, 0.0)
+                waits[here] = True
             else:
+                other_x[w], other_level[w], other_log[w] = x, level, log_of(x, level, tops[w])
                 gain[here] = log - other_log[w]
-    return last
+
+
+@compiled(nogil=True)
+def _renew(uniform, beta, sure, one, f, work):
+    """Take afresh the sums that wait for it, but only where the place that `uniform` draws depends on them, or, if `sure`, where v
+    comes to stand behind their nodes with a probability above UNSEEN; no place is left beyond the first that is not.
+
+    Up to the first place that waits, places compare; those behind it are at most what they seem to be.
+    """
+    n, places, mass = one.order.size, work.places, work.mass
+    for p in range(n - 1):
+        if not work.waits[p]:
+            continue
+        top, near, far, run = -np.inf, 0.0, 0.0, 0.0
+        for q in range(n):
+            top = max(top, places[q])
+        for q in range(n):
+            mass[q] = np.exp(beta * (places[q] - top))
+            if q <= p:
+                near += mass[q]
+            else:
+                far += mass[q]
+        place = 0
+        while place <= p and run <= uniform * near:
+            run += mass[place]
+            place += 1
+        w = one.order[p]
+        if run <= uniform * (near + far) or (sure and far > UNSEEN * near):
+            work.renewed[w] = True
+            x, level = fresh(w, one.position, -1, p - 1, f)
+            work.other_x[w], work.other_level[w], work.other_log[w] = x, level, log_of(x, level, f.tops[w])
+            if level < NOTHING:
+                more = one.logs[w] - work.other_log[w] - work.gain[p]
+                for q in range(p + 1):
+                    places[q] += more
+                continue
+        for q in range(p + 1, n):  # v is a required parent of w, or will not be drawn behind it
+            places[q] = -np.inf
+        return
 
 
 @compiled(nogil=True)
@@ -335,9 +392,7 @@ def _expect_arcs(v, position, f, work, edges):
     start, stop = f.offsets[v], f.offsets[v + 1]
     while start < stop:
         level, later = levels[start], 0.0
-        for q in range(
-            n - 1, -1, -1
-        ):  # gain[q] : sum over the places from q on of their probability over v's sum there
+        for q in range(n - 1, -1, -1):  # gain[q] : the places from q on, their probabilities over v's sums there
             if places[q] > 0.0:
                 later += places[q] * ratio(0.5, level, work.own_x[q], work.own_level[q])
             gain[q] = later
@@ -345,8 +400,8 @@ def _expect_arcs(v, position, f, work, edges):
         for k in range(start, end):
             if f.rest[k] * gain[0] < UNSEEN:
                 break
-            behind = max(position[sets[0, k]], position[sets[1, k]])
-            for t in range(2, sets.shape[0]):
+            behind = max(position[sets[0, k]], position[sets[1, k]], position[sets[2, k]])
+            for t in range(3, sets.shape[0]):
                 behind = max(behind, position[sets[t, k]])
             held = weights[k] * gain[behind + 1]
             for t in range(sets.shape[0]):

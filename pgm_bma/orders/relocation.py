@@ -19,8 +19,10 @@ def prepare_lists(lists):
     bounds = zip(lists.offsets, lists.offsets[1:])
     ranked = np.concatenate([start + np.argsort(behind[start:end], kind="stable") for start, end in bounds])
     levels, weights, sets = levels[ranked], weights[ranked], lists.sets[ranked]
-    width = max(lists.max_indegree, 2)
-    sets = np.pad(np.where(sets < 0, n, sets), ((0, 0), (0, width - sets.shape[1])), constant_values=n).astype(np.int32)
+    width = max(lists.max_indegree, 3)
+    sets = np.pad(np.where(sets < 0, n, sets), ((0, 0), (0, width - sets.shape[1])), constant_values=n).astype(
+        np.uint16
+    )
     children = np.repeat(np.arange(n), sizes)
     ends = _ends(np.flatnonzero(_changes(children, levels)), len(weights))
     family, slot = np.nonzero(sets < n)
@@ -30,11 +32,12 @@ def prepare_lists(lists):
     family, slot, member, child = family[ranked], slot[ranked], member[ranked], child[ranked]
     others = sets[family]
     others[np.arange(len(family)), slot] = n
-    others = np.sort(others, axis=1)[:, : max(width - 1, 2)]
+    others = np.sort(others, axis=1)[:, : width - 1]
     starts = np.flatnonzero(_changes(member, child, levels[family]))
+    held_offsets, by_slot = np.searchsorted(member[starts], np.arange(n + 1)), np.ascontiguousarray(sets.T)
     return Lists(
-        tops, lists.offsets, np.ascontiguousarray(sets.T), weights, levels, to_the_end(weights, ends), ends,
-        np.searchsorted(member[starts], np.arange(n + 1)), child[starts], levels[family[starts]],
+        tops, lists.offsets, by_slot, weights, levels, to_the_end(weights, ends), ends,
+        held_offsets, child[starts], levels[family[starts]],
         np.append(starts, len(family)), np.ascontiguousarray(others.T), weights[family],
         to_the_end(weights[family], _ends(starts, len(family))), family,
     )  # fmt: skip
