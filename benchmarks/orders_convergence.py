@@ -1,11 +1,17 @@
-"""Arc posteriors that converge: error of Gibbs chains over family lists against CPU time, from 12 to 500 variables.
+"""Arc posteriors that converge: error of Gibbs chains over family lists against CPU time, from 12 to 724 variables.
 
 K2 with alpha = 1, "mdl", at most three parents. A run is four tempered chains ("dag": four chains with edge reversals) of a
-fixed number of sweeps, the second half kept; its time is the process's CPU time for families and chains together, compiled
-before. Where exact sums exist the error is against them, else it is the largest difference of any arc between two runs.
+fixed number of sweeps, the second half kept, with the default number of temperatures; its time is the process's CPU time for
+families and chains together, compiled before. Where exact sums exist the error is against them; on alarm against a long run that
+two others from other starts confirm; else it is the largest difference of any arc between two runs. `chain_difference` is that
+between two single chains of a run, `chain_s` the time of families and one chain.
+
+andes, pigs and link are data of an older pgmpy: ``pip download --no-deps pgmpy==0.1.26``, unzip the wheel, and name its folder
+pgmpy/utils/example_models with --networks. The kept CSV keeps the lines of problems that are not run again.
 """
 
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -17,69 +23,89 @@ from pgm_bma.orders.family_table import MAX_FAMILIES, family_table, n_families
 from pgm_bma.orders.relocation import prepare_lists
 from pgm_bma.orders.weighting import WEIGHTINGS
 
-from ._common import parser, print_table, results_folder, run, save_csv
+from ._common import Skip, parser, print_table, results_folder, run, save_csv
 
-TEMPERATURES = {"win95pts": 6}  # others: 3
-# name -> (network or size, columns, weighting, rows, sweeps, largest error aimed at, in seconds)
+# name -> (network or size, columns, weighting, rows, ((sweeps, runs), ...), largest error aimed at, in seconds)
 PROBLEMS = {
-    "child": ("child", None, "order", 1000, (256, 512, 1024), 0.03, 1.5),
-    "child, 12 columns, dag": ("child", 12, "dag", 1000, (128, 256, 512), 0.03, 0.6),
-    "alarm": ("alarm", None, "order", 1000, (128, 256, 448), 0.04, 1.5),
-    "alarm, dag": ("alarm", None, "dag", 1000, (128, 256), 0.08, 6.0),
-    "win95pts": ("win95pts", None, "order", 1000, (160, 320), 0.1, 20.0),
-    "200 variables": (200, None, "order", 1000, (128, 256), 0.1, 30.0),
-    "500 variables": (500, None, "order", 500, (32,), 0.1, 60.0),
+    "child": ("child", None, "order", 1000, ((256, 10), (512, 10), (1024, 10)), 0.03, 1.5),
+    "child, 12 columns, dag": ("child", 12, "dag", 1000, ((128, 10), (256, 10), (512, 10)), 0.03, 0.6),
+    "alarm": ("alarm", None, "order", 1000, ((128, 10), (256, 10), (320, 10)), 0.04, 1.5),
+    "alarm, dag": ("alarm", None, "dag", 1000, ((256, 4), (1024, 10)), 0.08, 6.0),
+    "win95pts": ("win95pts", None, "order", 1000, ((64, 4), (240, 10)), 0.1, 20.0),
+    "200 variables": (200, None, "order", 1000, ((64, 4), (256, 10)), 0.1, 30.0),
+    "500 variables": (500, None, "order", 500, ((32, 2),), 0.1, 60.0),
+    "andes": ("andes", None, "order", 1000, ((64, 2),), 0.1, 60.0),
+    "pigs": ("pigs", None, "order", 1000, ((32, 2),), 0.1, 60.0),
+    "link": ("link", None, "order", 1000, ((16, 2),), 0.1, 60.0),
 }
+KNOWN = ("andes", "pigs", "link")
+LONG = 3072  # sweeps of the runs that stand for the truth on alarm
+TRUTH_FROM = (101, 102, 103)  # their seeds
 
 
 def main(argv=None):
     reader = parser(__doc__)
     reader.add_argument("--only", nargs="*", choices=PROBLEMS, help="some of the problems")
-    reader.add_argument("--seeds", type=int, default=10, help="runs of every kind")
+    reader.add_argument("--runs", type=int, help="runs of every kind instead of the listed ones")
     reader.add_argument("--sweeps", type=int, nargs="*", help="sweeps instead of the listed ones")
-    reader.add_argument("--temperatures", type=int, help="replicas of a chain over orders")
+    reader.add_argument("--temperatures", type=int, help="replicas of a chain over orders instead of the default")
+    reader.add_argument("--networks", type=Path, help="folder with andes.bif.gz, pigs.bif.gz and link.bif.gz")
     options = reader.parse_args(argv)
-    rows = []
-    for name in options.only or PROBLEMS:
+    chosen = options.only or [name for name in PROBLEMS if options.networks or name not in KNOWN]
+    path = results_folder(options.out) / "orders_convergence.csv"
+    rows = _kept(path, chosen if not options.sweeps else [])
+    for name in chosen:
         rows += measure(name, options)
         print_table(rows, "largest error of an arc by CPU time", 3)
-    save_csv(rows, "orders_convergence", options.out)
-    draw(rows, results_folder(options.out) / "orders_convergence.png")
+        save_csv(rows, "orders_convergence", options.out)
+    draw(rows, path.with_suffix(".png"))
+
+
+def _kept(path, chosen):
+    """Lines of an earlier run, without those of the chosen problems."""
+    import pandas as pd
+
+    if not path.exists():
+        return []
+    return [row for row in pd.read_csv(path).to_dict("records") if row["problem"] not in chosen]
 
 
 def measure(name, options):
-    network, n_columns, weighting, n_rows, sweeps, aim, seconds = PROBLEMS[name]
-    codes, cards, truth = data(network, n_rows, options.seed)
+    network, n_columns, weighting, n_rows, sizes, aim, seconds = PROBLEMS[name]
+    codes, cards, truth = data(network, n_rows, options.seed, options.networks)
     codes, cards = codes[:, :n_columns], cards[:n_columns]
-    temperatures = options.temperatures or TEMPERATURES.get(name, 3)
+    temperatures = options.temperatures or "auto"
     one_run(codes[:50], cards, weighting, 8, 0, temperatures)  # compiled before the clock runs
-    exact = exact_edges(codes, cards, weighting)
-    for n_sweeps in options.sweeps or sweeps:
-        runs = [one_run(codes, cards, weighting, n_sweeps, seed, temperatures) for seed in range(options.seeds)]
+    exact, against = reference(name, codes, cards, weighting)
+    sizes = [(sweeps, options.runs or sizes[-1][1]) for sweeps in options.sweeps or ()] or sizes
+    for n_sweeps, n_runs in sizes:
+        runs = [
+            one_run(codes, cards, weighting, n_sweeps, seed, temperatures) for seed in range(options.runs or n_runs)
+        ]
         edges = np.array([found.chain_means.mean(0) for found, *_ in runs])
         if exact is not None:
             errors = np.abs(edges - exact).max((1, 2))
         else:
             errors = np.array([np.abs(a - b).max() for a, b in zip(edges, np.roll(edges, 1, axis=0))])
+        rates = np.array([found.exchange_rates.mean(0) for found, *_ in runs])
         yield {
             "problem": name,
             "variables": len(cards),
             "sweeps": n_sweeps,
-            "temperatures": temperatures if WEIGHTINGS[weighting].ladder else 1,
+            "temperatures": runs[0][0].betas.shape[1],
             "runs": len(runs),
             "families_s": np.median([t for _, t, _, _ in runs]),
             "cpu_s": np.median([t + u for _, t, u, _ in runs]),
-            "against": "exact" if exact is not None else "another run",
+            "cpu_s_most": max(t + u for _, t, u, _ in runs),
+            "against": against,
             "median_error": np.median(errors),
             "largest_error": errors.max(),
+            "chain_s": np.median([t + u / 4 for _, t, u, _ in runs]),
+            "chain_difference": max(found.difference for found, *_ in runs),
             "apart_by_0.2": max(found.n_apart for found, *_ in runs),
-            "exchange_rate_low": min(
-                (found.exchange_rates.mean(0).min(initial=1.0) for found, *_ in runs), default=np.nan
-            ),
-            "exchange_rate_high": max(
-                (found.exchange_rates.mean(0).max(initial=0.0) for found, *_ in runs), default=np.nan
-            ),
-            "average_precision": np.nan if n_columns else average_precision(truth, edges[0]),
+            "exchange_rate_low": rates.min(initial=1.0) if rates.size else np.nan,
+            "exchange_rate_high": rates.max(initial=0.0) if rates.size else np.nan,
+            "average_precision": np.nan if n_columns else average_precision(truth, edges.mean(0)),
             "sets": runs[0][3],
             "aim": f"{aim} in {seconds} s",
         }
@@ -99,6 +125,18 @@ def one_run(codes, cards, weighting, n_sweeps, seed, n_temperatures):
     return found, scored - began, time.process_time() - scored, len(lists.log_marginal)
 
 
+def reference(name, codes, cards, weighting):
+    """(arc posteriors or None, what they are)"""
+    exact = exact_edges(codes, cards, weighting)
+    if exact is not None:
+        return exact, "exact"
+    if name != "alarm":
+        return None, "another run"
+    runs = [one_run(codes, cards, weighting, LONG, seed, "auto")[0].chain_means.mean(0) for seed in TRUTH_FROM]
+    apart = max(np.abs(runs[0] - other).max() for other in runs[1:])
+    return runs[0], f"a run of {LONG} sweeps; two others differ by at most {apart:.3f}"
+
+
 def exact_edges(codes, cards, weighting):
     if weighting == "order" and len(cards) <= exact_orders.MAX_VARIABLES:
         return exact_orders.edge_posterior(exact_orders.sum_over_orders(family_table(codes, cards)))
@@ -107,10 +145,12 @@ def exact_edges(codes, cards, weighting):
     return None
 
 
-def data(network, n_rows, seed):
+def data(network, n_rows, seed, folder=None):
     """(codes, cardinalities, (n, n) true arcs); a number: a random network of 1.5 arcs a node and 2-4 states."""
     if isinstance(network, str):
-        model = pgm_bma.load_network(network)
+        if network in KNOWN and folder is None:
+            raise Skip(f"{network} is no part of this package: pass --networks (see --help)")
+        model = pgm_bma.read_bif(folder / f"{network}.bif.gz") if network in KNOWN else pgm_bma.load_network(network)
         read = encode(pgm_bma.simulate(model, n_rows, random_state=seed))
         place = {name: k for k, name in enumerate(read.schema.names)}
         truth = np.zeros((len(place), len(place)), dtype=bool)
@@ -152,7 +192,7 @@ def draw(rows, path):
     figure, ax = plt.subplots(figsize=(7, 4.5))
     for kind in dict.fromkeys((row["problem"], row["temperatures"]) for row in rows):
         mine = [row for row in rows if (row["problem"], row["temperatures"]) == kind]
-        label = f"{kind[0]}, {kind[1]} temperatures"
+        label = f"{kind[0]}, {kind[1]} temperature{'s' * (kind[1] > 1)}"
         ax.plot([row["cpu_s"] for row in mine], [row["largest_error"] for row in mine], marker="o", label=label)
     ax.set(xscale="log", yscale="log", xlabel="CPU seconds of a run", ylabel="largest error of an arc, all runs")
     ax.legend(fontsize=8)

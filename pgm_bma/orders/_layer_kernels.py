@@ -14,9 +14,20 @@ and the layers of what comes out carry on. Sums are pairs (x, level) as in `_rel
 import numpy as np
 
 from pgm_bma.foundation.compiling import compiled
-from pgm_bma.orders._relocation_kernels import DEEPER, EXCHANGES, NOTHING, add, add_edges, fresh, log_of, sum_between
+from pgm_bma.orders._relocation_kernels import (
+    DEEPER,
+    EXCHANGES,
+    NOTHING,
+    STEP,
+    add,
+    add_edges,
+    fresh,
+    log_of,
+    sum_between,
+)
 
 REVERSALS = 3  # per node and sweep
+READINGS = 4  # of the arcs in a sweep: cheap beside the moves
 
 
 @compiled(nogil=True)
@@ -76,8 +87,13 @@ def relocate(v, uniform, beta, layers, logs, f, sums, others):
             run += 1
         if level2 == NOTHING:
             continue
-        x, level = fresh(w, layers, reach, reach, f)
-        others[0, w] = log_of(x, level, f.tops[w])
+        if layers[w] < old or (layers[w] == old and not alone):  # v stood no lower than w, whose sum is A as it is
+            below = f.tops[w] - logs[w]
+            level = np.int32(below / STEP)
+            x = np.exp(STEP * level - below)
+        else:
+            x, level = fresh(w, layers, reach, reach, f)
+            others[0, w] = log_of(x, level, f.tops[w])
         joined = add(x, level, x1, level1) if level1 < NOTHING else (x, level)
         others[1, w] = log_of(joined[0], joined[1], f.tops[w])
         joined = add(x, level, x2, level2)
@@ -290,16 +306,16 @@ def run_layers(
     sums, others = np.zeros((6, n + 3)), np.zeros((4, n + 1))
     chosen, marked = np.zeros(n, dtype=np.int64), np.zeros(n + 1, dtype=np.int32)
     sequence, column = np.arange(n), np.zeros(n + 1)
+    edges, squares = np.zeros((n, n)), np.zeros((n, n))
     found, turn = -1, 0
-    parts = EXCHANGES if n_temperatures > 1 else 1
     for sweep in range(n_sweeps):
         for p in range(n - 1, 0, -1):
             q = int(rng.random() * (p + 1))
             sequence[p], sequence[q] = sequence[q], sequence[p]
-        for part in range(parts):
+        for part in range(EXCHANGES):
             for temperature in range(n_temperatures):
                 k = at[temperature]
-                for p in range(part * n // parts, (part + 1) * n // parts):
+                for p in range(part * n // EXCHANGES, (part + 1) * n // EXCHANGES):
                     relocate(sequence[p], rng.random(), betas[temperature], layers[k], logs[k], f, sums, others)
             turn += 1
             for t in range(turn % 2, n_temperatures - 1, 2):
@@ -308,6 +324,8 @@ def run_layers(
                 if np.log(rng.random()) < (betas[t] - betas[t + 1]) * (warm - cold):
                     at[t], at[t + 1] = at[t + 1], at[t]
                     taken[t] += 1
+            if part < EXCHANGES - 1 and (part + 1) % (EXCHANGES // READINGS) == 0:
+                add_edges(layers[at[0]], True, f, column, edges, squares)
         cold_layers, cold_logs = layers[at[0]], logs[at[0]]
         draw_dag(rng, cold_layers, f, chosen)
         turned = False
@@ -318,10 +336,16 @@ def run_layers(
             start_logs(cold_layers, f, cold_logs)
         states_out[sweep] = cold_layers[:n]
         scores_out[sweep] = cold_logs.sum()
-        score = add_edges(cold_layers, True, f, column, edge_sums, edge_squares)
+        score = add_edges(cold_layers, True, f, column, edges, squares)
         if score > best[0]:
             best[0] = score
             found = sweep
+        for p in range(n):
+            for c in range(n):
+                mean = edges[p, c] / READINGS
+                edge_sums[p, c] += mean
+                edge_squares[p, c] += mean * mean
+                edges[p, c] = 0.0
     for k in range(n_temperatures):
         states[k] = layers[k, :n]
     return found

@@ -22,7 +22,8 @@ DEEPER = np.exp(-STEP)
 NOTHING = np.int32(1 << 30)  # level of an empty sum
 KEEP = 1e-4
 NEGLIGIBLE = -40.0  # log of a probability that is nothing
-UNSEEN = 1e-6  # of an arc's probability, not added
+UNSEEN = 1e-9  # of an arc's probability, not added
+UNLIKELY = 1e-6  # of a place, where only arcs are expected over it
 FAR = 1e6  # a log ratio that no other outweighs
 ROUNDING = 1e-9  # more than REFRESH updates can add up to
 REFRESH = 1000  # updates of a sum before it is taken afresh: rounding stays below 1e-13 / KEEP
@@ -343,7 +344,7 @@ def _other_sides(v, old, one, f, work):
 @compiled(nogil=True)
 def _renew(uniform, beta, sure, one, f, work):
     """Take afresh the sums that wait for it, but only where the place that `uniform` draws depends on them, or, if `sure`, where v
-    comes to stand behind their nodes with a probability above UNSEEN; no place is left beyond the first that is not.
+    comes to stand behind their nodes with a probability above UNLIKELY; no place is left beyond the first that is not.
 
     Up to the first place that waits, places compare; those behind it are at most what they seem to be.
     """
@@ -365,7 +366,7 @@ def _renew(uniform, beta, sure, one, f, work):
             run += mass[place]
             place += 1
         w = one.order[p]
-        if run <= uniform * (near + far) or (sure and far > UNSEEN * near):
+        if run <= uniform * (near + far) or (sure and far > UNLIKELY * near):
             work.renewed[w] = True
             x, level = fresh(w, one.position, -1, p - 1, f)
             work.other_x[w], work.other_level[w], work.other_log[w] = x, level, log_of(x, level, f.tops[w])

@@ -377,7 +377,7 @@ class OrderAveragedClassifier(_OrderClassifier):
         n_orders: int = 30,
         moves: str = "gibbs",
         n_chains: int = 4,
-        n_temperatures: int = 4,
+        n_temperatures: int | str = "auto",
         tol: float = 0.1,
         max_sweeps: int = 1024,
         max_time: float | None = None,

@@ -23,6 +23,7 @@ BLOCK = 8  # sweeps of a compiled call, so that Ctrl-C is answered soon
 BURN_IN = 64  # sweeps that never count once there are later ones
 RATE = 0.4  # of exchanges between neighbours
 COLDEST = 0.02  # lowest power on the ladder: near it everything is flat
+REPLICAS = (3, 10)
 BATCHES = 8  # of a window, for R-hat and effective sizes
 SETTLED = (0.02, 0.98)  # arcs outside need no R-hat: they hardly vary
 R_HAT, R_HAT_SHARE = 1.1, 0.9
@@ -38,7 +39,7 @@ def run_until_converged(
     tol=0.05,
     max_sweeps=4096,
     max_time=None,
-    n_temperatures=4,
+    n_temperatures="auto",
     checkpoint=None,
     checkpoint_every=10_000,
     fingerprint=None,
@@ -53,6 +54,7 @@ def run_until_converged(
     lists : `_relocation_kernels.Lists`
     starts : per chain, (n,) the state that all of its replicas start from
     n_kept : states kept per chain, evenly spaced in the window
+    n_temperatures : replicas of a chain, "auto" for what `replicas` says
     checkpoint_every : moves of a chain's coldest replica between two writes
     tell : function of (sweeps, largest difference or None, seconds), or None
 
@@ -62,6 +64,7 @@ def run_until_converged(
     """
     began = time.monotonic()
     n = len(starts[0])
+    n_temperatures = replicas(n) if n_temperatures == "auto" else n_temperatures
     chains = [_new_chain(start, rng, n_temperatures, n_kept) for start, rng in zip(starts, rngs)]
     _restore(chains, checkpoint, fingerprint)
     every = max(checkpoint_every // max(n, 1), 1)
@@ -99,6 +102,12 @@ def run_until_converged(
         except KeyboardInterrupt:
             stopped = "interrupted"
     return _collect(chains, tol, stopped)
+
+
+def replicas(n):
+    """Temperatures of a chain over orders of n variables: one for eight variables, 3 to 10. With rates near RATE, three reach a
+    power of about 0.5 on 20 variables, ten 0.1 on 76, where six (0.25) leave chains in modes of their own."""
+    return int(np.clip(round(n / 8), *REPLICAS))
 
 
 def _window_ends(max_sweeps):

@@ -16,6 +16,7 @@ from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.scan import NeedsRows
 from pgm_bma.foundation.validation import (
     Choice,
+    Either,
     Instance,
     Integer,
     Jobs,
@@ -82,7 +83,7 @@ RUN_RULES = {
     "burn_in": Integer(0),
     "thin": Integer(1),
     "n_chains": Integer(1),
-    "n_temperatures": Integer(1),
+    "n_temperatures": Either(Integer(1), "auto"),
     "tol": Number(0, 1, open_low=True),
     "max_sweeps": Integer(1),
     "max_time": Optional(Number(0, open_low=True)),
@@ -115,7 +116,7 @@ class Settings(NamedTuple):
     burn_in: int = 10_000
     thin: int = 1667
     n_chains: int = 4
-    n_temperatures: int = 4
+    n_temperatures: int | str = "auto"
     tol: float = 0.05
     max_sweeps: int = 4096
     max_time: float | None = None

@@ -44,9 +44,9 @@ CHAINS = """n_orders : int, default=30
         "swap": the paper's swaps of two variables, for a given number of iterations.
     n_chains : int, default=4
         Independent chains.
-    n_temperatures : int, default=4
-        Replicas of a chain at different temperatures, which help it across modes; not used under structure_weighting="dag",
-        where arcs are turned round instead.
+    n_temperatures : int or "auto", default="auto"
+        Replicas of a chain at different temperatures, which help it across modes; "auto": one for eight variables, 3 to 10. Not
+        used under structure_weighting="dag", where arcs are turned round instead.
     tol : float, default=0.05
         Gibbs chains stop when no arc posterior differs by more than this between two of them, and split R-hat holds.
     max_sweeps : int, default=4096

@@ -75,7 +75,7 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         n_orders: int = 30,
         moves: str = "gibbs",
         n_chains: int = 4,
-        n_temperatures: int = 4,
+        n_temperatures: int | str = "auto",
         tol: float = 0.05,
         max_sweeps: int = 4096,
         max_time: float | None = None,

@@ -66,8 +66,8 @@ def test_a_move_expects_the_arcs_of_its_node_over_all_places(n_rows, noise):
             ends = np.arange(4) == v
             mask = ends[:, None] ^ ends[None, :]
             np.testing.assert_allclose(
-                edges.T, np.where(mask, expected, 0.0) / 2, atol=1e-8
-            )  # parts below 1e-9 are left out
+                edges.T, np.where(mask, expected, 0.0) / 2, atol=3e-6
+            )  # places below 1e-6 may be left out
 
 
 def numbers_of(layers, n):
@@ -191,6 +191,10 @@ def test_tempered_chains_have_the_exact_arcs_and_a_ladder_that_exchanges():
     assert not found.converged and found.n_sweeps == 4096  # nobody agrees to 1e-9
     easy = run(f, n_chains=2, max_sweeps=4096, tol=0.2)
     assert easy.converged and easy.n_sweeps < 4096 and easy.difference < 0.2
+
+
+def test_temperatures_by_the_number_of_variables():
+    assert [convergence.replicas(n) for n in (2, 20, 37, 76, 500)] == [3, 3, 5, 10, 10]
 
 
 def test_runs_with_without_and_after_a_checkpoint_and_on_threads_are_bit_equal(tmp_path):

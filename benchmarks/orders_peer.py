@@ -1,0 +1,114 @@
+"""The peer sumu 0.1.2 on child's first 12 columns, every DAG once, against the exact sums: error of an arc by CPU time.
+
+sumu's Gadget wants an older numpy and Cython, so it runs in an environment of its own: ``python3.9 -m venv peer``, then in it
+``pip install "numpy<1.24" "setuptools<65" "Cython<3" wheel`` and ``pip install --no-build-isolation sumu==0.1.2``; name its Python
+with --python. Both have BDeu with a total of 10, sumu's prior of parent sets (ours: "friedman_koller"), at most three parents,
+N = 1000, and all 11 others as candidates. sumu has 16 tempered chains (its MC3), half of the iterations are burn-in, a DAG is
+drawn from every tenth partition. Ours are four chains of Gibbs moves over layers with reversals. CPU time of scores and chains,
+compiled before.
+"""
+
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from pgm_bma.orders import convergence, exact_dags
+from pgm_bma.orders.family_lists import prune_table
+from pgm_bma.orders.family_table import family_table
+from pgm_bma.orders.relocation import prepare_lists
+from pgm_bma.orders.weighting import WEIGHTINGS
+
+from ._common import Skip, parser, print_table, run, save_csv
+from .orders_convergence import data
+
+SCORING = {"equivalent_sample_size": 10.0, "structure_prior": "friedman_koller"}
+N_COLUMNS = 12
+SWEEPS = (128, 512)
+ITERATIONS = (2000, 10_000)
+PEER = """
+import sys, time
+import numpy as np
+from sumu.gadget import Data, Gadget
+table, seed, iterations, chains, out = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
+codes = np.load(table).astype(np.int32)
+n = codes.shape[1]
+np.random.seed(seed)
+began = time.process_time()
+dags, _ = Gadget(
+    data=Data(codes), scoref="bdeu", ess=10, max_id=3, K=n - 1, d=3, cp_algo="top", mc3_chains=chains,
+    burn_in=iterations // 2, iterations=iterations // 2, thinning=10, tolerance=2**-32,
+).sample()
+seconds = time.process_time() - began
+arcs = np.zeros((n, n))
+for dag in dags:
+    for family in dag:
+        for parent in family[1] if len(family) > 1 else ():
+            arcs[parent, family[0]] += 1 / len(dags)
+np.savez(out, arcs=arcs, seconds=seconds)
+"""
+
+
+def main(argv=None):
+    reader = parser(__doc__)
+    reader.add_argument("--python", type=Path, help="Python of the environment that has sumu")
+    reader.add_argument("--runs", type=int, default=4, help="runs of every length")
+    options = reader.parse_args(argv)
+    if options.python is None:
+        raise Skip("no environment with sumu: pass --python (see --help)")
+    codes, cards, _ = data("child", 1000, options.seed)
+    codes, cards = np.ascontiguousarray(codes[:, :N_COLUMNS]), cards[:N_COLUMNS]
+    if (codes.max(0) + 1 < cards).any():
+        raise Skip("a state does not occur: the peer would count fewer states")
+    exact = exact_dags.edge_posterior(exact_dags.sum_over_dags(family_table(codes, cards, **SCORING)))
+    ours(codes, cards, 8, 0)  # compiled before the clock runs
+    rows = []
+    for n_sweeps in SWEEPS:
+        runs = [ours(codes, cards, n_sweeps, seed) for seed in range(options.runs)]
+        rows.append(line("this package, four chains", f"{n_sweeps} sweeps", runs, exact))
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "codes.npy", codes)
+        for iterations in ITERATIONS:
+            runs = [peer(options.python, Path(folder), seed, iterations) for seed in range(options.runs)]
+            rows.append(line("sumu 0.1.2, 16 tempered chains", f"{iterations} iterations", runs, exact))
+    print_table(rows, "child's first 12 columns, every DAG once, against the exact sums", 3)
+    save_csv(rows, "orders_peer", options.out)
+
+
+def ours(codes, cards, n_sweeps, seed):
+    """(arcs, CPU seconds)"""
+    began, kind = time.process_time(), WEIGHTINGS["dag"]
+    lists = prepare_lists(prune_table(family_table(codes, cards, **SCORING)))
+    rngs = [np.random.default_rng([seed, k]) for k in range(4)]
+    starts = [kind.start(len(cards), rng, ()) for rng in rngs]
+    found = convergence.run_until_converged(
+        kind.gibbs, lists, starts, rngs, max_sweeps=n_sweeps, tol=1e-12, n_temperatures=1
+    )
+    return found.chain_means.mean(0), time.process_time() - began
+
+
+def peer(python, folder, seed, iterations):
+    """(arcs, CPU seconds)"""
+    (folder / "peer.py").write_text(PEER)
+    words = [folder / "codes.npy", seed, iterations, 16, folder / "out.npz"]
+    subprocess.run([python, folder / "peer.py", *map(str, words)], check=True, capture_output=True)
+    found = np.load(folder / "out.npz")
+    return found["arcs"], float(found["seconds"])
+
+
+def line(method, length, runs, exact):
+    errors = [np.abs(arcs - exact).max() for arcs, _ in runs]
+    return {
+        "method": method,
+        "length": length,
+        "runs": len(runs),
+        "cpu_s": np.median([seconds for _, seconds in runs]),
+        "median_error": np.median(errors),
+        "largest_error": max(errors),
+    }
+
+
+if __name__ == "__main__":
+    run(main)
