@@ -1,4 +1,4 @@
-"""Does a scan over numbers of clusters miss? The default scan (two stages of starts, splits and merges) against many full starts.
+"""Does a scan over numbers of clusters miss? The default scan (starts in stages, splits, merges, crosses) against many full starts.
 
 30 tables drawn from latent-class models (200 to 1500 rows, 8 to 20 columns, 3 to 6 clusters) and 10 real ones, scanned over 2 to 7
 clusters by EM. "missed" counts (table, number) pairs whose log-likelihood (what ranks the starts) is more than 0.1 nat below
@@ -21,6 +21,7 @@ from ._common import parser, print_table, results_folder, run, save_csv
 from .ema_starts import hard
 
 NUMBERS = range(2, 8)
+COLUMNS = [f"{k} clusters" for k in NUMBERS]  # of ema_scan_tables.csv: nats below the best of the full starts
 REAL = (
     "breast-LJ", "breast-wisc", "iris", "krkp", "lymphography", "tic-tac-toe", "titanic", "voting", "wine", "zoo",
 )  # fmt: skip
@@ -31,14 +32,28 @@ def main(argv=None):
     options = parser(__doc__)
     options.add_argument("--tables", type=int, default=30, help="generated tables")
     options.add_argument("--starts", type=int, default=500, help="full starts that the scan is compared with")
+    options.add_argument(
+        "--resume", action="store_true", help="leave out tables of ema_scan_tables.csv, and count them"
+    )
     chosen = options.parse_args(argv)
     names = [*range(chosen.tables), *REAL]
     known = references(names, chosen.starts, chosen.out)
-    found = {name: one(*data(name)) for name in names}
-    lines = []
-    for method in found[names[0]]:
-        for kind, some in (("generated", names[: chosen.tables]), ("real", REAL), ("all", names)):
-            loss = np.concatenate([np.array(known[str(name)]) - found[name][method][0] for name in some])
+    kept, every = results_folder(chosen.out) / "ema_scan_tables.csv", pd.DataFrame()
+    if chosen.resume and kept.exists():
+        every = pd.read_csv(kept, dtype={"table": str})
+    for name in map(str, names):
+        if len(every) and (every["table"] == name).any():
+            continue
+        for method, (scores, seconds) in one(*data(name)).items():
+            below = dict(zip(COLUMNS, np.array(known[name]) - scores))
+            line = pd.DataFrame([{"table": name, "method": method, **below, "CPU (s)": seconds}])
+            every = pd.concat([every, line], ignore_index=True)
+        every.to_csv(kept, index=False)
+    lines, is_real = [], every["table"].isin(REAL)
+    for method in every["method"].unique():
+        for kind, some in (("generated", ~is_real), ("real", is_real), ("all", is_real | ~is_real)):
+            part = every[some & (every["method"] == method)]
+            loss = part[COLUMNS].to_numpy().ravel()
             lines.append(
                 {
                     "method": method,
@@ -48,7 +63,7 @@ def main(argv=None):
                     "reached": float((loss <= 0.1).mean()),
                     "mean loss (nats)": np.maximum(loss, 0.0).mean(),
                     "better than the reference": int((loss < -0.1).sum()),
-                    "CPU (s)": sum(found[name][method][1] for name in some),
+                    "CPU (s)": part["CPU (s)"].sum(),
                 }
             )
     print_table(lines, f"{len(names)} tables, {NUMBERS[0]} to {NUMBERS[-1]} clusters", 3)
@@ -64,7 +79,7 @@ def references(names, n_starts, out):
     for name in map(str, names):
         if len(kept[(kept["table"].astype(str) == name) & (kept["starts"] == n_starts)]) == len(NUMBERS):
             continue
-        codes, cardinalities, alpha = data(int(name) if name.isdigit() else name)
+        codes, cardinalities, alpha = data(name)
         settings = plain(alpha)._replace(accelerate=True, n_init=n_starts)
         for k in NUMBERS:
             began = time.process_time()
@@ -77,8 +92,8 @@ def references(names, n_starts, out):
 
 def data(name):
     """(codes, cardinalities, alpha) of a generated table, by its number, or a real one."""
-    if isinstance(name, int):
-        codes, n_states, _, alpha = hard(name)
+    if name.isdigit():
+        codes, n_states, _, alpha = hard(int(name))
         return codes, np.full(codes.shape[1], n_states), alpha
     frame, target = load_dataset(name)
     frame = frame.drop(columns=target)

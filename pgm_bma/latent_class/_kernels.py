@@ -130,7 +130,8 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
                 n_idle = n_idle + 1 if no_arc(priors, log_dependent) else 0
             if n_idle >= PATIENCE or (n_idle > 0 and change < tol):
                 ended = COLLAPSED
-            elif change < tol and not is_trial and not is_taken_back:  # the change of a plain update
+            elif change < tol and not is_trial and not is_taken_back and (mode != VARIATIONAL or n_iter > 1):
+                # the change of a plain update; a first variational one repeats given tables: its factors were those tables
                 ended = CONVERGED
             is_last = ended != EXHAUSTED or n_iter == max_iter
         if mode == EM or max_iter == 0:

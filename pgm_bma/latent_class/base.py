@@ -76,7 +76,7 @@ class GivenTables:
 
 
 def resolve_init(init, averaging):
-    """ "auto" is what was measured to serve each method best: EM solutions for the variational twin, else random tables."""
+    """ "auto" is what was measured to serve each method best: the variational twin begins as EM, the others at random tables."""
     if isinstance(init, str) and init == "auto":
         return "em" if averaging == "variational" else "random"
     return init

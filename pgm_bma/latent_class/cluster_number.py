@@ -3,8 +3,9 @@
 The score is the Cheeseman-Stutz approximation of log p(D) for EM and EMA (its EMA version averages every column's factor
 over the two structures), and the evidence bound for the variational twin. Both are in nats, higher is better. The scan
 fits every number from many starts, and, unless told otherwise, goes on from splits of the solution with one cluster less and
-merges of the one with one more; on tables that are not large then also from swaps, in which one cluster of the best solution
-begins anew around some row. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
+merges of the one with one more. On tables that are not large its random starts are more, their first updates have a weak prior
+(a strong one empties clusters before they have found their rows), and it goes on from crosses: clusters drawn from two of
+the best solutions found so far. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
 two, each merge pours two clusters together, and the whole model is iterated on from there; when no move gains, one more
 step is tried from the best split before it stops; at the end all starts are run at the number found.
 """
@@ -13,26 +14,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.starts import choose_starts
 from pgm_bma.latent_class.loop import (
     LatentClassFit,
     Settings,
     conclude,
+    draw,
     fit_latent_class,
     join,
     run_all_starts,
     run_starts,
+    soften,
 )
 from pgm_bma.latent_class.problem import flatten, log_joint, make_problem, split_tables
 from pgm_bma.latent_class.statistics import FitStatistics, fit_statistics, size_statistics
 
 SPLIT_STARTS = 4  # starts of the two-cluster fit inside a cluster
 MERGE_PAIRS = 6  # most alike pairs that are tried as merges
-MOVES_FINISHED = 2  # starts from splits (or merges) that a scan runs to the end at each number
-SWAPS = 60  # starts of a round in which one cluster of a good solution begins anew at some row
-SWAPS_FINISHED = 20  # of them, run to the end
-SWAP_ROUNDS = 3  # at most; a round that gains nothing is the last
-MOST_CELLS = 1_000_000  # of a table on which swaps are tried: larger ones have few optima, and take long
-SCAN_STARTS = 2  # times n_init starts at every number of a scan
+MOVES_MIDDLE, MOVES_FINISHED = (
+    4,
+    2,
+)  # starts from splits (or merges) that a scan takes on, and to the end, at each number
+SCAN_STARTS = 4  # times n_init random starts at each number of a scan
+CROSSES, CROSSES_MIDDLE, CROSSES_FINISHED = 60, 20, 6  # starts of a round, those taken on, and to the end
+PARENTS = 8  # best solutions that are crossed
+CROSS_PATIENCE, CROSS_ROUNDS = 2, 10  # rounds in a row that may gain nothing, rounds at most
+CROSS_GAIN = 0.01  # nats; smaller differences are what `tol` leaves open
+MOST_CELLS = 1_000_000  # of a table on which so much is done: larger ones have few optima, and take long
 PATIENCE = 1  # splits that may fail to gain before the search gives up
 GAIN = 1e-6  # nats; smaller differences are rounding
 
@@ -154,30 +162,35 @@ class Search(NamedTuple):
         return fit_latent_class(*data, weights=self.weights, rng=fresh(self.rng), **changes)
 
     def fit_numbers(self, numbers):
-        """{number: fit}: upwards with splits of the number below, downwards with merges of the number above, then swaps."""
+        """{number: fit}: upwards with splits of the number below, downwards with merges of the number above, each with crosses."""
         fits = {}
         for k in numbers:
-            fits[k] = self.fit_number(k, self.splits(fits.get(k - 1), k))
+            fits[k] = self.improve(k, self.fit_number(k, self.splits(fits.get(k - 1), k)))
         for k in reversed(numbers if self.settings.moves else []):
-            fits[k] = self.fit_number(k, self.merges(fits.get(k + 1), k), fits[k])
-        is_swapped = self.settings.moves and self.codes.size <= MOST_CELLS
-        for k in [k for k in numbers if k > 1] if is_swapped else []:
-            fits[k] = self.improve(k, fits[k])
+            merged = self.fit_number(k, self.merges(fits.get(k + 1), k), fits[k])
+            fits[k] = self.improve(k, merged) if self.has_gained(fits[k], merged) else merged
         return fits
 
-    def improve(self, n_clusters, fit):
-        """`fit` with further starts from swaps, while they gain."""
-        for seed in range(SWAP_ROUNDS):
-            if len(fit.theta_c) < n_clusters:
-                break
-            tables = self.swaps(fit, np.random.default_rng([seed, n_clusters]))
-            before, fit = self.best_start(fit), self.fit_number(n_clusters, tables, fit, SWAPS_FINISHED)
-            if self.best_start(fit) < before + GAIN:
-                break
-        return fit
+    def has_gained(self, before, after):
+        return self.start_scores(after).max() > self.start_scores(before).max() + CROSS_GAIN
 
-    def best_start(self, fit):
-        return self.start_scores(fit).max()
+    @property
+    def is_thorough(self):
+        """Whether a scan has more starts than asked for, and crosses."""
+        settings = self.settings
+        is_staged = settings.n_final is not None and not isinstance(settings.n_init, str)
+        return settings.moves and is_staged and self.codes.size <= MOST_CELLS
+
+    def improve(self, n_clusters, fit):
+        """`fit` with further starts from crosses, until some rounds in a row gain nothing."""
+        failures = n_rounds = 0
+        while failures < CROSS_PATIENCE and n_rounds < CROSS_ROUNDS and self.is_thorough:
+            tables = self.crosses(fit, np.random.default_rng([len(fit.starts.finished), n_clusters]))
+            if not tables or len(fit.theta_c) < n_clusters:
+                break
+            before, fit = fit, self.fit_number(n_clusters, tables, fit, CROSSES_MIDDLE, CROSSES_FINISHED)
+            failures, n_rounds = 0 if self.has_gained(before, fit) else failures + 1, n_rounds + 1
+        return fit
 
     def start_scores(self, fit):
         """Score of every start, -inf for those that were not finished or collapsed."""
@@ -185,21 +198,26 @@ class Search(NamedTuple):
         score = starts.evidence_bound if self.settings.averaging == "variational" else starts.log_likelihood
         return np.where(starts.finished & ~starts.collapsed, score, -np.inf)
 
-    def fit_number(self, n_clusters, tables, fit=None, n_final=MOVES_FINISHED):
-        """All starts (or those of `fit`), and further ones from given tables, the best `n_final` of which are finished."""
+    def fit_number(self, n_clusters, tables, fit=None, n_middle=MOVES_MIDDLE, n_final=MOVES_FINISHED):
+        """Random starts (or those of `fit`), and further ones from given tables, the best `n_final` of which are finished."""
         data = self.codes, self.cardinalities, self.weights, n_clusters
         problem = make_problem(*data, self.settings.priors, self.settings.averaging)
-        starts = run_all_starts(problem, self.more_starts(), fresh(self.rng)) if fit is None else fit.starts
+        starts = self.random_starts(problem) if fit is None else fit.starts
         if not tables:
             return conclude(problem, starts, self.settings) if fit is None else fit
         begin = [np.stack(parts) for parts in zip(*(flatten(*given) for given in tables))]
-        further = run_starts(problem, self.settings._replace(n_final=n_final, progress=None), begin)
-        return conclude(problem, join([starts, further]), self.settings)
+        settings = self.settings._replace(n_middle=n_middle, n_final=n_final, progress=None)
+        return conclude(problem, join([starts, run_starts(problem, settings, begin)]), self.settings)
 
-    def more_starts(self):
-        """The settings, with more short starts where the scan makes moves."""
-        is_number = self.settings.moves and not isinstance(self.settings.n_init, str)
-        return self.settings._replace(n_init=SCAN_STARTS * self.settings.n_init) if is_number else self.settings
+    def random_starts(self, problem):
+        """As many as the settings say; more, the first updates with a weak prior, where a scan is thorough."""
+        settings = self.settings
+        if not self.is_thorough or problem.n_clusters == 1:
+            return run_all_starts(problem, settings, fresh(self.rng))
+        tables = draw(problem, settings, SCAN_STARTS * settings.n_init, fresh(self.rng))
+        if settings.averaging is None or settings.init == "em":
+            tables = soften(problem, settings, tables)
+        return run_starts(problem, settings._replace(n_middle=settings.n_init), tables)
 
     def splits(self, fit, n_clusters):
         """Tables for `n_clusters` from the fit with one cluster less."""
@@ -214,21 +232,19 @@ class Search(NamedTuple):
             return []
         return [self.merge(fit, *pair) for pair in _alike(fit)]
 
-    def swaps(self, fit, rng):
-        """Tables of the best start with one cluster, drawn at random, replaced by one around a row, drawn by weight."""
-        scores, bounds = self.start_scores(fit), fit.state_start
-        best = int(scores.argmax())
-        if scores[best] == -np.inf:
-            return []
-        found = []
-        for row in self.codes[rng.choice(len(self.codes), SWAPS, p=self.weights / self.weights.sum())]:
-            theta_c, theta = fit.starts.theta_c[best].copy(), fit.starts.theta[best].copy()
-            around, seen = theta @ theta_c, np.flatnonzero(row >= 0)
-            around[np.repeat(row >= 0, np.diff(bounds))] /= 2  # half of the overall shares, half of the row
-            around[bounds[seen] + row[seen]] += 0.5
-            cluster = rng.integers(len(theta_c))
-            theta[:, cluster], theta_c[cluster] = around, 1 / len(theta_c)
-            found.append((theta_c / theta_c.sum(), split_tables(theta, bounds)))
+    def crosses(self, fit, rng):
+        """Tables whose clusters are drawn from those of two of the best starts; none where all starts ended in one optimum."""
+        scores, starts = self.start_scores(fit), fit.starts
+        parents = choose_starts(scores, scores > -np.inf, PARENTS)
+        n_clusters, found = starts.theta_c.shape[1], []
+        if len(parents) < 2 or n_clusters == 1:
+            return found
+        for _ in range(CROSSES):
+            pair = rng.choice(parents, 2, replace=False)
+            kept = rng.choice(2 * n_clusters, n_clusters, replace=False)
+            theta_c = np.concatenate(starts.theta_c[pair])[kept]
+            theta = np.concatenate(starts.theta[pair], axis=1)[:, kept]
+            found.append((theta_c / theta_c.sum(), split_tables(theta, fit.state_start)))
         return found
 
     def split(self, fit, k):
@@ -243,6 +259,8 @@ class Search(NamedTuple):
             weights=inside[keep],
             rng=fresh(self.rng),
             n_init=SPLIT_STARTS,
+            n_final=2,
+            accelerate=True,
             priors=self.settings.priors,
             tol=1e-3,
         )

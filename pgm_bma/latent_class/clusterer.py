@@ -196,8 +196,9 @@ class EMAClusterer(LatentClassBase):
         "linear"; exp(evidence bound), "auto" for "variational"; or the best start alone; or all alike. Collapsed starts have
         none.
     init : {"auto", "random", "em"} or pgmpy network, default="auto"
-        Dirichlet(1) tables ("auto" for "linear"); the EM solutions that they lead to, which collapse far less often ("auto"
-        for "variational"); or a network, matched by node names, as start 0 with random starts after it.
+        Dirichlet(1) tables ("auto" for "linear"); what EM makes of them, which collapses far less often ("auto" for
+        "variational"): the first updates are EM's for "variational", EM's solutions are begun from for "linear"; or a network,
+        matched by node names, as start 0 with random starts after it.
     collapse : {"stop", "ignore"}, default="stop"
         A start in which no column's counts speak for its arc (every arc posterior below 1/2 with an even prior) has lost its
         clusters: stop it and leave it out; or iterate to `tol` and take the tables as they are (the paper).

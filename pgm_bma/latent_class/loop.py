@@ -9,8 +9,9 @@ step that turns expected counts into tables:
   same formula for observed counts);
 - ``averaging="variational"``: the same mixture, but the expectation step uses expected logs, and an evidence bound climbs.
 
-Many starts are run for a few updates, the best few to the end. In: integer codes (-1 = missing, exactly marginalised),
-weights, cardinalities. Out: a `LatentClassFit` of arrays.
+Many starts are run for a few updates, the best few to the end; where the first updates tell little (the twin, scans over
+numbers of clusters), the better ones go some way on before the few are chosen. In: integer codes (-1 = missing, exactly
+marginalised), weights, cardinalities. Out: a `LatentClassFit` of arrays.
 Santafe, Lozano, Larranaga, "Bayesian model averaging of naive Bayes for clustering", IEEE Trans. SMC-B 36 (2006).
 """
 
@@ -38,15 +39,20 @@ __all__ = [
     "Settings",
     "Starts",
     "conclude",
+    "draw",
     "fit_latent_class",
     "join",
     "log_joint",
     "run_all_starts",
     "run_starts",
+    "soften",
 ]
 
 COMBINATIONS = ("best", "uniform", "likelihood", "evidence")
 SHORT_UPDATES = 8  # of the first stage, which is plain; measured: 5 to 20 rank the starts alike
+MIDDLE_UPDATES = 24  # of the middle stage, accelerated
+ALIKE = 0.05, 0.01  # nats and cluster sizes: starts on their way that differ by less are taken to end in one optimum
+WEAK = 0.05  # times the prior, in the first updates of the random starts of a scan
 REPLICATE_LIMIT = 200  # starts tried by n_init="until-replicated"
 IDENTICAL = 1e-3  # EM ends without clusters when no table differs between them by more than this
 
@@ -58,8 +64,10 @@ class Settings(NamedTuple):
     priors : by default alpha = 1 in every cell and an arc prior of 0.5
     n_init : starts; or "until-replicated", as many as it takes to find the best score twice (at most ``REPLICATE_LIMIT``)
     n_final : starts that are run to the end, the best after ``SHORT_UPDATES`` updates; None for all
-    init : "random" (Dirichlet(1) tables), "em" (the EM solutions that such tables lead to), or (theta_c, tables): (n_clusters,)
-        and a list of (n_clusters, cardinality), as start 0 with random starts after it
+    n_middle : starts that are run for ``MIDDLE_UPDATES`` more before those are chosen; None for none of them, but all of the twin
+    init : "random" (Dirichlet(1) tables), "em" (what EM makes of such tables: its solutions, for the twin its first
+        ``SHORT_UPDATES`` updates), or (theta_c, tables): (n_clusters,) and a list of (n_clusters, cardinality), as start 0
+        with random starts after it
     combine_starts : the best start, or an average of the aligned starts with those weights (`COMBINATIONS`)
     collapse : "stop" or "ignore"
     max_iter, tol : updates at most, and the largest parameter change that counts as converged
@@ -74,6 +82,7 @@ class Settings(NamedTuple):
     priors: PriorSettings = PriorSettings()
     n_init: int | str = 30
     n_final: int | None = None
+    n_middle: int | None = None
     init: str | tuple = "random"
     combine_starts: str = "best"
     collapse: str = "stop"
@@ -149,28 +158,51 @@ def draw_starts(layout, n_clusters, generators):
     return theta_c, theta
 
 
+def soften(problem, settings, tables):
+    """The tables after a few updates of EM with a weak prior: a strong one empties clusters before they have found their rows."""
+    priors = problem.priors
+    weak = priors._replace(cluster=WEAK * priors.cluster, dependent=WEAK * priors.dependent)
+    run = _Running(problem._replace(priors=weak), settings, *tables)
+    run.advance(np.arange(len(tables[0])), kernels.EM, False, min(SHORT_UPDATES, settings.max_iter), False)
+    return run.state.theta_c, run.state.theta
+
+
 def run_starts(problem, settings, tables):
-    """Both stages, from drawn tables."""
+    """All stages, from drawn tables."""
     n_starts = len(tables[0])
-    run = _Running(problem, settings, *tables)
+    run, everyone = _Running(problem, settings, *tables), np.arange(n_starts)
     is_warm = isinstance(settings.init, str) and settings.init == "em" and problem.mode != kernels.EM
     mode = kernels.EM if is_warm else problem.mode
     stop = settings.collapse == "stop" and problem.n_clusters > 1  # one cluster has nothing to lose
-    n_short = min(SHORT_UPDATES, settings.max_iter)
-    run.advance(np.arange(n_starts), mode, stop, n_short, False)
+    n_done = min(SHORT_UPDATES, settings.max_iter)
+    run.advance(everyone, mode, stop, n_done, False)
+    if is_warm and problem.mode == kernels.VARIATIONAL:
+        # measured: EM's solutions are poor places to climb the bound from, and its value there says little of where it ends
+        is_warm, mode = False, problem.mode
+        run.begin(everyone)
+        run.advance(everyone, mode, stop, n_done, False)
+    accelerate = settings.accelerate and mode != kernels.LINEAR
+    alive = run.ended != kernels.COLLAPSED
+    n_middle = n_starts if settings.n_middle is None and mode == kernels.VARIATIONAL else settings.n_middle
+    if n_middle is not None and settings.n_final is not None and settings.n_final < n_starts:
+        chosen = _best(start_scores(problem, run.starts()), alive)[:n_middle]
+        n_more = min(MIDDLE_UPDATES, settings.max_iter - n_done)
+        run.advance(chosen[run.ended[chosen] == kernels.EXHAUSTED], mode, stop, n_more, accelerate)
+        n_done += n_more
+        if settings.n_middle is not None:
+            chosen = _different(start_scores(problem, run.starts()), run.state.theta_c, chosen, settings.n_final)
+        alive = np.isin(everyone, chosen) & (run.ended != kernels.COLLAPSED)
     collapsed = run.ended == kernels.COLLAPSED
 
     def finish(positions):
         unfinished = positions[run.ended[positions] == kernels.EXHAUSTED]
-        run.advance(unfinished, mode, stop, settings.max_iter - n_short, settings.accelerate and mode != kernels.LINEAR)
+        run.advance(unfinished, mode, stop, settings.max_iter - n_done, accelerate)
         if is_warm:
+            n_short = min(SHORT_UPDATES, settings.max_iter)
             run.begin(positions)
             run.advance(positions, problem.mode, stop, n_short, False)
             unfinished = positions[run.ended[positions] == kernels.EXHAUSTED]
-            is_climbing = problem.mode == kernels.VARIATIONAL
-            run.advance(
-                unfinished, problem.mode, stop, settings.max_iter - n_short, settings.accelerate and is_climbing
-            )
+            run.advance(unfinished, problem.mode, stop, settings.max_iter - n_short, False)
         collapsed[positions] = run.ended[positions] == kernels.COLLAPSED
         if stop and problem.mode == kernels.EM:
             collapsed[positions] |= _all_identical(run.state.theta[positions])
@@ -178,9 +210,27 @@ def run_starts(problem, settings, tables):
             settings.progress(len(positions))
         return ~collapsed[positions] | (not stop)
 
-    short = Starts(*run.results(), collapsed, None)
-    finished = finish_best(start_scores(problem, short), ~collapsed, settings.n_final, finish)
-    return Starts(*run.results(), collapsed, finished)
+    finished = finish_best(start_scores(problem, run.starts()), alive, settings.n_final, finish)
+    return run.starts()._replace(collapsed=collapsed, finished=finished)
+
+
+def _best(scores, alive):
+    """Positions of the starts that are alive by falling score."""
+    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
+    return order[alive[order]]
+
+
+def _different(scores, theta_c, positions, n_chosen):
+    """The best of `positions` that seem to be on their way to different optima; copies only where those are too few."""
+    nats, size = ALIKE
+    sizes, found, copies = np.sort(theta_c, axis=1), [], []
+    for start in sorted(positions, key=lambda start: -scores[start]):
+        is_copy = any(
+            abs(scores[start] - scores[other]) < nats and np.abs(sizes[start] - sizes[other]).max() < size
+            for other in found
+        )
+        (copies if is_copy else found).append(start)
+    return np.array((found + copies)[:n_chosen], dtype=np.int64)
 
 
 class _Running:
@@ -230,11 +280,13 @@ class _Running:
                 self.paths[start] = np.concatenate([self.paths[start][:-1], path[: n + 1]])
                 self.n_iter[start] += n
 
-    def results(self):
-        """The first fields of `Starts`."""
+    def starts(self):
+        """`Starts` as they stand, none of them told to be finished."""
         state = self.state
         found = self.log_likelihood, self.bound, self.n_iter, self.ended == kernels.CONVERGED
-        return state.theta_c, state.theta, state.arcs, *found, tuple(self.paths)
+        collapsed = self.ended == kernels.COLLAPSED
+        unfinished = np.zeros(len(collapsed), dtype=bool)
+        return Starts(state.theta_c, state.theta, state.arcs, *found, tuple(self.paths), collapsed, unfinished)
 
 
 def _all_identical(theta):

@@ -229,7 +229,7 @@ def _walk(layout, priors, run, idle, mode, stop_collapsed, max_iter, tol, accele
             idle[0] = idle[0] + 1 if kernels.no_arc(priors, log_dependent) else 0
         if idle[0] >= kernels.PATIENCE or (idle[0] > 0 and change < tol):
             ended = kernels.COLLAPSED
-        elif change < tol and not is_trial and not is_taken_back:
+        elif change < tol and not is_trial and not is_taken_back and (mode != kernels.VARIATIONAL or n_iter > 1):
             ended = kernels.CONVERGED
         is_last = ended != kernels.EXHAUSTED or n_iter == max_iter
     if mode == kernels.EM or max_iter == 0:

@@ -48,8 +48,8 @@ class EMAEstimator(DiscreteParameterEstimator):
     combine_starts : {"auto", "likelihood", "evidence", "best", "uniform"}, default="auto"
         Weights of the average over the finished starts; "auto": "likelihood" for "linear", "evidence" for "variational".
     init_cpds : {"auto", "random", "em"}, DiscreteBayesianNetwork, dict or list of TabularCPD, default="auto"
-        Given tables (all of them) are start 0; the other starts are random. "auto": "random" for "linear", "em" (the EM
-        solutions) for "variational".
+        Given tables (all of them) are start 0; the other starts are random. "auto": "random" for "linear", "em" (the
+        first updates are EM's) for "variational".
     collapse : {"stop", "ignore"}, default="stop"
         Leave out starts that have lost their clusters, or take the tables as they are (the paper).
     max_iter : int, default=1000

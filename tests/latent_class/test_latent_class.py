@@ -14,7 +14,7 @@ from pgm_bma.foundation.averaging import average_families
 from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.starts import align_labels, start_weights
 from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
-from pgm_bma.latent_class.loop import BATCH, SHORT_UPDATES, draw_starts, fit_latent_class
+from pgm_bma.latent_class.loop import BATCH, MIDDLE_UPDATES, SHORT_UPDATES, draw_starts, fit_latent_class
 from pgm_bma.latent_class.problem import (
     PriorSettings,
     cluster_dependence,
@@ -422,17 +422,18 @@ def test_short_starts_are_the_beginnings_of_long_ones_and_the_best_are_finished(
         np.testing.assert_allclose(some.starts.theta[finished], plain.starts.theta[finished], atol=1e-12)
         assert (some.weights[~finished] == 0).all() and some.weights.sum() == pytest.approx(1.0)
         for short, long in zip(some.starts.paths, plain.starts.paths):
-            if not finished.all() and init != "em":
+            if not finished.all():
                 n = min(len(short), SHORT_UPDATES)
                 np.testing.assert_allclose(short[:n], long[:n], rtol=1e-12)
         score = some.starts.evidence_bound if averaging == "variational" else some.starts.log_likelihood
-        if init != "em":  # the short scores of "em" are EM's, and are gone once a start goes on
-            values = [path[min(SHORT_UPDATES, len(path) - 1)] for path in plain.starts.paths]
-            if averaging is not None:
-                assert set(np.argsort(values)[-3:]) == set(np.flatnonzero(finished))
+        n_ranked = SHORT_UPDATES + MIDDLE_UPDATES * (averaging == "variational")
+        values = np.array([path[min(n_ranked, len(path) - 1)] for path in plain.starts.paths])
+        if averaging is not None:  # EM's path is the log posterior, its rank the log-likelihood
+            assert values[finished].min() > values[~finished].max() - 1e-6  # less: two starts in one optimum
         assert some.best == np.argmax(np.where(finished, score, -np.inf))
         fast = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, **keywords)
-        np.testing.assert_array_equal(fast.starts.finished, finished)
+        if averaging != "variational":  # whose starts are ranked after accelerated updates
+            np.testing.assert_array_equal(fast.starts.finished, finished)
         threads = fit_latent_class(
             codes, cards, 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, n_jobs=2, **keywords
         )

@@ -14,8 +14,7 @@ from pgm_bma import (
     load,
     save,
 )
-from pgm_bma.latent_class.cluster_number import Search, scan_clusters
-from pgm_bma.latent_class.loop import Settings, fit_latent_class
+from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings, make_problem, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.statistics import fit_statistics
@@ -298,34 +297,3 @@ def test_goodness_of_fit_of_a_file_is_that_of_the_chosen_number(tmp_path):
         found.loc[2, "g2_asymptotic_p"], abs=0.2
     )  # 4 standard errors of 99 tables
     assert found.loc[1, "g2_p"] == 0.01
-
-
-def test_a_scan_goes_on_from_splits_and_merges():
-    rng = np.random.default_rng(3)
-    tables = rng.dirichlet(np.full(3, 0.7), size=(8, 6))
-    z = rng.integers(0, 6, 300)
-    codes = np.column_stack([[rng.choice(3, p=tables[i, c]) for c in z] for i in range(8)]).astype(np.int8)
-    keywords = {"priors": PriorSettings(0.1, 0.1, 0.1), "n_init": 3, "n_final": 2, "accelerate": True}
-    plain, moved = (
-        scan_clusters(codes, np.full(8, 3), range(1, 8), rng=np.random.default_rng(0), moves=moves, **keywords)
-        for moves in (False, True)
-    )
-    gains = [b.log_likelihood - a.log_likelihood for a, b in zip(plain.path, moved.path)]
-    assert min(gains) > -1e-6 and max(gains) > 1.0  # the best start is the best log-likelihood: it cannot fall
-    assert len(moved.fit.starts.finished) > 3
-
-
-def test_a_swap_begins_one_cluster_anew_around_a_row():
-    codes, weights, cards = drawn(n_rows=80)
-    settings = Settings(priors=PriorSettings(0.1, 0.1, 0.1), n_init=4, n_final=2, moves=True)
-    search = Search(codes, cards, weights, np.random.default_rng(0), settings)
-    fit = search.fit_number(3, [])
-    before = search.start_scores(fit)
-    best = fit.starts.theta[before.argmax()]
-    for theta_c, tables in search.swaps(fit, np.random.default_rng(0)):
-        assert theta_c.sum() == pytest.approx(1)
-        for table in tables:
-            np.testing.assert_allclose(table.sum(axis=1), 1)
-        theta = np.concatenate([table.T for table in tables])
-        assert (np.abs(theta - best).max(axis=0) > 1e-9).sum() == 1  # the other clusters stay
-    assert search.best_start(search.improve(3, fit)) >= before.max()
