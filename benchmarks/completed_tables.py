@@ -16,7 +16,6 @@ import pandas as pd
 from pgm_bma import (
     AveragedNaiveBayesClassifier,
     ForestAveragedClassifier,
-    ForestAveragedClusterer,
     KikuchiBayesClassifier,
     LatentClassClusterer,
     OrderAveragedClassifier,
@@ -40,7 +39,6 @@ CLUSTERERS = {
     "latent classes": LatentClassClusterer,
     "structural EM": StructuralEMClusterer,
     "structural EM, any network": partial(StructuralEMClusterer, structures="general"),
-    "forest clusters": ForestAveragedClusterer,
 }
 
 
@@ -142,7 +140,7 @@ def forest_losses(frame, holes, test, target, states):
 
 def log_density(kind, tables, test, states):
     """Mean log of the averaged density of test rows, three clusters."""
-    models = [kind(3, n_init=4, state_names=states, random_state=0).fit(table) for table in tables]
+    models = [kind(3, n_init=2, state_names=states, random_state=0).fit(table) for table in tables]
     logs = np.array([model.score_samples(test) for model in models])
     return float((np.logaddexp.reduce(logs, axis=0) - np.log(len(models))).mean())
 
