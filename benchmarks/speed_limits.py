@@ -212,9 +212,11 @@ def stepmix(X, n_timed=10):
 
 def pyagrum_tan(X, y):
     import pyagrum.skbn as skbn
+    from pyagrum.lib.discreteTypeProcessor import DiscreteTypeProcessor
 
     def work():
-        model = skbn.BNClassifier(learningMethod="TAN", prior="Smoothing", priorWeight=1)
+        settings = {"learningMethod": "TAN", "prior": "Smoothing", "priorWeight": 1}
+        model = skbn.BNClassifier(type_processor=DiscreteTypeProcessor(), **settings)
         model.fit(X.astype(str), y)
 
     return "pyAgrum BNClassifier('TAN')", work
@@ -335,22 +337,23 @@ def clear_table(n_rows, n_columns, seed):
 def many_rows(machine, seed):
     """A table of codes must be read once: a byte per cell."""
     X, y = table(1_000_000, 50, seed)
-    some = X.head(50_000), y.head(50_000)
     bound = machine.reading(1_000_000 * 51, "the codes, once")
-    for name, peer, aim in (
-        ("NaiveBayesClassifier", categorical_nb, None),
-        ("AveragedNaiveBayesClassifier", categorical_nb, None),
-        ("TANClassifier", pyagrum_tan, (5.0, 600.0)),
-        ("ForestAveragedClassifier", pyagrum_tan, (5.0, 600.0)),
+    for name, peer, n_rows, aim in (
+        ("NaiveBayesClassifier", categorical_nb, 50_000, None),
+        ("AveragedNaiveBayesClassifier", categorical_nb, 50_000, None),
+        ("TANClassifier", pyagrum_tan, 5_000, (5.0, 600.0)),
+        ("ForestAveragedClassifier", pyagrum_tan, 5_000, (5.0, 600.0)),
     ):
+        some = X.head(n_rows), y.head(n_rows)
         yield compared(
             f"{name}, 1,000,000 x 50, 3 classes",
             ours(name, X, y),
             aim,
             bound=bound,
             peer=peer(*some),
-            at=("50,000 rows", ours(name, *some)),
+            at=(f"{n_rows:,} rows", ours(name, *some)),
         )
+    some = X.head(50_000), y.head(50_000)
     yield compared(
         "pair counts of 3 soft clusters (structural EM, forest clustering), 1,000,000 x 50",
         soft_pairs(X, seed),
@@ -360,7 +363,6 @@ def many_rows(machine, seed):
     yield compared(
         "KikuchiBayesClassifier(weights='counting'), 1,000,000 x 50, 3 classes",
         ours("KikuchiBayesClassifier", X, y, weights="counting"),
-        (5.0, 600.0),
         bound=bound,
         peer=logistic_regression(*some),
         at=("50,000 rows", ours("KikuchiBayesClassifier", *some, weights="counting")),
