@@ -109,12 +109,19 @@ def print_line(line):
     print(", ".join(parts), flush=True)
 
 
-def save_csv(rows, name, out=None):
-    """Write rows (DataFrame or list of dicts) to ``<folder>/<name>.csv``, say where, and return the path."""
+def save_csv(rows, name, out=None, keys=None):
+    """Write rows (DataFrame or list of dicts) to ``<folder>/<name>.csv``, say where, and return the path.
+
+    keys : columns; lines of a kept file with other values in them stay, in the order of the keys (a run in pieces)
+    """
     import pandas as pd
 
-    path = results_folder(out) / f"{name}.csv"
-    pd.DataFrame(rows).to_csv(path, index=False)
+    path, frame = results_folder(out) / f"{name}.csv", pd.DataFrame(rows)
+    if keys and path.exists():
+        frame = (
+            pd.concat([pd.read_csv(path), frame]).drop_duplicates(keys, keep="last").sort_values(keys, kind="stable")
+        )
+    frame.to_csv(path, index=False)
     print(f"saved {path}", flush=True)
     return path
 

@@ -4,7 +4,8 @@ The tables are the embedded ones and those of PGM_BMA_DATA whose columns have at
 rows each, with --full all. Classes: mean -log P(class). Clusters: mean log p(row) of held-out rows, and the adjusted Rand index
 between the clusters of all rows and the classes, with as many clusters as classes (tables up to 18 columns and 8 classes; with
 --full all). Order averaging is left out above 12 columns.
-`pgm_bma.default_classifier` and `default_clusterer` follow these tables.
+`pgm_bma.default_classifier` and `default_clusterer` follow these tables. With --datasets the lines of other tables stay in the kept
+file: a run in pieces.
 """
 
 import os
@@ -50,11 +51,11 @@ def main(argv=None):
     tables = list(development_tables(options.datasets, None if options.full else 400, options.seed))
     if options.jobs != "clusters":
         rows = [line for table in tables for line in classify(*table, options.seed)]
-        report(rows, "log loss", "default_methods_classes", options.out)
+        report(rows, "log loss", "default_methods_classes", options)
     if options.jobs != "classes":
         small = [t for t in tables if options.full or (t[1].shape[1] <= 18 and t[2].nunique() <= 8)]
         rows = [line for table in small for line in cluster(*table, options.seed)]
-        report(rows, "log p(row)", "default_methods_clusters", options.out)
+        report(rows, "log p(row)", "default_methods_clusters", options)
 
 
 def development_tables(names, n_rows, seed):
@@ -106,10 +107,9 @@ def cluster(name, X, y, seed):
         yield line
 
 
-def report(rows, measure, name, out):
+def report(rows, measure, name, options):
     """The table of all cells, and per method: mean, mean rank (1 = best), tables where it is best, seconds."""
-    frame = pd.DataFrame(rows)
-    save_csv(frame, name, out)
+    frame = pd.read_csv(save_csv(rows, name, options.out, keys=["data", "method"] if options.datasets else None))
     wide = frame.pivot(index="data", columns="method", values=measure)
     complete = wide.drop(columns="orders", errors="ignore").dropna()
     ranks = complete.rank(axis=1, ascending=measure == "log loss")
@@ -125,7 +125,7 @@ def report(rows, measure, name, out):
     summary["cpu s"] = frame.groupby("method")["cpu s"].sum()
     table = summary.rename_axis("method").reset_index()
     print_table(table, f"{measure}, 5 folds")
-    save_csv(table, f"{name}_summary", out)
+    save_csv(table, f"{name}_summary", options.out)
 
 
 if __name__ == "__main__":

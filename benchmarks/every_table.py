@@ -50,7 +50,7 @@ def main(argv=None):
         for name in CLASSIFIERS:
             rows.append({"table": table, "rows": len(X), "columns": X.shape[1], **measure(name, X, y)})
             print_line(rows[-1])
-        save_csv(rows, "every_table", arguments.out)
+        save_csv(rows, "every_table", arguments.out, keys=["table", "classifier"] if arguments.tables else None)
     print_table([row for row in rows if row["found"] != "numbers"], "everything that is not a number")
     print(
         f"{sum(row['found'] == 'numbers' for row in rows)} of {len(rows)} pairs of table and classifier gave numbers only"

@@ -56,7 +56,7 @@ def main(argv=None):
             rows.append(measure(name, parameters))
             print_line(rows[-1])
     print_table(rows)
-    save_csv(rows, "first_call", arguments.out)
+    save_csv(rows, "first_call", arguments.out, keys=["estimator"] if arguments.only else None)
 
 
 def measure(name, parameters):

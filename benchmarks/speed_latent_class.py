@@ -203,7 +203,7 @@ def iteration_time(codes, n_states, n_clusters, averaging, n_starts, repeats, n_
         state = *tables, *(part.copy() for part in tables), arcs, idle
         for i in range(0, n_starts, BATCH):
             runs = kernels.Runs(*(part[i : i + BATCH] for part in state))
-            kernels.advance(problem.layout, problem.priors, runs, problem.mode, False, n_updates, 0.0, False)
+            problem.advance(runs, problem.mode, False, n_updates, 0.0, False)
 
     iterate()
     return best_of(iterate, repeats) / (n_updates + 1) / n_starts

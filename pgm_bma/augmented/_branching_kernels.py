@@ -5,34 +5,41 @@ opened again at the end where the best arc from outside enters. Contracting leav
 so the whole costs O(n^2), where networkx, its plain twin, rebuilds graphs.
 """
 
+from math import inf
+
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation.compiling import compiled_loops
 
 
-@compiled(nogil=True)
 def maximum_arborescence(weights):
     """Parents (n,) of all nodes but the root in the arborescence of highest total weight.
 
     weights : (n + 1, n + 1), [u, v] for the arc u -> v, -inf where there is none; the last node is the root, and it has an arc
     to every other. Ties go to the lowest parent.
     """
-    w = weights.copy()
-    m = len(w)
-    root = m - 1
-    active = np.ones(m, dtype=np.bool_)
-    best = np.full(m, -1)
-    for v in range(root):
-        best[v] = _best_parent(w, active, v)
+    m = len(weights)
+    best, replaced = np.full(m, -1), np.empty(m)
+    integers = np.empty((2, m), dtype=np.int64)
     # one line per contraction: its node, the members of its cycle with their parents in it, and the member through which an arc
     # enters from each outside node and leaves to each
-    node_of = np.empty(m, dtype=np.int64)
-    inside = np.full((m, m), -1, dtype=np.int32)
-    enter = np.full((m, m), -1, dtype=np.int32)
-    leave = np.full((m, m), -1, dtype=np.int32)
+    lines = np.full((3, m, m), -1, dtype=np.int32)
+    _branch(weights.copy(), np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
+    return best[:-1]
+
+
+@compiled_loops
+def _branch(w, active, best, integers, lines, status, replaced):
+    """Fill `best` with the parents of all nodes but the root, which is the last.
+
+    status : (m,) zeros; 1: on the current walk, 2: known to lead to the root     integers, lines, replaced : space
+    """
+    root = len(w) - 1
+    node_of, cycle = integers[0], integers[1]
+    inside, enter, leave = lines[0], lines[1], lines[2]
     levels = 0
-    status = np.zeros(m, dtype=np.int8)  # 1: on the current walk, 2: known to lead to the root
-    cycle = np.empty(m, dtype=np.int64)
+    for v in range(root):
+        best[v] = _best_parent(w, active, v)
     for s in range(root):
         if not active[s]:
             continue
@@ -48,7 +55,7 @@ def maximum_arborescence(weights):
                 cycle[size] = x
                 size += 1
                 x = best[x]
-            _contract(w, active, best, root, cycle[:size], inside[levels], enter[levels], leave[levels])
+            _contract(w, active, best, root, cycle, size, inside[levels], enter[levels], leave[levels], replaced)
             status[v] = 0
             node_of[levels] = v
             levels += 1
@@ -67,23 +74,23 @@ def maximum_arborescence(weights):
                 best[x] = inside[level, x]
                 active[x] = True
         best[enter[level, outside]] = outside
-    return best[:root]
 
 
-@compiled(nogil=True)
-def _contract(w, active, best, root, cycle, inside, enter, leave):
+@compiled_loops
+def _contract(w, active, best, root, cycle, size, inside, enter, leave, replaced):
     """Merge a cycle into its first node; an arc from outside is worth what it gains over the arc that it replaces."""
     node = cycle[0]
-    replaced = np.empty(len(cycle))
-    for position, x in enumerate(cycle):
+    for position in range(size):
+        x = cycle[position]
         active[x] = False
         inside[x] = best[x]
         replaced[position] = w[best[x], x]
     for u in range(len(w)):
         if not active[u]:
             continue
-        top_in, top_out = -np.inf, -np.inf
-        for position, x in enumerate(cycle):
+        top_in, top_out = -inf, -inf
+        for position in range(size):
+            x = cycle[position]
             if enter[u] < 0 or w[u, x] - replaced[position] > top_in:
                 top_in, enter[u] = w[u, x] - replaced[position], x
             if leave[u] < 0 or w[x, u] > top_out:
@@ -94,7 +101,7 @@ def _contract(w, active, best, root, cycle, inside, enter, leave):
     active[node] = True
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _best_parent(w, active, v):
     found = -1
     for u in range(len(w)):

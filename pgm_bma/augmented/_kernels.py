@@ -4,29 +4,45 @@ A parameter lives in a flat table (n_cells, n_clusters): the cell of attribute i
 offset_i + v r_i + x. Probabilities are multiplied in the linear domain; a row whose product vanishes is done in logs.
 """
 
+from math import exp, inf, log
+from typing import NamedTuple
+
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import largest
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation._special_kernels import larger, largest
+from pgm_bma.foundation.compiling import compiled_loops
 
 _SMALL = 1e-100
 
 
-@compiled(nogil=True, error_model="numpy")
-def expand(table, links, size):
-    """Tables of super-columns: every row is the product of the cells linked to it. Returns (size, k)."""
-    out = np.empty((size, table.shape[1]))
-    for row in range(size):
-        for c in range(table.shape[1]):
-            out[row, c] = 1.0
+class Space(NamedTuple):
+    """Of the passes over rows with missing cells."""
+
+    messages: np.ndarray  # (n_features, most states)
+    marginal: np.ndarray  # (n_features, most states)
+    conditional: np.ndarray  # (most states, most states)
+    needed: np.ndarray  # (n_features,) bool
+    logs: np.ndarray  # (n_clusters,)
+
+
+def make_space(cards, n_clusters):
+    """Space for columns of these cardinalities."""
+    n, widest = len(cards), int(cards.max(initial=1))
+    return Space(
+        np.empty((n, widest)), np.empty((n, widest)), np.empty((widest, widest)), np.empty(n, dtype=bool), np.empty(n_clusters)
+    )  # fmt: skip
+
+
+@compiled_loops
+def expand(table, links, out):
+    """Tables of super-columns: every row of `out` (size, k), ones, is multiplied by the cells linked to it."""
     for s in range(links.shape[1]):
         row, cell = links[0, s], links[1, s]
         for c in range(table.shape[1]):
             out[row, c] *= table[cell, c]
-    return out
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def fold_back(grouped, links, counts):
     """Counts of super-columns added to the cells they are made of."""
     for s in range(links.shape[1]):
@@ -35,16 +51,15 @@ def fold_back(grouped, links, counts):
             counts[cell, c] += grouped[row, c]
 
 
-@compiled(nogil=True, error_model="numpy")
-def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, class_hard, counts_hard):
+@compiled_loops
+def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, class_hard, counts_hard, p):
     """E step and counts in one sweep over complete rows; returns the weighted log-likelihood.
 
     columns : (n, n_groups) int32   table : (size, k)   adds to class_counts (k,) and counts (size, k), and when `hard` also
-    to class_hard and counts_hard, where a row counts for its most probable cluster (the lowest on a tie)
+    to class_hard and counts_hard, where a row counts for its most probable cluster (the lowest on a tie)     p : space, (k,)
     """
     n, n_groups = columns.shape
     k = len(class_probs)
-    p = np.empty(k)
     log_likelihood = 0.0
     for s in range(n):
         total = _multiply(columns, s, class_probs, table, p)
@@ -53,12 +68,12 @@ def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, cl
             shift = _in_logs(columns, s, class_probs, table, p)
             total = _sum(p)
         if total == 0.0:
-            log_likelihood = -np.inf
+            log_likelihood = -inf
             for c in range(k):
                 p[c] = 1.0
             total = k
         else:
-            log_likelihood += weights[s] * (np.log(total) + shift)
+            log_likelihood += weights[s] * (log(total) + shift)
         if hard:
             winner = 0
             for c in range(1, k):
@@ -78,7 +93,7 @@ def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, cl
     return log_likelihood
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def complete_pass(columns, class_probs, table, joint, shift):
     """p(cluster, row) exp(-shift) of rows without missing cells: fills joint (n, k) and shift (n,)."""
     for s in range(len(columns)):
@@ -86,7 +101,7 @@ def complete_pass(columns, class_probs, table, joint, shift):
         shift[s] = 0.0 if total > _SMALL else _in_logs(columns, s, class_probs, table, joint[s])
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _multiply(columns, s, class_probs, table, p):
     """Fill p with p(cluster, row) and return its sum; one that vanishes is to be done again `_in_logs`."""
     k = len(class_probs)
@@ -99,7 +114,7 @@ def _multiply(columns, s, class_probs, table, p):
     return _sum(p)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _sum(p):
     total = 0.0
     for c in range(len(p)):
@@ -107,7 +122,7 @@ def _sum(p):
     return total
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def responsibilities_pass(joint, shift, weights):
     """Turn joints into responsibilities in place; returns the weighted log-likelihood. Impossible rows become uniform."""
     n, k = joint.shape
@@ -119,20 +134,19 @@ def responsibilities_pass(joint, shift, weights):
         if total > 0.0:
             for c in range(k):
                 joint[s, c] /= total
-            log_likelihood += weights[s] * (np.log(total) + shift[s])
+            log_likelihood += weights[s] * (log(total) + shift[s])
         else:
             for c in range(k):
                 joint[s, c] = 1.0 / k
-            log_likelihood = -np.inf
+            log_likelihood = -inf
     return log_likelihood
 
 
-@compiled(nogil=True, error_model="numpy")
-def complete_counts(columns, weights, resp, class_counts, counts):
-    """Add weight x responsibility of every row to the cells it falls in."""
+@compiled_loops
+def complete_counts(columns, weights, resp, class_counts, counts, w):
+    """Add weight x responsibility of every row to the cells it falls in. w : space, (k,)"""
     n, n_groups = columns.shape
     k = resp.shape[1]
-    w = np.empty(k)
     for s in range(n):
         for c in range(k):
             w[c] = weights[s] * resp[s, c]
@@ -143,28 +157,26 @@ def complete_counts(columns, weights, resp, class_counts, counts):
                 counts[t, c] += w[c]
 
 
-@compiled(nogil=True, error_model="numpy")
-def missing_pass(codes, cards, parents, order, offsets, class_probs, table, joint, shift):
+@compiled_loops
+def missing_pass(codes, cards, parents, order, offsets, class_probs, table, joint, shift, space):
     """p(cluster, observed cells) of rows with missing cells: messages from the leaves of each row's forest to its roots."""
-    n, n_features = codes.shape
-    k = len(class_probs)
-    widest = largest(cards)
-    messages = np.empty((n_features, widest))
-    needed = np.empty(n_features, dtype=np.bool_)
-    logs = np.empty(k)
+    n, k = len(codes), len(class_probs)
+    messages, needed, logs = space.messages, space.needed, space.logs
     for s in range(n):
         _needed(codes[s], parents, order, needed)
         for c in range(k):
             logs[c] = _up(codes[s], cards, parents, order, offsets, table, c, needed, messages)
-            logs[c] += np.log(class_probs[c]) if class_probs[c] > 0.0 else -np.inf
+            logs[c] += log(class_probs[c]) if class_probs[c] > 0.0 else -inf
         top = largest(logs)
         shift[s] = top
         for c in range(k):
-            joint[s, c] = np.exp(logs[c] - top) if top > -np.inf else 0.0
+            joint[s, c] = exp(logs[c] - top) if top > -inf else 0.0
 
 
-@compiled(nogil=True, error_model="numpy")
-def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, every_cell, class_counts, counts):
+@compiled_loops
+def missing_counts(
+    codes, cards, parents, order, offsets, weights, table, resp, every_cell, class_counts, counts, space
+):
     """Add the expected counts of rows with missing cells.
 
     every_cell : False leaves out the missing cells below which nothing was observed (they carry no information and EM is
@@ -172,11 +184,7 @@ def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, 
     """
     n, n_features = codes.shape
     k = resp.shape[1]
-    widest = largest(cards)
-    messages = np.empty((n_features, widest))
-    marginal = np.empty((n_features, widest))
-    conditional = np.empty((widest, widest))
-    needed = np.empty(n_features, dtype=np.bool_)
+    messages, marginal, conditional, needed = space.messages, space.marginal, space.conditional, space.needed
     for s in range(n):
         _needed(codes[s], parents, order, needed)
         for c in range(k):
@@ -213,20 +221,15 @@ def missing_counts(codes, cards, parents, order, offsets, weights, table, resp, 
                             counts[base + y, c] += w * marginal[i, y]
 
 
-@compiled(nogil=True, error_model="numpy")
-def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, table, resp, c, pairs):
+@compiled_loops
+def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, table, resp, c, pairs, space, joint):
     """Add to pairs (n_states, n_states) the expected counts, in cluster c, of all pairs of cells with a missing member.
 
     Given the parent, a missing cell is independent of every cell that is not below it: walking the forest from its roots
-    gives joint(i, j) = joint(i, parent of j) x conditional of j.
+    gives joint(i, j) = joint(i, parent of j) x conditional of j. joint : space, as pairs
     """
     n, n_features = codes.shape
-    widest = largest(cards)
-    messages = np.empty((n_features, widest))
-    marginal = np.empty((n_features, widest))
-    conditional = np.empty((widest, widest))
-    joint = np.empty(pairs.shape)
-    needed = np.empty(n_features, dtype=np.bool_)
+    messages, marginal, conditional, needed = space.messages, space.marginal, space.conditional, space.needed
     for s in range(n):
         w = weights[s] * resp[s, c]
         if w == 0.0:
@@ -280,7 +283,7 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
                     pairs[starts[j] + y, a] += w * marginal[j, y]
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _needed(row, parents, order, needed):
     """Which cells of a row matter: the observed ones and every missing one above an observed one."""
     for i in range(len(row)):
@@ -291,7 +294,7 @@ def _needed(row, parents, order, needed):
             needed[parents[i]] = True
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _up(row, cards, parents, order, offsets, table, c, needed, messages):
     """Log p(observed cells | cluster c); leaves in messages[i] the evidence below each missing cell i, up to a factor."""
     log_p = 0.0
@@ -315,11 +318,11 @@ def _up(row, cards, parents, order, offsets, table, c, needed, messages):
                     for y in range(cards[i]):
                         p += table[base + y, c] * messages[i, y]
                 messages[parent, v] *= p
-                top = max(top, messages[parent, v])
+                top = larger(top, messages[parent, v])
             if top < _SMALL:
                 if top == 0.0:
-                    return -np.inf
-                log_p += np.log(top)
+                    return -inf
+                log_p += log(top)
                 for v in range(cards[parent]):
                     messages[parent, v] /= top
         else:
@@ -331,15 +334,15 @@ def _up(row, cards, parents, order, offsets, table, c, needed, messages):
                 for y in range(cards[i]):
                     p += table[base + y, c] * messages[i, y]
             if p == 0.0:
-                return -np.inf
+                return -inf
             product *= p
             if product < _SMALL:
-                log_p += np.log(product)
+                log_p += log(product)
                 product = 1.0
-    return log_p + np.log(product)
+    return log_p + log(product)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _condition(i, cards, parents, offsets, table, c, messages, conditional):
     """P(value of missing cell i | value of its missing parent, the row, cluster c)."""
     for v in range(cards[parents[i]]):
@@ -352,7 +355,7 @@ def _condition(i, cards, parents, offsets, table, c, messages, conditional):
             conditional[v, y] = conditional[v, y] / total if total > 0.0 else 1.0 / cards[i]
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _root_marginal(base, card, table, c, message, marginal):
     total = 0.0
     for y in range(card):
@@ -362,15 +365,15 @@ def _root_marginal(base, card, table, c, message, marginal):
         marginal[y] = marginal[y] / total if total > 0.0 else 1.0 / card
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _in_logs(columns, s, class_probs, table, p):
     """Fill p with p(cluster, row) exp(-shift) and return the shift."""
     for c in range(len(p)):
-        p[c] = np.log(class_probs[c]) if class_probs[c] > 0.0 else -np.inf
+        p[c] = log(class_probs[c]) if class_probs[c] > 0.0 else -inf
         for g in range(columns.shape[1]):
             value = table[columns[s, g], c]
-            p[c] += np.log(value) if value > 0.0 else -np.inf
+            p[c] += log(value) if value > 0.0 else -inf
     top = largest(p)
     for c in range(len(p)):
-        p[c] = np.exp(p[c] - top) if top > -np.inf else 0.0
+        p[c] = exp(p[c] - top) if top > -inf else 0.0
     return top

@@ -116,17 +116,26 @@ def joint_rows(cases, layout, parameters, groups=None):
     m = cases.n_complete
     groups = group_columns(cases, layout) if groups is None else groups
     joint, shift = np.empty((len(cases.codes), len(parameters.class_probs))), np.empty(len(cases.codes))
-    table = kernels.expand(parameters.table, groups.links, groups.size)
-    kernels.complete_pass(groups.columns, parameters.class_probs, table, joint[:m], shift[:m])
+    kernels.complete_pass(
+        groups.columns, parameters.class_probs, _group_table(parameters, groups), joint[:m], shift[:m]
+    )
     if m < len(cases.codes):
         _missing_joint(cases, layout, parameters, joint[m:], shift[m:])
     return joint, shift
 
 
+def _group_table(parameters, groups):
+    """Tables of the super-columns, (size, n_clusters)."""
+    table = np.ones((groups.size, len(parameters.class_probs)))
+    kernels.expand(parameters.table, groups.links, table)
+    return table
+
+
 def _missing_joint(cases, layout, parameters, joint, shift):
     forest = layout.cardinalities, layout.parents, layout.order, layout.offsets
+    space = kernels.make_space(layout.cardinalities, joint.shape[1])
     kernels.missing_pass(
-        cases.codes[cases.n_complete :], *forest, parameters.class_probs, parameters.table, joint, shift
+        cases.codes[cases.n_complete :], *forest, parameters.class_probs, parameters.table, joint, shift, space
     )
 
 
@@ -139,12 +148,13 @@ def em_counts(cases, layout, parameters, groups, hard=False):
         groups.columns,
         cases.weights[:m],
         parameters.class_probs,
-        kernels.expand(parameters.table, groups.links, groups.size),
+        _group_table(parameters, groups),
         counts.classes,
         grouped,
         hard,
         completed.classes,
         grouped_hard,
+        np.empty(k),
     )
     kernels.fold_back(grouped, groups.links, counts.table)
     if hard:
@@ -183,8 +193,11 @@ def expected_counts(cases, layout, parameters, responsibilities, groups=None, ev
     """
     m = cases.n_complete
     groups = group_columns(cases, layout) if groups is None else groups
-    counts, grouped = _no_counts(layout, responsibilities.shape[1]), np.zeros((groups.size, responsibilities.shape[1]))
-    kernels.complete_counts(groups.columns, cases.weights[:m], responsibilities[:m], counts.classes, grouped)
+    k = responsibilities.shape[1]
+    counts, grouped = _no_counts(layout, k), np.zeros((groups.size, k))
+    kernels.complete_counts(
+        groups.columns, cases.weights[:m], responsibilities[:m], counts.classes, grouped, np.empty(k)
+    )
     kernels.fold_back(grouped, groups.links, counts.table)
     if m < len(cases.codes):
         _add_missing(cases, layout, parameters, responsibilities[m:], every_cell, counts)
@@ -205,6 +218,7 @@ def _add_missing(cases, layout, parameters, responsibilities, every_cell, counts
         every_cell,
         counts.classes,
         counts.table,
+        kernels.make_space(layout.cardinalities, responsibilities.shape[1]),
     )
 
 

@@ -109,6 +109,8 @@ def completed_pairs(cases, responsibilities, layout=None, parameters=None, sourc
                 np.ascontiguousarray(responsibilities[m:]),
                 c,
                 pairs[c],
+                kernels.make_space(cases.cardinalities, len(pairs)),
+                np.empty(pairs[c].shape),
             )
     return pairs
 

@@ -1,20 +1,20 @@
 """Compiled expectation step of the forest clusterer: look-ups over the columns, and the pairs of columns that matter."""
 
-import numpy as np
+from math import exp, log
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation._special_kernels import largest
+from pgm_bma.foundation.compiling import compiled_loops
 
 
-@compiled
-def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widths, tables, q):
-    """Responsibilities of complete rows into q (n, n_clusters); returns the entropy of every row.
+@compiled_loops
+def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widths, tables, q, entropy):
+    """Responsibilities of complete rows into q (n, n_clusters), the entropy of every row into entropy (n,).
 
     codes : (n, n_columns), of columns or super-columns     single : (S, n_clusters), states of column i from offsets[i]
     first, second : (n_pairs,) columns     starts : (n_pairs,) where a pair's table begins     widths : cardinality of second
     tables : (cells, n_clusters)
     """
     n_clusters = q.shape[1]
-    entropy = np.empty(codes.shape[0])
     for row in range(codes.shape[0]):
         line = q[row]
         for k in range(n_clusters):
@@ -28,21 +28,18 @@ def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widt
             for k in range(n_clusters):
                 line[k] += tables[cell, k]
         entropy[row] = normalise(line)
-    return entropy
 
 
-@compiled
+@compiled_loops
 def normalise(line):
     """Log weights -> probabilities in place; returns their entropy."""
-    peak = line[0]
-    for k in range(1, len(line)):
-        peak = max(peak, line[k])
+    peak = largest(line)
     total, weighted = 0.0, 0.0
     for k in range(len(line)):
         shifted = line[k] - peak
-        line[k] = np.exp(shifted)
+        line[k] = exp(shifted)
         total += line[k]
         weighted += line[k] * shifted
     for k in range(len(line)):
         line[k] /= total
-    return np.log(total) - weighted / total
+    return log(total) - weighted / total

@@ -8,45 +8,45 @@ became a root instead. So the sum with the second root is above the true one, th
 differ is told as undecided.
 """
 
+from math import inf, log, nan
+
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation.compiling import compiled, compiled_loops
 
 BLOCK = 48
 _LOST = 1e-290
 _SMALL = 1e-200
 
 
-@compiled(nogil=True)
-def row_log_sums(cells, tables, scales, tolerance, sums):
+@compiled_loops
+def row_log_sums(cells, tables, scales, tolerance, sums, a, pivots):
     """Log forest sums of rows under every class into `sums` (rows, n_classes); nan where doubles do not decide it.
 
     cells : (rows, n) position of each column's state     tables : (n_classes, U, U + 1), [child state, parent state], the last
     column the roots, all divided by exp(scales) (n_classes, U) of the child's state     tolerance : of the log sums
+    a, pivots : space, (n, n + 2) and (n,)
     """
     n = cells.shape[1]
-    a, pivots = np.empty((n, n + 2)), np.empty(n)
     for row in range(len(cells)):
         for c in range(len(tables)):
             scale = _load(cells[row], tables[c], scales[c], a)
             total, doubt = _eliminate(a, n, pivots)
-            sums[row, c] = scale + total if doubt <= tolerance else np.nan
+            sums[row, c] = scale + total if doubt <= tolerance else nan
 
 
 @compiled(nogil=True)
-def blocked_row_log_sums(cells, tables, scales, tolerance, sums):
+def blocked_row_log_sums(cells, tables, scales, tolerance, sums, a, pivots):
     """The same for many columns."""
-    n = cells.shape[1]
-    a, pivots = np.empty((n, n + 2)), np.empty(n)
     for row in range(len(cells)):
         for c in range(len(tables)):
             scale = _load(cells[row], tables[c], scales[c], a)
             stop, total, doubt = _eliminate_blocks(a, pivots)
             rest, rest_doubt = _eliminate(a, stop, pivots)
-            sums[row, c] = scale + total + rest if doubt + rest_doubt <= tolerance else np.nan
+            sums[row, c] = scale + total + rest if doubt + rest_doubt <= tolerance else nan
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _load(cells, table, scales, a):
     """Fill the matrix of one row and class; returns the logarithm of what was divided out, nan if a node has no weight."""
     n = len(cells)
@@ -59,15 +59,15 @@ def _load(cells, table, scales, a):
             out[j + 2] = line[cells[j]]
             size += out[j + 2]
         if not size > _SMALL:
-            return np.nan
+            return nan
         for j in range(n + 2):
             out[j] /= size
         out[1] = n * _LOST / size
-        total += np.log(size) + scales[cells[i]]
+        total += log(size) + scales[cells[i]]
     return total
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _eliminate(a, n, pivots):
     """Eliminate the first n nodes of a matrix, which is used up; log sum and its doubt."""
     total, doubt = 0.0, 0.0
@@ -77,9 +77,9 @@ def _eliminate(a, n, pivots):
         for j in range(2, k + 2):
             s += source[j]
         if not s > _SMALL:
-            return np.nan, np.inf
+            return nan, inf
         pivots[k] = s
-        total += np.log(s)
+        total += log(s)
         doubt += source[1] / s
         for i in range(k):
             to = a[i]
@@ -128,7 +128,7 @@ def _eliminate_blocks(a, pivots):
     return stop, total, doubt
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _visits(a, pivots, visits):
     """Expected visits of a walk in an eliminated block before it leaves: [where it enters, whom it visits].
 

@@ -215,12 +215,18 @@ def _sums_in_doubles(weights, rows, sums):
     """Log forest sums of some of the rows of `row_tables` into `sums`, nan where doubles do not decide them."""
     cells, tables, scales = weights
     if len(cells):
-        kernel = row_log_sums if cells.shape[1] <= 2 * BLOCK else blocked_row_log_sums
-        kernel(cells[rows], tables, scales, DOUBT, sums[rows])
+        sum_rows(cells[rows], tables, scales, DOUBT, sums[rows])
+
+
+def sum_rows(cells, tables, scales, tolerance, sums):
+    """Fill `sums`, see `_row_kernels.row_log_sums`."""
+    n = cells.shape[1]
+    kernel = row_log_sums if n <= 2 * BLOCK else blocked_row_log_sums
+    kernel(cells, tables, scales, tolerance, sums, np.empty((n, n + 2)), np.empty(n))
 
 
 def row_tables(average, codes, lift=None):
-    """Family weights times posterior means as `row_log_sums` wants them, for the states that occur in these rows.
+    """Family weights times posterior means as `sum_rows` wants them, for the states that occur in these rows.
 
     returns cells (rows, n), tables (n_classes, U, U + 1), scales (n_classes, U)
     """

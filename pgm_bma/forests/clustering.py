@@ -192,7 +192,9 @@ def expected_logs_at(pairs, totals, cardinalities, prior):
 
 def expect_complete(groups, log_cluster, single, both, q):
     """Responsibilities of complete rows into `q`; returns the entropy of every row."""
-    return expect_rows(groups.columns, log_cluster, *_group_tables(groups, single, both), q)
+    entropy = np.empty(len(groups.columns))
+    expect_rows(groups.columns, log_cluster, *_group_tables(groups, single, both), q, entropy)
+    return entropy
 
 
 def _expect(rows, hidden, log_cluster, single, both):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.augmented._branching_kernels import maximum_arborescence
-from pgm_bma.forests._kernels import draw_forest, log_sum_and_posteriors, log_sums
+from pgm_bma.forests import _kernels as kernels
 
 NO_FOREST = "every forest has weight 0; allow a root or break the cycles of required arcs"
 
@@ -52,7 +52,8 @@ def forest_sum(log_arc_weights, log_root_weights):
     if n == 0:
         return ForestSum(0.0, np.zeros((0, 0)), np.zeros(0))
     block = n if n <= 200 else int(np.ceil(np.sqrt(n)))
-    log_sum, posterior = log_sum_and_posteriors(weights, block)
+    posterior = np.zeros((n, n + 1))
+    log_sum = kernels.log_sum_and_posteriors(weights, kernels.make_space(n, block, -(-n // block)), posterior)
     if log_sum == -np.inf:
         raise ValueError(NO_FOREST)
     return ForestSum(float(log_sum + shift), posterior[:, :n], posterior[:, n])
@@ -61,7 +62,7 @@ def forest_sum(log_arc_weights, log_root_weights):
 def log_forest_sums(log_arc_weights, log_root_weights):
     """Log sums alone, batched: (batch, n, n) and (batch, n) -> (batch,)."""
     weights, shift = _with_roots(log_arc_weights, log_root_weights)
-    return log_sums(weights) + shift
+    return _log_sums(weights) + shift
 
 
 def uniform_forest_mass(log_weight, n):
@@ -77,11 +78,20 @@ def sample_forests(log_arc_weights, log_root_weights, n_samples, rng):
     """
     weights, _ = _with_roots(log_arc_weights, log_root_weights)
     n = len(weights)
-    if n and log_sums(weights[None])[0] == -np.inf:
+    if n and _log_sums(weights[None])[0] == -np.inf:
         raise ValueError(NO_FOREST)
     block = int(np.ceil((n**3 / 3) ** 0.25)) or 1  # eliminations for n / block blocks against block ** 3 for every node
     uniforms = rng.random((n_samples, n))
-    return np.array([draw_forest(weights, u, block) for u in uniforms], dtype=np.int64).reshape(n_samples, n)
+    return draw_forests(weights, uniforms, block)
+
+
+def draw_forests(weights, uniforms, block):
+    """A forest for every line of `uniforms` (n_samples, n), see `_kernels.draw_forest`."""
+    parents = np.empty(uniforms.shape, dtype=np.int64)
+    space = kernels.make_draw_space(len(weights), block)
+    for line, u in zip(parents, uniforms):
+        kernels.draw_forest(weights, u, space, line)
+    return parents
 
 
 def best_forest(log_arc_weights, log_root_weights):
@@ -94,6 +104,13 @@ def best_forest(log_arc_weights, log_root_weights):
     arcs[:, :n] = weights.T  # [parent, child], the last node is the root
     parents = maximum_arborescence(arcs)
     return np.where(parents == n, -1, parents)
+
+
+def _log_sums(weights):
+    """(batch,) log sums of (batch, n, n + 1) weights, the last column the roots."""
+    result = np.empty(len(weights))
+    kernels.log_sums(weights, kernels.make_space(weights.shape[1], 0, 0), result)
+    return result
 
 
 def _with_roots(log_arc_weights, log_root_weights):

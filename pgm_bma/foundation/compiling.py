@@ -25,7 +25,7 @@ announce = {"to": None, "said": False}  # who wants to hear that code is compile
 
 
 def compiled(function=None, **options):
-    """numba's ``njit`` for a kernel of this package, kept in the folder of `cache_folder`.
+    """numba's ``njit`` for a kernel of this package, kept in the folder of `cache_folder`; a division by zero is inf or nan.
 
     Parameters
     ----------
@@ -39,14 +39,21 @@ def compiled(function=None, **options):
     """
     if function is None:
         return lambda function: compiled(function, **options)
-    dispatcher = numba.njit(**options)(function)
-    with contextlib.suppress(ImportError, AttributeError):  # another numba: kernels that others call compile as all do
-        from pgm_bma.foundation.inner_kernels import give_inner
+    options = {"error_model": "numpy", **options}
+    try:
+        from pgm_bma.foundation.kernel_compiler import njit
 
-        give_inner(dispatcher, function, options)
+        dispatcher = njit(function, options)
+    except (ImportError, AttributeError):  # another numba: its own way, which takes longer
+        dispatcher = numba.njit(**options)(function)
     with contextlib.suppress(RuntimeError, OSError, AttributeError):  # no place for a cache: compile every time
         dispatcher._cache = _Cache(function)
     return dispatcher
+
+
+def compiled_loops(function=None, **options):
+    """`compiled` for kernels that fill arrays and make none: no memory is counted, so there is less to compile. Others may run."""
+    return compiled(function, nogil=True, _nrt=False, **options)
 
 
 def cache_folder():
@@ -61,8 +68,8 @@ def cache_folder():
 
 @lru_cache
 def content_key(file):
-    """Hash of a kernel source, of every kernel source that it imports, directly or not, and of this file."""
-    found, waiting = {Path(__file__)}, [Path(file)]
+    """Hash of a kernel source, of every kernel source that it imports, directly or not, and of how they are compiled."""
+    found, waiting = {Path(__file__), Path(__file__).with_name("kernel_compiler.py")}, [Path(file)]
     while waiting:
         path = waiting.pop()
         if path not in found:

@@ -9,12 +9,22 @@ with factor 1 (exact marginalisation) and no count.
 Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``.
 """
 
+from math import exp, inf, log, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import copy_into, digamma, log_add, log_gamma, logistic, stirling
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation._special_kernels import (
+    copy_into,
+    digamma,
+    larger,
+    log_add,
+    log_gamma,
+    logistic,
+    smaller,
+    stirling,
+)
+from pgm_bma.foundation.compiling import compiled_loops
 
 EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
 CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
@@ -57,38 +67,64 @@ class Runs(NamedTuple):
     idle: np.ndarray  # (n_starts,) updates in a row that saw no arc
 
 
-@compiled(nogil=True, error_model="numpy")
-def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerate):
+class Work(NamedTuple):
+    """Space for one call of `advance`; what it found stays in `found` and `path`, the counts of the last start in `counts`."""
+
+    tables: np.ndarray  # (2, n_joint_states, n_clusters) of the super-columns, and their counts
+    block: np.ndarray  # (2, BLOCK, n_clusters) joint probabilities of the rows at hand, and their logarithms
+    chunk_end: np.ndarray  # (n_groups,)
+    counts: np.ndarray  # (1 + n_states_total, n_clusters) expected: of the clusters, and below them of all states
+    kept: np.ndarray  # (3, 1 + n_states_total, n_clusters) counts of the last updates; empty without acceleration
+    log_factors: np.ndarray  # (n_states_total, n_clusters)
+    log_dependent: np.ndarray  # (n_columns,)
+    found: np.ndarray  # (n_starts, 4) sum of log normalisers, evidence bound, updates, how it ended
+    path: np.ndarray  # the paths of the objective one after another, each of updates + 1 values
+
+
+def make_work(layout, n_starts, n_clusters, max_iter, accelerate):
+    """Space for a batch of starts and at most `max_iter` updates of each."""
+    n_states, n_columns = layout.state_start[-1], len(layout.slots)
+    counts = np.empty((1 + n_states, n_clusters))
+    return Work(
+        np.empty((2, layout.table_start[-1], n_clusters)),
+        np.empty((2, BLOCK, n_clusters)),
+        np.empty(len(layout.codes), dtype=np.int64),
+        counts,
+        np.empty((3 if accelerate else 0, *counts.shape)),
+        np.empty((n_states, n_clusters)),
+        np.empty(n_columns),
+        np.empty((n_starts, 4)),
+        np.empty(n_starts * (max_iter + 1)),
+    )
+
+
+@compiled_loops
+def advance(layout, priors, runs, work, mode, stop_collapsed, max_iter, tol, accelerate):
     """Iterate a batch of starts in place, at most `max_iter` updates each.
 
     accelerate : every third update goes on from extrapolated counts (SQUAREM: Varadhan and Roland 2008), taken back where the
         objective would fall
-    returns found (n_starts, 4): sum of log normalisers, evidence bound, updates, how it ended; the paths of the objective, one
-    after another, each of updates + 1 values; and the expected counts of the last start, those of the clusters in the first line
     """
-    n_starts, n_clusters = runs.theta_c.shape
     n_columns = len(layout.slots)
     has_scores = priors.cluster > 0.0  # EM without a prior has none
     for i in range(n_columns):
         has_scores = has_scores and priors.dependent[i] > 0.0
-    n_states = runs.theta.shape[1]
-    log_factors, log_dependent = np.empty((n_states, n_clusters)), np.empty(n_columns)
-    counts = np.empty((1 + n_states, n_clusters))  # of the clusters, and below them of all states
+    counts, kept, log_factors, log_dependent = work.counts, work.kept, work.log_factors, work.log_dependent
     class_counts, state_counts = counts[0], counts[1:]
-    kept = np.empty((3 if accelerate else 0, 1 + n_states, n_clusters))
-    work = np.empty((2, layout.table_start[-1], n_clusters))
-    found, path, n_path = np.empty((n_starts, 4)), np.empty(256), 0
-    for start in range(n_starts):
+    n_path = 0
+    for start in range(len(runs.theta_c)):
         theta_c, theta, arcs = runs.theta_c[start], runs.theta[start], runs.arcs[start]
         factor_c, factors = runs.factor_c[start], runs.factors[start]
-        bound, n_iter, n_idle, ended, is_last = np.nan, 0, runs.idle[start], EXHAUSTED, max_iter == 0
-        cycle, is_trial, known, limit = 0, False, -np.inf, 4.0  # of the acceleration
+        bound, n_iter, n_idle, ended, is_last = nan, 0, runs.idle[start], EXHAUSTED, max_iter == 0
+        cycle, is_trial, known, limit = 0, False, -inf, 4.0  # of the acceleration
         while True:
             if mode != VARIATIONAL:
                 _copy_tables(theta_c, theta, factor_c, factors)
             if has_scores and ((mode != VARIATIONAL and is_last) or n_iter == 0):
                 log_into(factors, log_factors)
-            total = expectation(layout, factor_c, factors, class_counts, state_counts, work)
+            total = expectation(
+                layout, factor_c, factors, class_counts, state_counts, work.tables, work.block, work.chunk_end
+            )
             if has_scores and (mode != EM or is_last):
                 family_scores(layout, priors, class_counts, state_counts, log_dependent)
                 if mode == VARIATIONAL or is_last:
@@ -99,11 +135,9 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
             is_taken_back = is_trial and not value >= known - 1e-12 * abs(known)  # less is the rounding of a sum
             if is_taken_back:
                 copy_into(kept[2], counts)
-                limit = max(limit / 4.0, 1.0)
+                limit = larger(limit / 4.0, 1.0)
             else:
-                if n_path == len(path):
-                    path = _longer(path)
-                path[n_path] = value
+                work.path[n_path] = value
                 n_path += 1
                 if is_last:
                     break
@@ -137,19 +171,19 @@ def advance(layout, priors, runs, mode, stop_collapsed, max_iter, tol, accelerat
         if mode == EM or max_iter == 0:
             arc_posteriors(priors, log_dependent, has_scores, arcs)
         runs.idle[start] = n_idle
-        found[start, 0], found[start, 1], found[start, 2], found[start, 3] = total, bound, n_iter, ended
-    return found, path, counts
+        found = work.found[start]
+        found[0], found[1], found[2], found[3] = total, bound, n_iter, ended
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def arc_posteriors(priors, log_dependent, has_scores, arcs):
     """P(arc) of every column at given scores, NaN where there are none."""
     for i in range(len(arcs)):
         log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
-        arcs[i] = logistic(log_odds) if has_scores else np.nan
+        arcs[i] = logistic(log_odds) if has_scores else nan
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def step_length(kept):
     """SQUAREM's step: length of the first of two plain changes over the length of their difference; 1 is the plain update."""
     first, difference = 0.0, 0.0
@@ -159,20 +193,20 @@ def step_length(kept):
             v = kept[2, s, k] - kept[1, s, k] - r
             first += r * r
             difference += v * v
-    return np.sqrt(first / difference) if difference > 0.0 else 1.0
+    return sqrt(first / difference) if difference > 0.0 else 1.0
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def extrapolate(kept, step, counts):
     """Counts further along the parabola through the last three; never below a tenth of the last, so that all stay positive."""
     for s in range(kept.shape[1]):
         for k in range(kept.shape[2]):
             r = kept[1, s, k] - kept[0, s, k]
             v = kept[2, s, k] - kept[1, s, k] - r
-            counts[s, k] = max(kept[0, s, k] + 2.0 * step * r + step * step * v, 0.1 * kept[2, s, k])
+            counts[s, k] = larger(kept[0, s, k] + 2.0 * step * r + step * step * v, 0.1 * kept[2, s, k])
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def objective(layout, priors, mode, total, bound, theta_c, theta):
     """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
     if mode == VARIATIONAL:
@@ -181,26 +215,26 @@ def objective(layout, priors, mode, total, bound, theta_c, theta):
         return total
     if priors.cluster > 0.0:
         for k in range(len(theta_c)):
-            total += priors.cluster * np.log(theta_c[k])
+            total += priors.cluster * log(theta_c[k])
     product, a = 1.0, 0.0
     for i in range(len(layout.slots)):
         if priors.dependent[i] != a:
-            total += a * np.log(product)
+            total += a * log(product)
             product, a = 1.0, priors.dependent[i]
         if a > 0.0:
             for s in range(layout.state_start[i], layout.state_start[i + 1]):
                 for k in range(len(theta_c)):
                     product *= theta[s, k]
                     if product < 1e-150:  # theta >= a / (n + a r) in EM with a prior, far above 1e-150
-                        total += a * np.log(product)
+                        total += a * log(product)
                         product = 1.0
-    return total + a * np.log(product)
+    return total + a * log(product)
 
 
 # ------------------------------------------------------------------------------------------------------- the steps
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def average(layout, priors, class_counts, counts, is_averaged, log_dependent, theta_c, theta, arcs):
     """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. EM's step, eq. 7, is the case in
     which every arc is certain (`is_averaged` False). Returns the largest change."""
@@ -222,12 +256,12 @@ def average(layout, priors, class_counts, counts, is_averaged, log_dependent, th
                 value = (counts[s, k] + a) * scale if total > 0.0 else arc / (last - first)
                 if is_averaged:
                     value += (1.0 - arc) * priors.independent_mean[s]
-                change = max(change, abs(value - theta[s, k]))
+                change = larger(change, abs(value - theta[s, k]))
                 theta[s, k] = value
     return change
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
     """Factors of the variational expectation step: exp(E log theta_C) and exp(P(arc) E log theta_ijk)."""
     n_clusters = len(factor_c)
@@ -235,7 +269,7 @@ def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors,
     for k in range(n_clusters):
         total += class_counts[k]
     for k in range(n_clusters):
-        factor_c[k] = np.exp(digamma(class_counts[k] + priors.cluster) - digamma(total))
+        factor_c[k] = exp(digamma(class_counts[k] + priors.cluster) - digamma(total))
     for i in range(len(layout.slots)):
         first, last = layout.state_start[i], layout.state_start[i + 1]
         a = priors.dependent[i]
@@ -246,10 +280,10 @@ def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors,
             base = digamma(total)
             for s in range(first, last):
                 log_factors[s, k] = arcs[i] * (digamma(counts[s, k] + a) - base)
-                factors[s, k] = np.exp(log_factors[s, k])
+                factors[s, k] = exp(log_factors[s, k])
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _renew_clusters(priors, class_counts, theta_c):
     total = len(theta_c) * priors.cluster
     for k in range(len(theta_c)):
@@ -257,16 +291,16 @@ def _renew_clusters(priors, class_counts, theta_c):
     change = 0.0
     for k in range(len(theta_c)):
         value = (class_counts[k] + priors.cluster) / total if total > 0.0 else 1.0 / len(theta_c)
-        change = max(change, abs(value - theta_c[k]))
+        change = larger(change, abs(value - theta_c[k]))
         theta_c[k] = value
     return change
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def no_arc(priors, log_dependent):
     """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
     for i in range(len(log_dependent)):
-        is_open = priors.log_arc[i] > -np.inf
+        is_open = priors.log_arc[i] > -inf
         # a column with one state (or no rows) has ratio 1 up to rounding and speaks for nothing
         if priors.log_arc[i] == 0.0 or (is_open and log_dependent[i] > priors.log_alone[i] + 1e-9):
             return False
@@ -276,13 +310,16 @@ def no_arc(priors, log_dependent):
 # ------------------------------------------------------------------------------------------------ expectation
 
 
-@compiled(nogil=True, error_model="numpy")
-def expectation(layout, factor_c, factors, class_counts, counts, work):
-    """E step (EMA eq. 4, 5): fills the expected counts, returns the sum of log normalisers (the log-likelihood)."""
-    tables, group_counts = work[0], work[1]
+@compiled_loops
+def expectation(layout, factor_c, factors, class_counts, counts, group_tables, block, chunk_end):
+    """E step (EMA eq. 4, 5): fills the expected counts, returns the sum of log normalisers (the log-likelihood).
+
+    group_tables, block, chunk_end : space, see `Work`
+    """
+    tables, group_counts = group_tables[0], group_tables[1]
+    p, logs = block[0], block[1]
     n_groups, n_rows = layout.codes.shape
     n_clusters = len(factor_c)
-    chunk_end = np.empty(n_groups, np.int64)
     n_chunks = _chunks(layout, factors, chunk_end)
     for g in range(n_groups):
         _multiply_out(layout, factors, g, tables)
@@ -290,11 +327,9 @@ def expectation(layout, factor_c, factors, class_counts, counts, work):
         class_counts[k] = 0.0
         for cell in range(len(group_counts)):
             group_counts[cell, k] = 0.0
-    p = np.empty((BLOCK, n_clusters))
-    logs = np.empty((BLOCK if n_chunks > 1 else 1, n_clusters))
     total, product, product_weight = 0.0, 1.0, 1.0
     for start in range(0, n_rows, BLOCK):
-        size = min(BLOCK, n_rows - start)
+        size = smaller(BLOCK, n_rows - start)
         for row in range(size):
             for k in range(n_clusters):
                 p[row, k] = factor_c[k]
@@ -310,7 +345,7 @@ def expectation(layout, factor_c, factors, class_counts, counts, work):
             if n_chunks > 1:
                 for row in range(size):
                     for k in range(n_clusters):
-                        value = np.log(p[row, k])
+                        value = log(p[row, k])
                         logs[row, k] = value if chunk == 0 else logs[row, k] + value
                         p[row, k] = 1.0
         for row in range(size):
@@ -319,22 +354,22 @@ def expectation(layout, factor_c, factors, class_counts, counts, work):
             if n_chunks > 1:
                 shift = logs[row, 0]
                 for k in range(1, n_clusters):
-                    shift = max(shift, logs[row, k])
+                    shift = larger(shift, logs[row, k])
                 for k in range(n_clusters):
-                    p[row, k] = np.exp(logs[row, k] - shift) if shift > -np.inf else 0.0
+                    p[row, k] = exp(logs[row, k] - shift) if shift > -inf else 0.0
             norm = 0.0
             for k in range(n_clusters):
                 norm += p[row, k]
             if norm == 0.0:  # impossible under every cluster: it says nothing about the cluster
-                total = -np.inf
+                total = -inf
                 for k in range(n_clusters):
                     p[row, k] = factor_c[k]
                     norm += p[row, k]
             elif n_chunks > 1 or norm < 1e-100:
-                total += weight * (shift + np.log(norm))
+                total += weight * (shift + log(norm))
             else:  # one logarithm for many rows: their normalisers are multiplied up while the weight stays the same
                 if weight != product_weight or product < 1e-200:
-                    total += product_weight * np.log(product)
+                    total += product_weight * log(product)
                     product, product_weight = 1.0, weight
                 product *= norm
             scale = weight / norm
@@ -349,10 +384,10 @@ def expectation(layout, factor_c, factors, class_counts, counts, work):
                     group_counts[cell, k] += p[row, k]
     for g in range(n_groups):
         _sum_back(layout, group_counts, g, counts)
-    return total + product_weight * np.log(product)
+    return total + product_weight * log(product)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _chunks(layout, factors, chunk_end):
     """Ends of the runs of groups whose products stay above TINY whatever the row holds; returns their number.
 
@@ -383,7 +418,7 @@ def _chunks(layout, factors, chunk_end):
     return n_chunks + 1
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _multiply_out(layout, factors, g, tables):
     """Joint table of one group, column by column, the last column fastest; a missing cell has factor 1."""
     n_clusters = factors.shape[1]
@@ -405,7 +440,7 @@ def _multiply_out(layout, factors, g, tables):
         size *= slots
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _sum_back(layout, group_counts, g, counts):
     """Counts of one group onto its columns, last column first; overwrites the group's counts."""
     n_clusters = counts.shape[1]
@@ -434,7 +469,7 @@ def _sum_back(layout, group_counts, g, counts):
 # -------------------------------------------------------------------------------------------- scores and bound
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def family_scores(layout, priors, class_counts, counts, log_dependent):
     """Log marginal likelihood of every column given the cluster (the Gammas of EMA eq. 11), at expected counts.
 
@@ -469,18 +504,18 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
                     x += 1.0
                 score += stirling(x)
                 if up > 1e250:
-                    score -= np.log(up)
+                    score -= log(up)
                     up = 1.0
-        log_dependent[i] = score - np.log(up)
+        log_dependent[i] = score - log(up)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
     """Evidence bound: sum_i log(w_dep + w_ind) + log p(class counts) + entropy of q.
 
     The entropy is the sum of log normalisers minus the expected log factors.
     """
-    if total == -np.inf:  # a row that the start finds impossible
+    if total == -inf:  # a row that the start finds impossible
         return total
     n_clusters = len(factor_c)
     bound = total
@@ -489,7 +524,7 @@ def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts,
         n += class_counts[k]
         bound += log_gamma(class_counts[k] + priors.cluster) - log_gamma(priors.cluster)
         if class_counts[k] > 0.0:
-            bound -= class_counts[k] * np.log(factor_c[k])
+            bound -= class_counts[k] * log(factor_c[k])
     bound += log_gamma(n_clusters * priors.cluster) - log_gamma(n + n_clusters * priors.cluster)
     for i in range(len(layout.slots)):
         bound += log_add(priors.log_arc[i] + log_dependent[i], priors.log_independent[i])
@@ -500,7 +535,7 @@ def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts,
     return bound
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def _copy_tables(theta_c, theta, factor_c, factors):
     for k in range(len(theta_c)):
         factor_c[k] = theta_c[k]
@@ -508,27 +543,18 @@ def _copy_tables(theta_c, theta, factor_c, factors):
             factors[s, k] = theta[s, k]
 
 
-@compiled(nogil=True, error_model="numpy")
-def _longer(path):
-    longer = np.empty(2 * len(path))
-    for t in range(len(path)):
-        longer[t] = path[t]
-    return longer
-
-
-@compiled(nogil=True, error_model="numpy")
+@compiled_loops
 def log_into(values, logs):
     for s in range(values.shape[0]):
         for k in range(values.shape[1]):
-            logs[s, k] = np.log(values[s, k])
+            logs[s, k] = log(values[s, k])
 
 
-@compiled(nogil=True, error_model="numpy")
-def log_joint(codes, state_start, log_theta_c, log_theta):
-    """log p(cluster, row), (n_rows, n_clusters); a missing cell (-1) adds nothing."""
+@compiled_loops
+def log_joint(codes, state_start, log_theta_c, log_theta, joint):
+    """Fill joint (n_rows, n_clusters) with log p(cluster, row); a missing cell (-1) adds nothing."""
     n_rows, n_columns = codes.shape
     n_clusters = len(log_theta_c)
-    joint = np.empty((n_rows, n_clusters))
     for row in range(n_rows):
         for k in range(n_clusters):
             joint[row, k] = log_theta_c[k]
@@ -539,28 +565,3 @@ def log_joint(codes, state_start, log_theta_c, log_theta):
             if code >= 0:
                 for k in range(n_clusters):
                     joint[row, k] += log_theta[first + code, k]
-    return joint
-
-
-@compiled(nogil=True, error_model="numpy")
-def join_codes(codes, group_start, cardinalities, slots, joined):
-    """Joint state of every super-column, first column slowest; a missing cell takes the slot after the last state."""
-    for g in range(len(group_start) - 1):
-        for row in range(codes.shape[0]):
-            joined[g, row] = 0
-        for i in range(group_start[g], group_start[g + 1]):
-            for row in range(codes.shape[0]):
-                code = codes[row, i]
-                joined[g, row] = joined[g, row] * slots[i] + (code if code >= 0 else cardinalities[i])
-
-
-@compiled(nogil=True, error_model="numpy")
-def column_counts(codes, weights, state_start, counts, has_missing):
-    """Weighted counts of every column on its own, and which columns have missing cells."""
-    for i in range(codes.shape[1]):
-        for row in range(codes.shape[0]):
-            code = codes[row, i]
-            if code >= 0:
-                counts[state_start[i] + code] += weights[row]
-            else:
-                has_missing[i] = True

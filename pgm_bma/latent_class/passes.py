@@ -266,7 +266,7 @@ def every_row(block, step):
 
 
 def split_columns(states, layout):
-    """The inverse of `kernels.join_codes`: codes (n_rows, n_columns), -1 = missing."""
+    """The inverse of `problem.join_columns`: codes (n_rows, n_columns), -1 = missing."""
     slots, cardinalities = layout.slots, np.diff(layout.state_start)
     codes = np.empty((states.shape[1], len(slots)), dtype=np.int32, order="F")
     for group, first in enumerate(layout.group_start[:-1]):

@@ -18,6 +18,7 @@ from pgm_bma.latent_class import _kernels as kernels
 MODES = {None: kernels.EM, "linear": kernels.LINEAR, "variational": kernels.VARIATIONAL}
 BATCH = 8  # starts in one compiled call
 MAX_JOINT_STATES = 128  # of a super-column
+MAX_UPDATES = 1_000_000  # of a start in one call: their path is kept
 
 
 class PriorSettings(NamedTuple):
@@ -55,9 +56,11 @@ class Problem(NamedTuple):
 
     def advance(self, runs, mode, stop, n_updates, tol, accelerate):
         """Take a batch of starts further; see `kernels.advance`. The paths of the objective come as a list."""
-        found, path, _ = kernels.advance(self.layout, self.priors, runs, mode, stop, n_updates, tol, accelerate)
-        lengths = found[:, 2].astype(np.int64) + 1
-        return found, np.split(path[: lengths.sum()], np.cumsum(lengths)[:-1])
+        n_updates = min(n_updates, MAX_UPDATES)
+        work = kernels.make_work(self.layout, *runs.theta_c.shape, n_updates, accelerate)
+        kernels.advance(self.layout, self.priors, runs, work, mode, stop, n_updates, tol, accelerate)
+        lengths = work.found[:, 2].astype(np.int64) + 1
+        return work.found, np.split(work.path[: lengths.sum()].copy(), np.cumsum(lengths)[:-1])
 
     def expected_counts(self, theta_c, theta):
         """See the function of that name."""
@@ -78,8 +81,9 @@ class Problem(NamedTuple):
         arcs, idle = np.empty((len(theta), len(self.layout.slots))), np.zeros(len(theta), dtype=np.int64)
         tables = (np.ascontiguousarray(theta_c), np.ascontiguousarray(theta))
         runs = kernels.Runs(*tables, np.empty_like(tables[0]), np.empty_like(tables[1]), arcs, idle)
-        found, _, counts = kernels.advance(self.layout, self.priors, runs, kernels.EM, False, 0, 0.0, False)
-        return found, counts
+        work = kernels.make_work(self.layout, *runs.theta_c.shape, 0, False)
+        kernels.advance(self.layout, self.priors, runs, work, kernels.EM, False, 0, 0.0, False)
+        return work.found, work.counts
 
     def alignment(self, reference, tables):
         """Order of the clusters of `tables` that fits those of the reference, both (theta_c, theta)."""
@@ -92,9 +96,7 @@ class Problem(NamedTuple):
 def make_problem(codes, cardinalities, weights, n_clusters, settings=None, averaging=None):
     """Data and priors in the form that the compiled loop reads."""
     settings = PriorSettings() if settings is None else settings
-    state_start = state_offsets(cardinalities)
-    alone, has_missing = np.zeros(state_start[-1]), np.zeros(len(cardinalities), dtype=np.bool_)
-    kernels.column_counts(codes, weights, state_start, alone, has_missing)
+    alone, has_missing = column_counts(codes, weights, cardinalities)
     priors = make_priors(settings, alone, cardinalities, n_clusters, averaging)
     layout = join_columns(codes, weights, empty_layout(len(codes), cardinalities, has_missing))
     return Problem(codes, cardinalities, settings, layout, priors, averaging, n_clusters)
@@ -133,9 +135,25 @@ def empty_layout(n_rows, cardinalities, has_missing):
 
 def join_columns(codes, weights, layout):
     """An empty layout with rows in it."""
-    joined = np.empty((len(layout.codes), len(codes)), dtype=layout.codes.dtype)
-    kernels.join_codes(codes, layout.group_start, np.diff(layout.state_start), layout.slots, joined)
+    joined = np.zeros((len(layout.codes), len(codes)), dtype=layout.codes.dtype)
+    for g, (first, last) in enumerate(pairwise(layout.group_start)):
+        for i in range(first, last):
+            n_states, slots = layout.state_start[i + 1] - layout.state_start[i], layout.slots[i]
+            column = codes[:, i] if slots == n_states else np.where(codes[:, i] < 0, n_states, codes[:, i])
+            if i > first:
+                joined[g] *= int(slots)
+            joined[g] += column.astype(joined.dtype, copy=False)
     return layout._replace(codes=joined, weights=weights)
+
+
+def column_counts(codes, weights, cardinalities):
+    """Weighted counts of every column on its own, one after another, and which columns have missing cells."""
+    has_missing = np.array([len(codes) > 0 and column.min() < 0 for column in codes.T], dtype=bool)
+    counts = [
+        np.bincount(column.astype(np.int64) + 1, weights, minlength=1 + r)[1:]
+        for column, r in zip(codes.T, cardinalities.tolist())
+    ]
+    return np.concatenate([np.empty(0), *counts]), has_missing
 
 
 def _priors(settings, alone, state_start, cardinalities, n_clusters):
@@ -174,16 +192,19 @@ def expected_counts(problem, theta_c, theta):
 def layout_counts(layout, theta_c, theta):
     """The same on the rows of a layout."""
     class_counts, counts = np.empty(len(theta_c)), np.empty_like(theta)
-    work = np.empty((2, layout.table_start[-1], len(theta_c)))
+    work = kernels.make_work(layout, 0, len(theta_c), 0, False)
     factors = theta.copy()  # the kernel raises tiny factors in place
-    total = kernels.expectation(layout, theta_c, factors, class_counts, counts, work)
+    total = kernels.expectation(layout, theta_c, factors, class_counts, counts, work.tables, work.block, work.chunk_end)
     return class_counts, counts, float(total)
 
 
 def log_joint(codes, theta_c, theta, state_start):
     """log p(cluster, row) of a fitted model, (n_rows, n_clusters); missing cells (-1) are summed out."""
     with np.errstate(divide="ignore"):
-        return kernels.log_joint(codes, state_start, np.log(theta_c), np.log(theta))
+        logs = np.log(theta_c), np.log(theta)
+    joint = np.empty((len(codes), len(theta_c)))
+    kernels.log_joint(codes, state_start, *logs, joint)
+    return joint
 
 
 def cheeseman_stutz(problem, class_counts, counts):

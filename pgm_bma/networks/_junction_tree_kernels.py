@@ -13,7 +13,8 @@ those of its parent's cells, so the parent's numbers are its numbers too.
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation._special_kernels import larger
+from pgm_bma.foundation.compiling import compiled, compiled_loops
 
 CELLS, N, UP, SEP, PARENT, IN_PARENT, BUFFER, MESSAGE, VECTOR, PLAN = range(10)
 N_FIELDS = 10
@@ -22,10 +23,11 @@ N_FIELDS = 10
 _SMALL, _LARGE = 1e-30, 1e30
 
 
-@compiled(nogil=True)
+@compiled_loops
 def cluster_tables(theta, cluster_start, cluster_size, family_start, map_start, maps, tables):
     """tables[cluster cell] = product of the family tables that live in the cluster."""
-    tables[:] = 1.0
+    for k in range(len(tables)):
+        tables[k] = 1.0
     for f in range(len(family_start)):
         first, table, place = family_start[f], cluster_start[f], map_start[f]
         if place < 0:
@@ -36,10 +38,11 @@ def cluster_tables(theta, cluster_start, cluster_size, family_start, map_start, 
                 tables[table + k] *= theta[first + maps[place + k]]
 
 
-@compiled(nogil=True)
+@compiled_loops
 def family_tables(counts, cluster_start, cluster_size, family_start, map_start, maps, family_counts):
     """The reverse way: add the counts of cluster cells into the families."""
-    family_counts[:] = 0.0
+    for k in range(len(family_counts)):
+        family_counts[k] = 0.0
     for f in range(len(family_start)):
         first, table, place = family_start[f], cluster_start[f], map_start[f]
         if place < 0:
@@ -50,7 +53,7 @@ def family_tables(counts, cluster_start, cluster_size, family_start, map_start, 
                 family_counts[first + maps[place + k]] += counts[table + k]
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max):
     """Messages from the leaves to entry 0; leaves the root's total in the scale it returns. -inf: impossible evidence."""
     scale = 1.0
@@ -80,13 +83,13 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
             if use_max:
                 for k in range(e[N]):
                     s = out + index[up + k]
-                    message[s] = max(message[s], buffer[here + k])
+                    message[s] = larger(message[s], buffer[here + k])
             else:
                 for k in range(e[N]):
                     message[out + index[up + k]] += buffer[here + k]
             largest = 0.0
             for s in range(e[SEP]):
-                largest = max(largest, message[out + s])
+                largest = larger(largest, message[out + s])
             if largest == 0.0:
                 return -np.inf
             inverse = 1.0 / largest
@@ -113,7 +116,7 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
     total = 0.0
     for k in range(root[N]):
         value = buffer[root[BUFFER] + k]
-        total = max(total, value) if use_max else total + value
+        total = larger(total, value) if use_max else total + value
     if total == 0.0:
         return -np.inf
     inverse = 1.0 / total
@@ -122,7 +125,7 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
     return log_z + np.log(scale) + np.log(total)
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _distribute(entries, first, m, index, buffer, message, ratio):
     """After `_collect`: turn every entry's part of the buffer into its posterior (it sums to one)."""
     for i in range(1, m):
@@ -261,7 +264,7 @@ def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes
     return -1
 
 
-@compiled(nogil=True)
+@compiled_loops
 def normalise_tables(counts, alpha, line_start, free, theta, updated):
     """updated = (counts + alpha) / row sum for every line of every free table; uniform where there is nothing.
 
@@ -279,12 +282,12 @@ def normalise_tables(counts, alpha, line_start, free, theta, updated):
             total += counts[k] + alpha[k]
         for k in range(low, high):
             value = (counts[k] + alpha[k]) / total if total > 0.0 else 1.0 / (high - low)
-            change = max(change, abs(value - theta[k]))
+            change = larger(change, abs(value - theta[k]))
             updated[k] = value
     return change
 
 
-@compiled
+@compiled_loops
 def mixed_radix(cards, steps, out):
     """out[cell] = sum of digit x step over all cells of a table with these cardinalities, first digit slowest."""
     out[0] = 0
@@ -296,28 +299,19 @@ def mixed_radix(cards, steps, out):
         size *= cards[d]
 
 
-@compiled
-def link_rows(plans, joined, parent):
+@compiled_loops
+def link_rows(plans, joined, parent, job_start, entries, job_of, space):
     """Split every row's active clusters (plan >= 0) into connected jobs.
 
     plans, joined : (n_rows, n_clusters); joined says that the separator to the parent is not fully observed.
-    Returns (job_start, entry_row, entry_cluster, entry_parent, job_of): the entries of a job are consecutive with parents
-    first, entry_parent counts inside the job, job_of[row, cluster] is -1 where the cluster is fully observed.
+    job_start : (n_jobs + 1,) zeros, filled with where the entries of every job begin
+    entries : (3, n_entries), filled with row, cluster and parent of every entry: the entries of a job are consecutive with parents
+        first, and the parent counts inside the job, -1 for none
+    job_of : (n_rows, n_clusters) of -1, filled with jobs, -1 where the cluster is fully observed     space : (2, n_clusters)
     """
     n_rows, n_clusters = plans.shape
-    n_jobs, n_entries = 0, 0
-    for row in range(n_rows):
-        for c in range(n_clusters):
-            if plans[row, c] >= 0:
-                n_entries += 1
-                if not joined[row, c]:
-                    n_jobs += 1
-    job_start = np.zeros(n_jobs + 1, dtype=np.int64)
-    entry_row = np.empty(n_entries, dtype=np.int32)
-    entry_cluster = np.empty(n_entries, dtype=np.int32)
-    entry_parent = np.empty(n_entries, dtype=np.int32)
-    job_of = np.full((n_rows, n_clusters), -1, dtype=np.int32)
-    local = np.empty(n_clusters, dtype=np.int32)
+    entry_row, entry_cluster, entry_parent = entries[0], entries[1], entries[2]
+    local, filled = space[0], space[1]
     job = 0
     for row in range(n_rows):
         row_first = job
@@ -331,7 +325,8 @@ def link_rows(plans, joined, parent):
                 job_start[job_of[row, c] + 1] += 1
         for j in range(row_first, job):
             job_start[j + 1] += job_start[j]
-        filled = np.zeros(job - row_first, dtype=np.int32)
+        for j in range(job - row_first):
+            filled[j] = 0
         for c in range(n_clusters):
             j = job_of[row, c]
             if j >= 0:
@@ -342,23 +337,20 @@ def link_rows(plans, joined, parent):
                 entry_row[place] = row
                 entry_cluster[place] = c
                 entry_parent[place] = local[parent[c]] if joined[row, c] else -1
-    return job_start, entry_row, entry_cluster, entry_parent, job_of
 
 
-@compiled
-def hash_jobs(job_start, values, salt):
-    """A 64-bit hash of every job's sequence of values; equality is checked by `same_jobs` afterwards."""
-    out = np.empty(len(job_start) - 1, dtype=np.uint64)
+@compiled_loops
+def hash_jobs(job_start, values, salt, out):
+    """out[job] = 64-bit hash of the job's sequence of values; equality is checked by `same_jobs` afterwards."""
     for job in range(len(job_start) - 1):
         h = np.uint64(salt)
         for i in range(job_start[job], job_start[job + 1]):
             h = (h ^ np.uint64(values[i])) * np.uint64(0x9E3779B97F4A7C15)
             h ^= h >> np.uint64(29)
         out[job] = h
-    return out
 
 
-@compiled
+@compiled_loops
 def same_jobs(job_start, values, representative):
     """Is every job's sequence equal to its representative's?"""
     for job in range(len(job_start) - 1):

@@ -44,7 +44,7 @@ def plan_rows(tree, codes, weights=None, fold=True):
     constant = np.bincount(
         bases[observed], np.broadcast_to(weights[:, None], bases.shape)[observed], minlength=tree.table_start[-1]
     ).astype(float)
-    job_start, entry_row, entry_cluster, entry_parent, job_of = kernels.link_rows(plans, joined, tree.parent)
+    job_start, (entry_row, entry_cluster, entry_parent), job_of = _link_rows(plans, joined, tree.parent)
     entry_plan = plans[entry_row, entry_cluster]
     entry_base = bases[entry_row, entry_cluster]
     job_rows = entry_row[job_start[:-1]].astype(np.int64)
@@ -353,10 +353,21 @@ def _resolve_entries(tree, catalogue, kind_start, entry_plan, entry_parent):
     return entries, sizes
 
 
+def _link_rows(plans, joined, parent):
+    """(job_start, entries, job_of), see `_junction_tree_kernels.link_rows`."""
+    active = plans >= 0
+    job_start = np.zeros(int((active & ~joined).sum()) + 1, dtype=np.int64)
+    entries = np.empty((3, int(active.sum())), dtype=np.int32)
+    job_of = np.full(plans.shape, -1, dtype=np.int32)
+    kernels.link_rows(plans, joined, parent, job_start, entries, job_of, np.empty((2, plans.shape[1]), dtype=np.int32))
+    return job_start, entries, job_of
+
+
 def _group(job_start, values):
     """Group jobs with equal sequences: (group of every job, first job of every group)."""
     for salt in range(1, 100):
-        hashes = kernels.hash_jobs(job_start, values, salt)
+        hashes = np.empty(len(job_start) - 1, dtype=np.uint64)
+        kernels.hash_jobs(job_start, values, salt, hashes)
         _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
         if kernels.same_jobs(job_start, values, first[group] if len(first) else group):
             return group, first

@@ -7,7 +7,8 @@ on their logarithms where those weights underflow: with a million rows, sets dif
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation._special_kernels import larger, largest, smaller
+from pgm_bma.foundation.compiling import compiled, compiled_loops
 
 TINY = 1e-250  # smaller sums of weights are done in logs: what they leave out must stay below rounding
 LANES = 8
@@ -19,7 +20,7 @@ def without(subset, node):
     return (subset & ((1 << node) - 1)) | (subset >> (node + 1) << node)
 
 
-@compiled(nogil=True)
+@compiled_loops
 def zeta(values):
     """values[S] = sum of values[T] over T inside S, in place."""
     step = 1
@@ -33,7 +34,7 @@ def zeta(values):
 @compiled(nogil=True)
 def log_subset_sums(masks, log_scores, log_sums):
     """log_sums[S] = log of the sum of exp(score) over the sets inside S."""
-    top = log_scores.max()
+    top = largest(log_scores)
     log_sums[:] = 0.0
     for k in range(masks.size):
         log_sums[masks[k]] = np.exp(log_scores[k] - top)
@@ -46,13 +47,14 @@ def log_subset_sums(masks, log_scores, log_sums):
         log_sums[s] = top + np.log(log_sums[s])
 
 
-@compiled(nogil=True)
+@compiled_loops
 def log_zeta(masks, log_scores, log_sums, shares):
     """The same, all in logs. What each step adds, as a share of the new sum, is kept in `shares` unless that is empty.
 
     shares : (n - 1, 2^(n-2)); with them `mix_lanes` averages over the sets inside S, whatever the size of the scores
     """
-    log_sums[:] = -np.inf
+    for k in range(log_sums.size):
+        log_sums[k] = -np.inf
     for k in range(masks.size):
         log_sums[masks[k]] = log_scores[k]
     step, level = 1, 0
@@ -62,7 +64,7 @@ def log_zeta(masks, log_scores, log_sums, shares):
             for k in range(block, block + step):
                 more, old = log_sums[k], log_sums[k + step]
                 if more > -np.inf:
-                    log_sums[k + step] = max(more, old) + np.log1p(np.exp(-abs(more - old)))
+                    log_sums[k + step] = larger(more, old) + np.log1p(np.exp(-abs(more - old)))
                     if shares.size:
                         shares[level, pair] = np.exp(more - log_sums[k + step])
                 pair += 1
@@ -70,7 +72,7 @@ def log_zeta(masks, log_scores, log_sums, shares):
         level += 1
 
 
-@compiled(nogil=True)
+@compiled_loops
 def log_total(terms, count, top):
     """log of the sum of exp over the first `count` terms, of which `top` is the largest."""
     if top == -np.inf:
@@ -93,7 +95,7 @@ def forward(log_sums, totals):
             if subset >> node & 1:
                 before = subset ^ (1 << node)
                 terms[count] = totals[before] + log_sums[node, without(before, node)]
-                top = max(top, terms[count])
+                top = larger(top, terms[count])
                 count += 1
         totals[subset] = log_total(terms, count, top)
 
@@ -109,7 +111,7 @@ def backward(log_sums, totals):
         for node in range(n):
             if not subset >> node & 1:
                 terms[count] = totals[subset | (1 << node)] + log_sums[node, without(subset, node)]
-                top = max(top, terms[count])
+                top = larger(top, terms[count])
                 count += 1
         totals[subset] = log_total(terms, count, top)
 
@@ -131,10 +133,11 @@ def node_edges(node, log_sums, before, after, column):
             if s >> u & 1:
                 present[u] += p
                 absent[u] += p * np.exp(log_sums[node, s ^ (1 << u)] - log_sums[node, s])
-    column[:] = present - absent
+    for u in range(column.size):
+        column[u] = present[u] - absent[u]
 
 
-@compiled(nogil=True)
+@compiled_loops
 def last_node_shares(log_sums, totals, shares):
     """shares[node, S without node] = P(node is the last of S | an order of S), the backward step of the forward sum."""
     n = log_sums.shape[0]
@@ -159,15 +162,18 @@ def predict_rows(last_shares, masks, offsets, set_shares, predictive, joint):
     prefix = np.ones((2 * size, LANES))
     values = np.zeros(LANES)
     for first in range(0, joint.size, LANES):
-        n_rows = min(LANES, joint.size - first)
+        n_rows = smaller(LANES, joint.size - first)
         for node in range(n):
-            means[node] = 0.0
+            for subset in range(size):
+                for row in range(LANES):
+                    means[node, subset, row] = 0.0
             for k in range(offsets[node], offsets[node + 1]):
                 for row in range(n_rows):
                     means[node, masks[k], row] = predictive[k, first + row]
             mix_lanes(means[node], set_shares[node])
         for subset in range(1, 2 * size):
-            values[:] = 0.0
+            for row in range(LANES):
+                values[row] = 0.0
             for node in range(n):
                 if subset >> node & 1:
                     before = subset ^ (1 << node)
@@ -176,11 +182,13 @@ def predict_rows(last_shares, masks, offsets, set_shares, predictive, joint):
                     if share > 0.0:
                         for row in range(LANES):
                             values[row] += share * prefix[before, row] * means[node, s, row]
-            prefix[subset] = values
-        joint[first : first + n_rows] = prefix[-1, :n_rows]
+            for row in range(LANES):
+                prefix[subset, row] = values[row]
+        for row in range(n_rows):
+            joint[first + row] = prefix[2 * size - 1, row]
 
 
-@compiled(nogil=True)
+@compiled_loops
 def mix_lanes(values, shares):
     """values[S] = mean of values[T] over the sets T inside S, in place, by the shares of `log_zeta`; (2^(n-1), LANES)."""
     step, level = 1, 0
@@ -196,21 +204,22 @@ def mix_lanes(values, shares):
         level += 1
 
 
-@compiled(nogil=True)
+@compiled_loops
 def best_inside(masks, log_scores, best):
     """best[S] = highest score of a set inside S."""
-    best[:] = -np.inf
+    for k in range(best.size):
+        best[k] = -np.inf
     for k in range(masks.size):
-        best[masks[k]] = max(best[masks[k]], log_scores[k])
+        best[masks[k]] = larger(best[masks[k]], log_scores[k])
     step = 1
     while step < best.size:
         for block in range(0, best.size, 2 * step):
             for k in range(block, block + step):
-                best[k + step] = max(best[k + step], best[k])
+                best[k + step] = larger(best[k + step], best[k])
         step *= 2
 
 
-@compiled(nogil=True)
+@compiled_loops
 def best_prefixes(best, forwards, totals):
     """totals[S] = highest product of the nodes of S as a prefix (forwards) or of the nodes outside S as a suffix."""
     n = best.shape[0]
@@ -221,7 +230,7 @@ def best_prefixes(best, forwards, totals):
             for node in range(n):
                 if subset >> node & 1:
                     before = subset ^ (1 << node)
-                    top = max(top, totals[before] + best[node, without(before, node)])
+                    top = larger(top, totals[before] + best[node, without(before, node)])
             totals[subset] = top
     else:
         totals[-1] = 0.0
@@ -229,11 +238,11 @@ def best_prefixes(best, forwards, totals):
             top = -np.inf
             for node in range(n):
                 if not subset >> node & 1:
-                    top = max(top, totals[subset | (1 << node)] + best[node, without(subset, node)])
+                    top = larger(top, totals[subset | (1 << node)] + best[node, without(subset, node)])
             totals[subset] = top
 
 
-@compiled(nogil=True)
+@compiled_loops
 def best_around(node, prefixes, suffixes, around):
     """around[Z] = best of prefix(S) + suffix(S + node) over the sets S that hold Z: what completes the family (node, Z)."""
     bit = 1 << node
@@ -244,5 +253,5 @@ def best_around(node, prefixes, suffixes, around):
     while step < around.size:
         for block in range(0, around.size, 2 * step):
             for k in range(block, block + step):
-                around[k] = max(around[k], around[k + step])
+                around[k] = larger(around[k], around[k + step])
         step *= 2

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation._special_kernels import larger, smaller
+from pgm_bma.foundation.compiling import compiled, compiled_loops
 
 MAX_CELLS = 4_000_000  # larger family tables are counted row by row instead
 
@@ -19,14 +20,14 @@ def predict_families(codes, weights, cards, alpha, total, children, parents, row
     for k in range(children.size):
         cells = n_cells(cards, children[k], parents[k])
         if cells <= MAX_CELLS:
-            largest = max(largest, int(cells))
+            largest = larger(largest, int(cells))
     means = np.zeros(largest)
     place = np.zeros(rows.shape[1], dtype=np.int64)
     for k in range(children.size):
         child = children[k]
         r = cards[child]
         cells = n_cells(cards, child, parents[k])
-        a = min(alpha, total / cells)
+        a = smaller(alpha, total / cells)
         if cells > MAX_CELLS:
             _predict_by_matching(codes, weights, child, parents[k], a, r, rows, out[k])
             continue
@@ -46,7 +47,7 @@ def predict_families(codes, weights, cards, alpha, total, children, parents, row
 def mean_tables(codes, weights, cards, alpha, total, child, parents, starts, tables):
     """tables[starts[k] : starts[k + 1]] = posterior means of `child` given parents[k], the child's value counting fastest."""
     for k in range(len(parents)):
-        a = min(alpha, total / (starts[k + 1] - starts[k]))
+        a = smaller(alpha, total / (starts[k + 1] - starts[k]))
         _family_means(codes, weights, cards, child, parents[k], a, tables[starts[k] : starts[k + 1]])
 
 
@@ -70,7 +71,7 @@ def _family_means(codes, weights, cards, child, parents, a, means):
             means[q + value] = (a + means[q + value]) / total
 
 
-@compiled(nogil=True)
+@compiled_loops
 def n_cells(cards, child, parents):
     """Cells of a family; a float, because wide families are beyond integers."""
     cells = float(cards[child])
@@ -96,13 +97,17 @@ def mix_completions(tables, starts, weights, child, parents, rows, first, hidden
     n_classes, n_structures = out.shape[1:]
     n_ranks = 0
     for i in range(len(hidden)):
-        at_most = 0
+        at_most, n_hidden = 0, 0
+        for v in range(cards.size):
+            n_hidden += hidden[i, v]
         for size in range(width + 1):
-            at_most += binomials[hidden[i].sum(), size]
-        n_ranks = max(n_ranks, at_most)
-    group_at = np.full(n_ranks, -1, dtype=np.int64)  # by rank of the hidden parents: by size, then colexicographic
+            at_most += binomials[n_hidden, size]
+        n_ranks = larger(n_ranks, at_most)
+    group_at = np.zeros(n_ranks, dtype=np.int64)  # by rank of the hidden parents: by size, then colexicographic
+    for rank in range(n_ranks):
+        group_at[rank] = -1
     rank_of, group_of = np.zeros(n_families, dtype=np.int64), np.zeros(n_families, dtype=np.int64)
-    members = np.full((n_families, width + 1), -1, dtype=np.int64)
+    members = np.zeros((n_families, width + 1), dtype=np.int64)
     group_start = np.zeros(n_families + 1, dtype=np.int64)
     place = np.zeros(cards.size, dtype=np.int64)
     sizes, strides = np.zeros(width + 1, dtype=np.int64), np.zeros(width + 1, dtype=np.int64)
@@ -122,12 +127,14 @@ def mix_completions(tables, starts, weights, child, parents, rows, first, hidden
                 if p >= 0 and hidden[i, p]:
                     size += 1
                     rank += binomials[place[p], size]
-            for smaller in range(size):
-                rank += binomials[m, smaller]
+            for fewer in range(size):
+                rank += binomials[m, fewer]
             if group_at[rank] < 0:
                 group_at[rank], rank_of[n_groups] = n_groups, rank
                 cells, size = 1, 0
-                members[n_groups], holds_class[n_groups] = -1, False
+                holds_class[n_groups] = False
+                for t in range(width + 1):
+                    members[n_groups, t] = -1
                 for t in range(width + 1):
                     p = parents[k, t] if t < width else child
                     if p >= 0 and hidden[i, p]:
@@ -142,7 +149,9 @@ def mix_completions(tables, starts, weights, child, parents, rows, first, hidden
             group_at[rank_of[g]] = -1
         if group_start[n_groups] > len(sums):
             sums = np.zeros((group_start[n_groups], n_structures))
-        sums[: group_start[n_groups]] = 0.0
+        for place_in_sums in range(group_start[n_groups]):
+            for s in range(n_structures):
+                sums[place_in_sums, s] = 0.0
         for k in range(n_families):
             at, stride, n_digits = starts[k], 1, 0
             for t in range(width, -1, -1):
@@ -166,10 +175,12 @@ def mix_completions(tables, starts, weights, child, parents, rows, first, hidden
                     at -= strides[d] * sizes[d]
                     counter[d] = 0
         for k in range(first[i], first[i + 1]):
-            shared[:] = 0.0
+            for s in range(n_structures):
+                shared[s] = 0.0
             for c in range(-1, n_classes):  # first the groups that do not hold the class
                 if c >= 0:
-                    out[k, c] += shared
+                    for s in range(n_structures):
+                        out[k, c, s] += shared[s]
                     if class_index >= 0:
                         rows[k, class_index] = c
                 for g in range(n_groups):
@@ -189,7 +200,7 @@ def mix_completions(tables, starts, weights, child, parents, rows, first, hidden
                             shared[s] += sums[index, s]
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _predict_by_matching(codes, weights, child, parents, a, r, rows, out):
     for row in range(rows.shape[1]):
         above, below = a, a * r

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgm_bma.forests._kernels import draw_forest
-from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests
+from pgm_bma.forests.sums import best_forest, draw_forests, forest_sum, log_forest_sums, sample_forests
 from tests.oracles.forests import forests, log_forest_sum
 
 
@@ -93,7 +92,7 @@ def test_sampled_forests_follow_the_arc_posteriors_for_any_block(block, spread):
     posterior = np.column_stack([expected.arc_posterior, expected.root_posterior])
     table = np.column_stack([np.where(np.eye(12, dtype=bool), -np.inf, arcs), roots])
     uniforms = np.random.default_rng(0).random((3000, 12))
-    drawn = np.array([draw_forest(table, u, block) for u in uniforms])
+    drawn = draw_forests(table, uniforms, block)
     shares = np.stack([np.bincount(drawn[:, i] % 13, minlength=13) for i in range(12)]) / 3000
     # five standard errors of 156 shares, and one draw more or less for the faint ones
     assert (np.abs(shares - posterior) <= 5 * np.sqrt(posterior * (1 - posterior) / 3000) + 1e-3).all()

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pgm_bma import ForestAveragedClassifier
 from pgm_bma.forests import average as forest_average
-from pgm_bma.forests._row_kernels import BLOCK, blocked_row_log_sums, row_log_sums
 from pgm_bma.forests.certain import lifts, priced_sets
 from pgm_bma.forests.sums import log_forest_sums
 
@@ -19,8 +18,7 @@ def sums_in_doubles(arcs, roots):
     table = np.column_stack([np.where(np.eye(n, dtype=bool), -np.inf, arcs), roots])
     scales = table.max(axis=1)
     found = np.empty((1, 1))
-    kernel = row_log_sums if n <= 2 * BLOCK else blocked_row_log_sums
-    kernel(np.arange(n)[None], np.exp(table - scales[:, None])[None], scales[None], 1e-12, found)
+    forest_average.sum_rows(np.arange(n)[None], np.exp(table - scales[:, None])[None], scales[None], 1e-12, found)
     return found[0, 0]
 
 
