@@ -7,6 +7,7 @@ import pandas as pd
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.cut_points import bin_labels, bin_values, elementary_edges, mdl_cut_points
+from pgm_bma.foundation.validation import brief
 from pgm_bma.foundation.warn import warn
 
 MOST_STATES = 20  # distinct whole numbers that are still states
@@ -43,13 +44,10 @@ def numeric_names(frame, numeric_columns=None, categorical_columns=None, many=Tr
 
     Columns named as categorical are not; nor are flags, texts and categoricals. many=False: whole numbers are states, however many.
     """
-    given = {"numeric_columns": numeric_columns or (), "categorical_columns": categorical_columns or ()}
-    for parameter, columns in given.items():
-        if isinstance(columns, str) or not hasattr(columns, "__iter__"):
-            raise ValueError(f"{parameter} must be a list of columns, got {columns!r}; write [{columns!r}]")
-        unknown = [name for name in columns if name not in frame.columns]
-        if unknown:
-            raise ValueError(f"{parameter} names {unknown[0]!r}, which is no column of X")
+    given = {
+        parameter: _listed(parameter, columns, frame.columns)
+        for parameter, columns in (("numeric_columns", numeric_columns), ("categorical_columns", categorical_columns))
+    }
     both = set(given["numeric_columns"]) & set(given["categorical_columns"])
     if both:
         raise ValueError(f"column {sorted(both, key=str)[0]!r} is named as numeric and as categorical; drop one")
@@ -60,6 +58,26 @@ def numeric_names(frame, numeric_columns=None, categorical_columns=None, many=Tr
         if name in given["numeric_columns"] or _looks_numeric(frame[name], many):
             found.append(name)
     return found
+
+
+def _listed(parameter, columns, known):
+    """The names of columns that a parameter lists, checked."""
+    if columns is None:
+        return []
+    if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__") or getattr(columns, "ndim", 1) != 1:
+        raise ValueError(f"{parameter} must be a list of columns, got {brief(columns)}; write [{brief(columns, 40)}]")
+    names = list(columns)
+    unknown = [name for name in names if not _is_among(name, known)]
+    if unknown:
+        raise ValueError(f"{parameter} names {brief(unknown[0])}, which is no column of X")
+    return names
+
+
+def _is_among(name, known):
+    try:
+        return name in known
+    except TypeError:  # a list, or what holds one
+        return False
 
 
 def _looks_numeric(column, many):
