@@ -64,7 +64,7 @@ class Settings(NamedTuple):
     priors : by default alpha = 1 in every cell and an arc prior of 0.5
     n_init : starts; or "until-replicated", as many as it takes to find the best score twice (at most ``REPLICATE_LIMIT``)
     n_final : starts that are run to the end, the best after ``SHORT_UPDATES`` updates; None for all
-    n_middle : starts that are run for ``MIDDLE_UPDATES`` more before those are chosen; None for none of them, but all of the twin
+    n_middle : starts that are run for ``MIDDLE_UPDATES`` more before those are chosen; None for none of them, but all of the twin's
     init : "random" (Dirichlet(1) tables), "em" (what EM makes of such tables: its solutions, for the twin its first
         ``SHORT_UPDATES`` updates), or (theta_c, tables): (n_clusters,) and a list of (n_clusters, cardinality), as start 0
         with random starts after it
@@ -185,13 +185,16 @@ def run_starts(problem, settings, tables):
     alive = run.ended != kernels.COLLAPSED
     n_middle = n_starts if settings.n_middle is None and mode == kernels.VARIATIONAL else settings.n_middle
     if n_middle is not None and settings.n_final is not None and settings.n_final < n_starts:
-        chosen = _best(start_scores(problem, run.starts()), alive)[:n_middle]
-        n_more = min(MIDDLE_UPDATES, settings.max_iter - n_done)
-        run.advance(chosen[run.ended[chosen] == kernels.EXHAUSTED], mode, stop, n_more, accelerate)
-        n_done += n_more
-        if settings.n_middle is not None:
-            chosen = _different(start_scores(problem, run.starts()), run.state.theta_c, chosen, settings.n_final)
-        alive = np.isin(everyone, chosen) & (run.ended != kernels.COLLAPSED)
+        positions = np.flatnonzero(alive)
+        chosen = _different(start_scores(problem, run.starts()), run.state.theta_c, positions)[0][:n_middle]
+        if len(chosen) > settings.n_final:  # else all that differ are finished anyway
+            n_more = min(MIDDLE_UPDATES, settings.max_iter - n_done)
+            run.advance(chosen[run.ended[chosen] == kernels.EXHAUSTED], mode, stop, n_more, accelerate)
+            n_done += n_more
+            if settings.n_middle is not None:
+                parts = _different(start_scores(problem, run.starts()), run.state.theta_c, chosen)
+                alive = np.isin(everyone, np.concatenate(parts)[: settings.n_final])
+            alive &= run.ended != kernels.COLLAPSED
     collapsed = run.ended == kernels.COLLAPSED
 
     def finish(positions):
@@ -214,23 +217,22 @@ def run_starts(problem, settings, tables):
     return run.starts()._replace(collapsed=collapsed, finished=finished)
 
 
-def _best(scores, alive):
-    """Positions of the starts that are alive by falling score."""
-    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
-    return order[alive[order]]
-
-
-def _different(scores, theta_c, positions, n_chosen):
-    """The best of `positions` that seem to be on their way to different optima; copies only where those are too few."""
+def _different(scores, theta_c, positions):
+    """(first, copies): `positions` by falling score; a copy seems to be on its way to the optimum of a better one."""
     nats, size = ALIKE
-    sizes, found, copies = np.sort(theta_c, axis=1), [], []
+    scores, sizes = np.nan_to_num(scores, nan=-np.inf), np.sort(theta_c, axis=1)
+    first, copies = [], []
     for start in sorted(positions, key=lambda start: -scores[start]):
-        is_copy = any(
-            abs(scores[start] - scores[other]) < nats and np.abs(sizes[start] - sizes[other]).max() < size
-            for other in found
-        )
-        (copies if is_copy else found).append(start)
-    return np.array((found + copies)[:n_chosen], dtype=np.int64)
+        for other in reversed(first):
+            if not scores[other] - scores[start] < nats:
+                first.append(start)
+                break
+            if np.abs(sizes[start] - sizes[other]).max() < size:
+                copies.append(start)
+                break
+        else:
+            first.append(start)
+    return np.array(first, dtype=np.int64), np.array(copies, dtype=np.int64)
 
 
 class _Running:
