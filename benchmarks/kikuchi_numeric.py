@@ -7,18 +7,17 @@ Averaged naive Bayes with averaged cuts and with one MDL cut stands beside them.
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import OrdinalEncoder
 
 from pgm_bma import AveragedNaiveBayesClassifier, KikuchiBayesClassifier
 
 from . import _kikuchi as kikuchi
 from ._common import parser, print_table, run, save_csv
-from .classifiers import out_of_fold
+from .classifiers import LABELS, NUMBERS, out_of_fold, readers
 
 QUICK = ("iris", "wine", "ecoli", "heart")
 FULL = (
@@ -36,17 +35,9 @@ FULL = (
 
 
 def peers(seed):
-    numbers, labels = make_column_selector(dtype_include="number"), make_column_selector(dtype_exclude="number")
-    scaled = make_column_transformer(
-        (make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler()), numbers),
-        (OneHotEncoder(handle_unknown="ignore"), labels),
-    )
-    ordinal = make_column_transformer(
-        (SimpleImputer(keep_empty_features=True), numbers),
-        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2), labels),
-    )
+    scaled, ordinal = readers()
     with_gaps = make_column_transformer(
-        ("passthrough", numbers), (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan), labels)
+        ("passthrough", NUMBERS), (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan), LABELS)
     )
     return {
         "average": lambda: KikuchiBayesClassifier(numeric="average"),
