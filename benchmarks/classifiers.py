@@ -276,10 +276,11 @@ def summarise(results, out=None):
         return
     six = list(SIX)
     ranks, n_tables = kikuchi.mean_ranks(results, "log_loss", six)
-    summary = results.groupby("method")[["log_loss", "error", "calibration", "seconds"]].mean()
+    loss = results.pivot(index="domain", columns="method", values="log_loss")
+    complete = results[results["domain"].isin(loss[six].dropna().index)]
+    summary = complete.groupby("method")[["log_loss", "error", "calibration", "seconds"]].mean()
     summary.insert(1, "rank of six", ranks)
     print_table(summary.sort_values("log_loss").reset_index(), f"{n_tables} tables")
-    loss = results.pivot(index="domain", columns="method", values="log_loss")
     for peer in ("CatBoost", "CatBoost, default"):
         if peer in loss:
             print(f"log loss against {peer}: {_against(loss[[OURS, peer]].dropna())}")
