@@ -13,7 +13,6 @@ from pgm_bma.kikuchi.weights import ridge_fit
 
 _PENALTIES = {"prior": 5.0, "level": 0.1, "single": 5.0, "linear": 10.0, "state": 30.0, "gaussian": 30.0}
 _MOST_STATES = 64  # of a categorical column in a pair
-_MOST_PAIRS, _MOST_NUMERIC_PAIRS = 60, 30  # rectangles of numeric columns are dear
 _MOST_PAIR_COLUMNS = 100
 _SCREEN_BINS = 4  # of a numeric column, where pairs are screened
 
@@ -24,8 +23,7 @@ def choose_pairs(data, shares, singles, logs, contrasts, kinds, gammas):
     centre = np.array([float(k in ("prior", "single")) for k in kinds])
     weights = ridge_fit(contrasts, data.weights, centre, penalties, centre, tolerance=1e-3)
     probability = _other_probabilities(contrasts @ weights)
-    most = _MOST_NUMERIC_PAIRS if data.numeric.any() else _MOST_PAIRS
-    n_kept = int(min(most, max(20, 1e5 / (data.weights.sum() * data.n_classes))))
+    n_kept = int(min(60, max(20, 1e5 / (data.weights.sum() * data.n_classes))))
     candidates = _screened(data, singles, probability, n_kept + n_kept // 2)
     found = []
     for i, j in candidates:
