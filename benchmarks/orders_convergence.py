@@ -1,7 +1,7 @@
 """Arc posteriors that converge: error of Gibbs chains over family lists against CPU time, from 12 to 724 variables.
 
-K2 with alpha = 1, "mdl", at most three parents. A run is four tempered chains ("dag": four chains with edge reversals) of a
-fixed number of sweeps, the second half kept, with the default number of temperatures; its time is the process's CPU time for
+K2 with alpha = 1, "mdl", at most three parents. A run is four (--chains) tempered chains ("dag": chains with edge reversals)
+of a fixed number of sweeps, the second half kept, with the default number of temperatures; its time is the process's CPU time for
 families and chains together, compiled before. Where exact sums exist the error is against them; on alarm against a long run that
 two others from other starts confirm; else it is the largest difference of any arc between two runs. `chain_difference` is that
 between two single chains of a run, `chain_s` the time of families and one chain.
@@ -48,6 +48,7 @@ def main(argv=None):
     reader.add_argument("--only", nargs="*", choices=PROBLEMS, help="some of the problems")
     reader.add_argument("--runs", type=int, help="runs of every kind instead of the listed ones")
     reader.add_argument("--sweeps", type=int, nargs="*", help="sweeps instead of the listed ones")
+    reader.add_argument("--chains", type=int, default=4, help="chains of a run")
     reader.add_argument("--temperatures", type=int, help="replicas of a chain over orders instead of the default")
     reader.add_argument("--networks", type=Path, help="folder with andes.bif.gz, pigs.bif.gz and link.bif.gz")
     options = reader.parse_args(argv)
@@ -56,6 +57,7 @@ def main(argv=None):
     rows = _kept(path, chosen if not options.sweeps else [])
     for name in chosen:
         rows += measure(name, options)
+        rows.sort(key=lambda row: list(PROBLEMS).index(row["problem"]))
         print_table(rows, "largest error of an arc by CPU time", 3)
         save_csv(rows, "orders_convergence", options.out)
     draw(rows, path.with_suffix(".png"))
@@ -75,12 +77,13 @@ def measure(name, options):
     codes, cards, truth = data(network, n_rows, options.seed, options.networks)
     codes, cards = codes[:, :n_columns], cards[:n_columns]
     temperatures = options.temperatures or "auto"
-    one_run(codes[:50], cards, weighting, 8, 0, temperatures)  # compiled before the clock runs
+    one_run(codes[:50], cards, weighting, 8, 0, temperatures, options.chains)  # compiled before the clock runs
     exact, against = reference(name, codes, cards, weighting)
     sizes = [(sweeps, options.runs or sizes[-1][1]) for sweeps in options.sweeps or ()] or sizes
     for n_sweeps, n_runs in sizes:
         runs = [
-            one_run(codes, cards, weighting, n_sweeps, seed, temperatures) for seed in range(options.runs or n_runs)
+            one_run(codes, cards, weighting, n_sweeps, seed, temperatures, options.chains)
+            for seed in range(options.runs or n_runs)
         ]
         edges = np.array([found.chain_means.mean(0) for found, *_ in runs])
         if exact is not None:
@@ -93,6 +96,7 @@ def measure(name, options):
             "variables": len(cards),
             "sweeps": n_sweeps,
             "temperatures": runs[0][0].betas.shape[1],
+            "chains": options.chains,
             "runs": len(runs),
             "families_s": np.median([t for _, t, _, _ in runs]),
             "cpu_s": np.median([t + u for _, t, u, _ in runs]),
@@ -100,7 +104,7 @@ def measure(name, options):
             "against": against,
             "median_error": np.median(errors),
             "largest_error": errors.max(),
-            "chain_s": np.median([t + u / 4 for _, t, u, _ in runs]),
+            "chain_s": np.median([t + u / options.chains for _, t, u, _ in runs]),
             "chain_difference": max(found.difference for found, *_ in runs),
             "apart_by_0.2": max(found.n_apart for found, *_ in runs),
             "exchange_rate_low": rates.min(initial=1.0) if rates.size else np.nan,
@@ -111,14 +115,14 @@ def measure(name, options):
         }
 
 
-def one_run(codes, cards, weighting, n_sweeps, seed, n_temperatures):
+def one_run(codes, cards, weighting, n_sweeps, seed, n_temperatures, n_chains=4):
     """(Converged, seconds for families, seconds for chains, sets in the lists), CPU time."""
     began = time.process_time()
     n, kind = len(cards), WEIGHTINGS[weighting]
     full = n_families(n, n - 1, 3) <= MAX_FAMILIES
     lists = prune_table(family_table(codes, cards)) if full else grow_lists(codes, cards)
     scored = time.process_time()
-    rngs = [np.random.default_rng([seed, k]) for k in range(4)]
+    rngs = [np.random.default_rng([seed, k]) for k in range(n_chains)]
     starts = [kind.start(n, rng, ()) for rng in rngs]
     settings = {"max_sweeps": n_sweeps, "tol": 1e-12, "n_temperatures": n_temperatures if kind.ladder else 1}
     found = convergence.run_until_converged(kind.gibbs, prepare_lists(lists), starts, rngs, **settings)
@@ -190,9 +194,9 @@ def draw(rows, path):
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(7, 4.5))
-    for kind in dict.fromkeys((row["problem"], row["temperatures"]) for row in rows):
-        mine = [row for row in rows if (row["problem"], row["temperatures"]) == kind]
-        label = f"{kind[0]}, {kind[1]} temperature{'s' * (kind[1] > 1)}"
+    for kind in dict.fromkeys((row["problem"], row["temperatures"], row["chains"]) for row in rows):
+        mine = [row for row in rows if (row["problem"], row["temperatures"], row["chains"]) == kind]
+        label = f"{kind[0]}, {kind[1]} temperature{'s' * (kind[1] > 1)}{', one chain' * (kind[2] == 1)}"
         ax.plot([row["cpu_s"] for row in mine], [row["largest_error"] for row in mine], marker="o", label=label)
     ax.set(xscale="log", yscale="log", xlabel="CPU seconds of a run", ylabel="largest error of an arc, all runs")
     ax.legend(fontsize=8)

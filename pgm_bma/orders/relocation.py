@@ -26,7 +26,7 @@ def prepare_lists(lists):
     children = np.repeat(np.arange(n), sizes)
     ends = _ends(np.flatnonzero(_changes(children, levels)), len(weights))
     family, slot = np.nonzero(sets < n)
-    member, child = sets[family, slot], children[family]
+    member, child = sets[family, slot].astype(np.int64), children[family]  # 16 bits are too few for pairs
     pairs = member * n + child  # few enough for numpy's linear sort of short integers, where n is below 256
     ranked = np.argsort(pairs.astype(np.uint16 if n < 256 else np.int64), kind="stable")
     family, slot, member, child = family[ranked], slot[ranked], member[ranked], child[ranked]

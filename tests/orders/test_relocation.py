@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgm_bma.orders import _layer_kernels, _relocation_kernels, convergence, exact_orders
-from pgm_bma.orders.family_lists import prune_table
+from pgm_bma.orders.family_lists import FamilyLists, prune_table
 from pgm_bma.orders.family_table import family_table
 from pgm_bma.orders.relocation import prepare_lists
 from tests.oracles.orders import Problem, layers_of, log_sum, ordered_partitions
@@ -191,6 +191,23 @@ def test_tempered_chains_have_the_exact_arcs_and_a_ladder_that_exchanges():
     assert not found.converged and found.n_sweeps == 4096  # nobody agrees to 1e-9
     easy = run(f, n_chains=2, max_sweeps=4096, tol=0.2)
     assert easy.converged and easy.n_sweeps < 4096 and easy.difference < 0.2
+
+
+def test_every_member_of_many_variables_finds_its_families():
+    n, rng = 400, np.random.default_rng(0)
+    sets = [
+        np.sort(rng.permutation(np.delete(np.arange(n), child))[: 3 * 40].reshape(40, 3), axis=1) for child in range(n)
+    ]
+    numbers = np.zeros(40 * n)
+    lists = FamilyLists(
+        np.full(n, 2), 3, 40 * np.arange(n + 1), np.concatenate(sets).astype(np.int32), numbers, numbers, np.zeros(n), 0
+    )
+    f = prepare_lists(lists)
+    for v in range(n):
+        runs = range(f.held_offsets[v], f.held_offsets[v + 1])
+        found = [k for run in runs for k in f.held_family[f.held_starts[run] : f.held_starts[run + 1]]]
+        assert sorted(found) == np.flatnonzero((f.sets == v).any(0)).tolist()
+        assert [f.held_child[run] for run in runs] == sorted(np.searchsorted(f.offsets, np.unique(found), "right") - 1)
 
 
 def test_temperatures_by_the_number_of_variables():
