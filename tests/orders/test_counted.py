@@ -99,7 +99,10 @@ def parts():
     for i, part in enumerate(cut(make_table(900, missing=0.15), 3)):
         rng = np.random.default_rng(i)
         again = np.where(rng.random(len(part)) < 0.7, part["half"].astype(str), "none")
-        found.append(part.assign(w=np.arange(len(part)) % 3, again=again, other=rng.integers(0, 2, len(part))))
+        half = part["half"].astype(str)  # in memory, classifiers would cut fractions
+        found.append(
+            part.assign(w=np.arange(len(part)) % 3, half=half, again=again, other=rng.integers(0, 2, len(part)))
+        )
     return found
 
 
