@@ -31,7 +31,8 @@ def small_blocks(monkeypatch):
 @pytest.fixture(scope="module")
 def parts():
     weighted = cut(make_table(900, missing=0.15), 3)
-    return [part.assign(w=np.arange(len(part)) % 3) for part in weighted]
+    # texts: in memory, classifiers would cut fractions
+    return [part.assign(w=np.arange(len(part)) % 3, half=part["half"].astype(str)) for part in weighted]
 
 
 @pytest.fixture(scope="module")
