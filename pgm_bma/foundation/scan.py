@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import scan_pieces
-from pgm_bma.foundation.validation import Integer, Optional, check
+from pgm_bma.foundation.validation import Integer, Optional, brief, check
 
 SAMPLE_ROWS = 200_000  # that tell whether rows collapse
 SCREENED_ROWS = 50_000  # that tell starts apart
@@ -356,14 +356,16 @@ def row_bytes(n_columns):
 
 def read_bytes(memory):
     """Bytes of a number or of a text such as "500MB"."""
-    text = str(memory).strip().upper()
+    text = str(memory).strip().upper() if isinstance(memory, (str, int, float, np.number)) else ""
     unit = next((u for u in sorted(_UNITS, key=len, reverse=True) if text.endswith(u)), "")
     try:
         value = float(text[: len(text) - len(unit)]) * _UNITS.get(unit, 1)
     except ValueError:
         value = np.nan
-    if not value > 0 or np.isinf(value):
-        raise ValueError(f"memory={memory!r} is no size; pass a number of bytes, or a text such as '500MB' or '2GB'")
+    if not 0 < value < 2**60:
+        raise ValueError(
+            f"memory={brief(memory)} is no size; pass a number of bytes, or a text such as '500MB' or '2GB'"
+        )
     return int(value)
 
 

@@ -50,7 +50,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         self._fit(training)
 
     def _takes_missing_targets(self):
-        return self.missing == "augment"
+        return isinstance(self.missing, str) and self.missing == "augment"
 
     def _log_joint(self, codes):
         return self._log_joint_with_error(codes)[0]

@@ -426,7 +426,7 @@ def _judged(y_true, values, classes, positive):
 
 def _bins(chosen, happened, n_bins):
     """Mean probability, share that came true, its standard error and the share of rows, for every bin that is used."""
-    where = np.clip((chosen * n_bins).astype(int), 0, n_bins - 1)
+    where = np.clip(chosen * n_bins, 0, n_bins - 1).astype(int)
     count = np.bincount(where, minlength=n_bins)
     used = count > 0
     middle = np.bincount(where, chosen, n_bins)[used] / count[used]
