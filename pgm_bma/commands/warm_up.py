@@ -97,7 +97,8 @@ def _missing_cells():
     gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(N_COLUMNS, 3, dtype=np.int64), 1.0, None)
     parents, rng = [(), *((k,) for k in range(N_COLUMNS - 1))], np.random.default_rng(0)
     filled = augment.first_filling(gaps, rng)
-    theta = augment.draw_tables(gaps, augment.completed(gaps, filled), parents, rng)
+    counts = [np.ones((3 ** len(z), 3)) for z in parents]
+    theta = augment.draw_tables(gaps.prior, counts, rng)
     augment.draw_singly(gaps, filled, parents, theta, rng)  # where a clique is too large
 
 
