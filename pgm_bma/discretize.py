@@ -112,7 +112,10 @@ def _rebuild(X, columns, codes, labels, encode, container):
             if key not in dtypes:
                 dtypes[key] = pd.CategoricalDtype(labels[name], ordered=True)
             parts[name] = pd.Categorical.from_codes(bins, dtype=dtypes[key])
-        return pd.DataFrame(parts, index=X.index if isinstance(X, pd.DataFrame) else None, copy=False)
+        index, names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, list(parts))
+        frame = pd.DataFrame(dict(enumerate(parts.values())), index=index, copy=False)
+        frame.columns = names  # as they are: an index of them made anew may fail for strange ones
+        return frame
     frame = nw.from_native(X, eager_only=True)
     new = []
     for name, bins in codes.items():

@@ -90,7 +90,7 @@ def unmasked(X):
 def take_column(X, name):
     """(column, table without it) of a DataFrame of any library."""
     if isinstance(X, pd.DataFrame):
-        return as_column(X[name]), X.drop(columns=[name])
+        return as_column(X[name]), X.loc[:, [other != name for other in X.columns]]
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True)

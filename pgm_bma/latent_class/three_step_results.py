@@ -357,6 +357,11 @@ def _columns(covariates, X, n_rows):
             found = dict(zip(default_names(array.shape[1]), array.T))
     if not found:
         raise ValueError("covariates names no column; pass a table, or names of columns of X")
+    for name in found:
+        if str(name).encode(errors="ignore").decode() != str(name):  # half of a pair of UTF-16
+            raise ValueError(
+                f"the name {name!a} of a covariate is no text that a table of results can show; rename the column"
+            )
     for name, values in found.items():
         _check_length("covariate", name, values, n_rows)
     return found

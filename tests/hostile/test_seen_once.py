@@ -67,3 +67,21 @@ def test_what_is_no_list_of_columns_is_refused(kind, columns):
     X, y = pd.DataFrame({"a": [1, 2] * 10, "b": ["x", "y", "y", "x"] * 5}), ["p", "q"] * 10
     with pytest.raises(ValueError, match=r"numeric_columns (must be a list of columns|names .* which is no column)"):
         getattr(pgm_bma, kind)(numeric="average", numeric_columns=columns).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer"])
+def test_a_column_name_that_is_no_text_stays_as_it_is(name):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)), columns=pd.Index(["\ud800", "b"], dtype=object))
+    out = getattr(pgm_bma, name)().fit(X, rng.integers(0, 2, 60)).transform(X)
+    assert list(out) == list(X) and isinstance(out["\ud800"].dtype, pd.CategoricalDtype)
+
+
+def test_a_covariate_of_such_a_name_is_refused():
+    rng = np.random.default_rng(0)
+    known = rng.integers(0, 2, 200)
+    X = pd.DataFrame(np.where(rng.random((200, 4)) < 0.9, known[:, None], 1 - known[:, None]), columns=list("abcd"))
+    clusterer = pgm_bma.LatentClassClusterer(2, random_state=0).fit(X)
+    given = pd.DataFrame(rng.normal(size=(200, 2)), columns=pd.Index(["\ud800", "b"], dtype=object))
+    with pytest.raises(ValueError, match=r"ud800.*rename the column"):
+        pgm_bma.three_step(clusterer, X, covariates=given)
