@@ -31,10 +31,7 @@ from pgm_bma.latent_class.statistics import FitStatistics, fit_statistics, size_
 
 SPLIT_STARTS = 4  # starts of the two-cluster fit inside a cluster
 MERGE_PAIRS = 6  # most alike pairs that are tried as merges
-MOVES_MIDDLE, MOVES_FINISHED = (
-    4,
-    2,
-)  # starts from splits (or merges) that a scan takes on, and to the end, at each number
+MOVES_MIDDLE, MOVES_FINISHED = 4, 2  # starts from splits (or merges) at each number: taken on, and run to the end
 SCAN_STARTS = 4  # times n_init random starts at each number of a scan
 CROSSES, CROSSES_MIDDLE, CROSSES_FINISHED = 60, 20, 6  # starts of a round, those taken on, and to the end
 PARENTS = 8  # best solutions that are crossed
