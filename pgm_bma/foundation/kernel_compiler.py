@@ -5,15 +5,17 @@ of its own, optimised, turned into machine code, wrapped for Python; taken up in
 which is what counts.
 
 And steps that look for what kernels do not have are left out: array expressions to be fused, branches that the types of arguments
-decide, and (where the source has none) closures.
+decide, and (where the source has none) closures. What ``+`` or ``[]`` means for given types is looked up once, not at every place.
 """
 
+from functools import lru_cache
 from types import CodeType
 
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.types import unliteral
+from numba.core.targetconfig import ConfigStack
+from numba.core.types import BaseFunction, unliteral
 
 _UNUSED = {"NopythonRewrites", "DeadBranchPrune"}
 _CLOSURES = {"InlineClosureLikes", "MakeFunctionToJitFunction"}
@@ -33,7 +35,42 @@ def njit(function, options):
     return dispatcher
 
 
+@lru_cache
+def _remembering(kind):
+    """A typing context of this kind that remembers which implementation of a built-in function the types of arguments chose."""
+
+    class Remembering(kind):
+        def _resolve_user_function_type(self, func, args, kws, literals=None):
+            function = self._lookup_global(func) or func
+            if not isinstance(function, BaseFunction):
+                return super()._resolve_user_function_type(func, args, kws, literals)
+            flags = ConfigStack.top_or_none()
+            key = function, tuple(args), tuple(kws.items()), flags and flags.summary()
+            if key not in self._remembered:
+                signature = super()._resolve_user_function_type(func, args, kws, literals)
+                if signature is None:
+                    return None
+                self._remembered[key] = signature, function._impl_keys[signature.args]
+            signature, implementation = self._remembered[key]
+            function._impl_keys[signature.args] = implementation
+            return signature.replace()  # a signature of its own: numba may refine it
+
+    return Remembering
+
+
+@lru_cache
+def _context(typing):
+    """numba's typing context with that memory; everything else is shared with numba's own."""
+    made = object.__new__(_remembering(type(typing)))
+    made.__dict__ = typing.__dict__
+    typing._remembered = {}
+    return made
+
+
 class _KernelCompiler(Compiler):
+    def __init__(self, typingctx, *arguments):
+        super().__init__(_context(typingctx), *arguments)
+
     def define_pipelines(self):
         managers = super().define_pipelines()
         has_closures = any(isinstance(constant, CodeType) for constant in self.state.func_id.code.co_consts)
@@ -51,7 +88,16 @@ class _InnerCompiler(_KernelCompiler):
 
 
 class _InnerLibrary(JITCodeLibrary):
-    """Code to be taken up by others: neither optimised nor turned into machine code."""
+    """Code to be taken up by others: made small by cheap passes, neither optimised in full nor turned into machine code."""
+
+    def _optimize_functions(self, ll_module):
+        if not hasattr(self._codegen, "_pass_builder"):  # numba before 0.61
+            return super()._optimize_functions(ll_module)
+        ll_module.data_layout = self._codegen._data_layout
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                manager, builder = self._codegen._function_pass_manager(opt=1)
+                manager.run(function, builder)
 
     @property
     def codegen(self):
