@@ -5,12 +5,12 @@ import resource
 import sys
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 
 import pgm_bma
+from pgm_bma.foundation.rows import Block, MemoryRows, Profile
 from pgm_bma.latent_class import base, passes
 
 
@@ -18,7 +18,7 @@ def main(way, files, memory, workers):
     warnings.simplefilter("ignore")
     screening: list = []
     passes.run_all_starts = timed(passes.run_all_starts, screening)  # on the sample, where starts are screened
-    fit(pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 4))))  # compiled code is loaded
+    load()
     screening.clear()
     before = peak()
     began = time.perf_counter()
@@ -41,6 +41,16 @@ def main(way, files, memory, workers):
         "updates on all rows": int(starts.loc[starts["stage"] == 2, "n_iter"].sum()),
         "log-likelihood a row": found.log_likelihood_ / found.n_samples_,
     }
+
+
+def load():
+    """Compiled code, as far as it is needed; of passes too."""
+    some = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 4)))
+    problem = fit(some)
+    codes, tables = some.to_numpy().astype(np.int8, order="F"), problem._result
+    rows = MemoryRows(Profile(problem.schema_, 500, 500.0, np.ones(8), np.zeros(4, dtype=bool)), [Block(codes, None)])
+    joined, layout = passes.join_rows(rows)
+    joined.reduce(passes.expect_block, layout, tables.theta_c[None], tables.theta[None])
 
 
 def fit(X):
@@ -83,7 +93,7 @@ def on_dask(files, memory, workers):
     from pgm_bma.foundation.scan_dask import local_workers
 
     with local_workers(workers, memory) as client:
-        client.run(lambda: __import__("pgm_bma.latent_class.clusterer"))
+        client.run(load)
         used = Used(client)
         cpu, before = time.process_time(), used.now()
         found = fit(pgm_bma.scan_table(dd.read_parquet(files, split_row_groups=True), memory="100MB"))
@@ -91,7 +101,8 @@ def on_dask(files, memory, workers):
         ends = [before, used.at["states"], used.at["codes"], used.now()]
         told.update({f"of it {word}": b - a for word, a, b in zip(("states", "codes", "passes"), ends, ends[1:])})
         told["worker peak, MB"] = max(client.run(peak).values())
-        told["plain kernel CPU s"] = plain(used.passes, used.rows, client, workers)
+        told["plain kernel CPU s"] = plain(used.passes, used.rows, client, at_once=True)
+        told["one worker at a time"] = plain(used.passes, used.rows, client, at_once=False)
         n_bytes, n_rows = map(sum, zip(*used.rows.collect(size)))
         told["bytes a row"] = n_bytes / n_rows
     return found, told
@@ -130,26 +141,35 @@ class Used:
         setattr(owner, name, told)
 
 
-def plain(seen, rows, client, workers):
-    """CPU seconds of the kernel alone for the same passes, on a few of the blocks; in as many threads at once as there are workers,
-    because two busy cores are slower than one.
+def plain(seen, rows, client, at_once):
+    """CPU seconds of the kernel alone for the same passes: every worker goes through its own blocks in a plain loop, in one
+    thread. All of them at once (as in the passes: two busy cores share their way to memory), or one after the other.
+
+    Every fourth pass is gone through: they cost the same for each start.
     """
-    some = client.compute(rows.dask.delayed(first_blocks)(rows.shards[0], 4 * workers)).result()
+    where = {key: places[0] for key, places in client.who_has(rows.shards).items()}
+    kept = {worker: [shard for shard in rows.shards if where[shard.key] == worker] for worker in set(where.values())}
+    some, run = seen[::4], rows.dask.delayed(kernel_alone, pure=False)
+    tasks = [(run(shards, some), worker) for worker, shards in kept.items()]
+    futures, used = [], 0.0
+    for task, worker in tasks:
+        futures.append(client.compute(task, workers=[worker]))
+        if not at_once:
+            used += futures.pop().result()
+    used += sum(client.gather(futures))
+    n_starts, n_some = (sum(len(tables[0]) for _, *tables in passed) for passed in (seen, some))
+    return used * n_starts / n_some
 
-    def run(blocks):
-        began = time.thread_time()
-        for args in seen:
+
+def kernel_alone(shards, seen):
+    """CPU seconds of this thread."""
+    blocks = [passes._filled(block, seen[0][0]) for shard in shards for block in shard]
+    began = time.thread_time()
+    for _, all_factor_c, all_factors in seen:
+        for factor_c, factors in zip(all_factor_c, all_factors):
             for block in blocks:
-                passes.expect_block(block, *args)
-        return time.thread_time() - began
-
-    with ThreadPoolExecutor(workers) as pool:
-        used = sum(pool.map(run, [some[k::workers] for k in range(workers)]))
-    return used * rows.n_rows / sum(len(block.codes[0]) for block in some)
-
-
-def first_blocks(blocks, n):
-    return blocks[:n]
+                passes.layout_counts(block, factor_c, factors)
+    return time.thread_time() - began
 
 
 def size(block):

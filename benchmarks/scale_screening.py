@@ -12,16 +12,15 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from pgm_bma import EMAClusterer, LatentClassClusterer, scan_parquet
 
-from ._common import need, parser, print_table, results_folder, run, save_csv
+from ._common import need, parser, print_table, run, save_csv
 
 SHARP = (1.0, 0.6, 2.0, 1.0, 0.6, 2.0, 1.0, 0.6, 2.0, 1.0)  # Dirichlet parameter of the tables
 # columns of the large tables: missing cells make more distinct rows
 LARGE = (16, 10, 10, 8, 10, 10, 8, 10, 10, 8)
-KEY = ["table", "rows", "columns"]
+KEYS = ["rows", "table", "columns"]
 
 
 def main(argv=None):
@@ -39,7 +38,7 @@ def main(argv=None):
             generate(path, n_rows, n_columns, table, options.seed)
             rows.append({"table": table, "rows": n_rows, "columns": n_columns, **compare(path, table, n_columns)})
             path.unlink()
-            save_csv(with_others(rows, options.out), "scale_screening", options.out)  # after every table
+            save_csv(rows, "scale_screening", options.out, KEYS)  # after every table
     within = sum(row["relative gap"] < 1e-6 for row in rows)
     print_table(rows, f"{within} of {len(rows)} within 1e-6 of the best of 30 full starts (the aim: 9 of 10)")
 
@@ -59,17 +58,6 @@ def compare(path, table, n_columns):
     gap = (scores["full"] - scores["screened"]) / abs(scores["full"])
     told = {f"{way} CPU s": value for way, value in seconds.items()}
     return {"method": kind.__name__, **scores, "relative gap": gap, **told}
-
-
-def with_others(rows, out):
-    """The rows, and those of other tables that the kept file has."""
-    rows = pd.DataFrame(rows)
-    path = results_folder(out) / "scale_screening.csv"
-    if not path.exists():
-        return rows
-    kept = pd.read_csv(path)
-    others = kept[~kept.set_index(KEY).index.isin(rows.set_index(KEY).index)]
-    return pd.concat([others, rows]).sort_values(["rows", "table", "columns"])
 
 
 def generate(path, n_rows, n_columns, table, seed):

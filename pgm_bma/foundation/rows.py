@@ -244,7 +244,8 @@ class MappedRows(MemoryRows):
 
 
 def _mapped(block):
-    return type(block)(*(None if path is None else np.load(path, mmap_mode="r") for path in block))
+    # "c" and plain arrays: of read-only ones, compiled functions would be compiled once more, or a copy be made in every pass
+    return type(block)(*(None if path is None else np.asarray(np.load(path, mmap_mode="c")) for path in block))
 
 
 class ClusterRows(Rows):

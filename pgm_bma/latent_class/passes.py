@@ -278,8 +278,8 @@ def split_columns(states, layout):
 
 
 def _filled(block, layout):
-    # plain arrays: the compiled functions would be compiled once more for mapped ones, which are read-only
-    return layout._replace(codes=np.array(block.codes), weights=_weights(block))
+    # a copy of read-only arrays alone (blocks that dask sent to another worker): for those, functions would be compiled once more
+    return layout._replace(codes=np.require(block.codes, requirements="W"), weights=_weights(block))
 
 
 _ones = np.ones(0)
@@ -289,7 +289,7 @@ def _weights(block):
     """Weights of a block; ones are shared by all blocks, so that they take no memory per row."""
     global _ones
     if block.weights is not None:
-        return np.array(block.weights)
+        return np.require(block.weights, requirements="W")
     n_rows = block.codes.shape[1]
     if len(_ones) < n_rows:
         _ones = np.ones(n_rows)
