@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pgm_bma.foundation.extras import needed
 from pgm_bma.foundation.scan_pieces import PieceBuilder, join_pieces, pandas_codes
@@ -82,9 +83,11 @@ class DaskRows:
         """The values of a column: as they are."""
         return values
 
-    def profile(self, names, weight=None):
-        """(values, how often each occurs, number of rows) of every column, over rows of positive weight; sets `part_rows`."""
-        found = self._compute([self._task(partition_values)(part, names, weight) for _, part in self.parts])
+    def profile(self, names, weight=None, limit=None):
+        """(values, how often each occurs, number of rows) of every column, over rows of positive weight; sets `part_rows`. At most
+        `limit` + 1 values of a partition are sent, which is too many.
+        """
+        found = self._compute([self._task(partition_values)(part, names, weight, limit) for _, part in self.parts])
         self.part_rows = [piece[0][2] for piece in found]
         return [join_values([piece[i] for piece in found]) for i in range(len(names))]
 
@@ -146,15 +149,17 @@ def partition_batches(partition, names):
         yield [pandas_codes(part[name]) for name in names], len(part)
 
 
-def partition_values(partition, names, weight):
-    """[(values, how often each occurs, number of rows)] of one partition."""
+def partition_values(partition, names, weight, limit=None):
+    """[(values, how often each occurs, number of rows)] of one partition, of at most `limit` + 1 values."""
     if weight is not None:
-        partition = partition[partition[weight] > 0]
+        partition = partition[pd.to_numeric(partition[weight], errors="coerce") > 0]
+    most = None if limit is None else limit + 1
     found = []
     for name in names:
         values, codes = pandas_codes(partition[name])
         counts = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
-        found.append(([v for v, n in zip(values, counts) if n], counts[counts > 0].tolist(), len(partition)))
+        occurring = np.flatnonzero(counts)[:most]
+        found.append(([values[i] for i in occurring], counts[occurring].tolist(), len(partition)))
     return found
 
 

@@ -112,19 +112,27 @@ class DuckDBRows:
         """The values of a column as they are meant: texts of a CSV file become what pandas would read."""
         return values if self.texts is None else read_texts(values, self.texts)
 
-    def profile(self, names, weight=None):
-        """(values, how often each occurs, number of rows) of every column, in one pass over rows of positive weight."""
+    def profile(self, names, weight=None, limit=np.inf):
+        """(values, how often each occurs, number of rows) of every column, in one pass over rows of positive weight; ends where a
+        column has more than `limit` values.
+        """
         listed, sets = _listed(names), ", ".join(f"({_quoted(name)})" for name in names)
         marks = ", ".join(f"grouping({_quoted(name)})" for name in names)  # 0: this line is of that column
         where = "" if weight is None else f"WHERE TRY_CAST({_quoted(weight)} AS DOUBLE) > 0"
-        lines = self._query(
-            f"SELECT count(*), {listed}, {marks} FROM {_VIEW} {where} GROUP BY GROUPING SETS ({sets})"
-        ).fetchall()
         found = [([], []) for _ in names]
-        for count, *cells in lines:
-            column = cells[len(names) :].index(0)
-            found[column][0].append(cells[column])
-            found[column][1].append(count)
+        # values as Arrow gives them: those of the batches that are coded later come from there too
+        reader = _arrow_reader(
+            self._query(f"SELECT count(*), {listed}, {marks} FROM {_VIEW} {where} GROUP BY GROUPING SETS ({sets})")
+        )
+        for batch in reader:
+            counts, cells = batch.column(0).to_numpy(zero_copy_only=False), batch.columns[1 : len(names) + 1]
+            for (values, occurrences), column, mark in zip(found, cells, batch.columns[len(names) + 1 :]):
+                chosen = np.flatnonzero(mark.to_numpy(zero_copy_only=False) == 0)
+                values += column.take(chosen).to_pylist()
+                occurrences += counts[chosen].tolist()
+            if max(len(values) for values, _ in found) > limit:
+                reader.close()
+                break
         return [(values, counts, sum(counts)) for values, counts in found]
 
     def arrow_types(self, names):
@@ -191,6 +199,7 @@ def parquet_rows(files, memory, threads):
     paths = find_files(files, ".parquet")
     schemas = [_read_schema(parquet, path) for path in paths]
     names = _data_columns(schemas[0])
+    _refuse_types(names, schemas[0], paths[0])
     for path, schema in zip(paths, schemas):
         _compare_columns(names, schemas[0], _data_columns(schema), schema, paths[0], path)
     files = [ParquetFile(path) for path in paths]
@@ -215,6 +224,9 @@ def csv_rows(files, memory, threads, separator, header, na_values):
     check("header", header, Flag())
     check("separator", separator, SEPARATOR)
     paths = find_files(files, ".csv")
+    for path in paths:
+        if not os.path.getsize(path):
+            raise ValueError(f"{path} is empty; leave it out")
     connection = connect(memory, threads)
     options = f"all_varchar=true, skip=0, header={str(bool(header)).lower()}, union_by_name={str(bool(header)).lower()}"
     options += f", delim={_text(separator)}"
@@ -251,6 +263,7 @@ def dataset_rows(dataset, memory, threads):
     fragments = list(dataset.get_fragments())
     parts = [(getattr(fragment, "path", None) or f"fragment {i}", fragment) for i, fragment in enumerate(fragments)]
     schemas = [dataset.schema] * len(fragments)
+    _refuse_types(_data_columns(dataset.schema), dataset.schema, "the dataset")
     relation = connect(memory, threads).from_arrow(dataset)
     return DuckDBRows(
         relation, parts, lambda wanted: arrow_categories(fragments, wanted, schemas), _data_columns(dataset.schema)
@@ -337,6 +350,19 @@ def _compare_columns(names, schema, other_names, other, path, other_path):
             raise ValueError(
                 f"column {name!r} holds {kinds[0]} in {path} and {kinds[1]} in {other_path}; write it with one type"
             )
+
+
+def _refuse_types(names, schema, path):
+    import pyarrow as pa
+
+    if not names:
+        raise ValueError(f"{path} has no columns")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{path} has two columns {twice[0]!r}; rename one")
+    for name in names:
+        if pa.types.is_duration(schema.field(name).type):  # DuckDB reads whole numbers where pyarrow reads durations
+            raise ValueError(f"column {name!r} of {path} holds durations; write them as numbers or texts")
 
 
 def _kind(type_):

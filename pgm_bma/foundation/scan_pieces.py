@@ -116,12 +116,16 @@ def folded_frame(names, piece, categories, weight=None):
     categories : dict column -> states in order, for columns that declare them; the others are sorted
     weight : name of the column that holds weights, optional
     """
-    codes, counts = piece.codes, piece.counts.astype(float)
+    values_met, codes, counts = piece.values, piece.codes, piece.counts.astype(float)
     if weight is not None:
         position = names.index(weight)
-        counts = counts * _weight_values(weight, piece.values[position])[codes[:, position]]
+        counts = counts * row_weights(weight, piece.values[position], codes[:, position])
+    n_rows = int(piece.counts[counts > 0].sum())
+    if 0 < n_rows < piece.counts.sum():  # rows of weight 0 are absent, and their values
+        codes, counts = codes[counts > 0], counts[counts > 0]
+        values_met = [_drop_unused(list(values), codes[:, i]) for i, values in enumerate(values_met)]
     columns, keys = {}, []
-    for i, (name, values) in enumerate(zip(names, piece.values)):
+    for i, (name, values) in enumerate(zip(names, values_met)):
         if name == weight:
             continue
         states = categories.get(name)
@@ -132,7 +136,7 @@ def folded_frame(names, piece, categories, weight=None):
         columns[name] = _as_column(states, keys[-1], name in categories)
     order = np.lexsort(keys[::-1]) if keys else np.arange(len(counts))
     frame = pd.DataFrame(columns).take(order).reset_index(drop=True)
-    return frame, counts[order], int(piece.counts[counts > 0].sum())
+    return frame, counts[order], n_rows
 
 
 def _as_column(states, codes, declared):
@@ -147,12 +151,20 @@ def _index_dtype(states):
     return None if len({*map(type, states)}) == 1 else object
 
 
-def _weight_values(name, values):
-    """Weights by code; a missing one (code -1) is an error."""
+def row_weights(name, values, codes):
+    """Weights of rows whose column `name` has these values and codes into them; what is no weight is an error, missing ones too."""
     try:
         numbers = np.array([*values, np.nan], dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
             f"sample_weight={name!r} names a column that holds {values[0]!r}; weights are numbers"
         ) from None
-    return numbers
+    weights = numbers[codes]
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        value = weights[np.argmax(bad)]
+        told = "a missing value" if np.isnan(value) else f"{value:g}"
+        raise ValueError(
+            f"the column {name!r} of sample_weight holds {told}; weights are finite and >= 0: mend or drop those rows"
+        )
+    return weights

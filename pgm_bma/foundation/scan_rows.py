@@ -14,7 +14,13 @@ from pgm_bma.foundation.columns import (
 )
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.rows import Block, ClusterRows, Profile, Rows, StreamedRows, cut_blocks, n_blocks
+from pgm_bma.foundation.scan_pieces import row_weights
 from pgm_bma.foundation.scan_texts import texts_like
+
+MAX_STATES = (
+    100_000  # of a column whose rows are visited in passes: more is a key, and its tables would be larger than the rows
+)
+_STRANGE = -2  # code of a value that no state is
 
 
 def scanned_rows(scan, declared=None, weight=None):
@@ -46,7 +52,7 @@ def _read(engine, coder, names):
 
 def find_profile(engine, names, declared, weight=None):
     """Pass 1: states, counts and missing cells of every column, over the rows of positive weight."""
-    found = engine.profile(names, weight)
+    found = engine.profile(names, weight, MAX_STATES)
     n_rows = found[0][2]
     if n_rows == 0:
         positive = "" if weight is None else f" whose sample_weight={weight!r} is a positive number"
@@ -54,6 +60,11 @@ def find_profile(engine, names, declared, weight=None):
     categories = engine.categories([name for name in names if name not in declared])
     states, counts, has_missing = [], [], []
     for name, (values, occurrences, _) in zip(names, found):
+        if len(values) > MAX_STATES:
+            raise ValueError(
+                f"column {name!r} has more than {MAX_STATES} different values, too many for a variable; leave it out if it is a "
+                f"key: scan.drop({name!r})"
+            )
         count = {}
         for value, occurs in zip(map(plain, engine.typed(list(values))), occurrences):
             if not is_missing(value):
@@ -97,19 +108,27 @@ class Coder:
 
     def block(self, columns, n_rows):
         """A Block of one batch; rows of weight 0 are absent."""
-        codes = np.empty((n_rows, len(self.positions)), dtype=self.dtype, order="F")
+        codes, strange = np.empty((n_rows, len(self.positions)), dtype=self.dtype, order="F"), {}
         for i, (position, (values, raw)) in enumerate(zip(self.positions, columns)):
             values = texts_like(values, self.schema.states[i], self.texts)
-            look_up = [-1 if is_missing(value) else position.get(plain(value), -1) for value in values]
+            look_up = [-1 if is_missing(value) else position.get(plain(value), _STRANGE) for value in values]
             codes[:, i] = np.array([*look_up, -1], dtype=self.dtype)[raw]
             if table.NO_VALUE in position and len(position) == 1:
                 codes[:, i] = 0
-        if self.weight is None:
-            return Block(codes, None)
-        values, raw = columns[-1]
-        weights = np.array([*texts_like(values, (0.0,), self.texts), np.nan], dtype=float)[raw]
-        keep = table.check_weights(weights, n_rows) > 0
-        return Block(codes[keep], weights[keep])
+            elif _STRANGE in look_up:
+                strange[i] = values[look_up.index(_STRANGE)]
+        block = Block(codes, None)
+        if self.weight is not None:
+            values, raw = columns[-1]
+            weights = row_weights(self.weight, texts_like(values, (0.0,), self.texts), raw)
+            block = Block(codes[weights > 0], weights[weights > 0])
+        for i, value in strange.items():  # categories that no row has, and rows of weight 0, may hold anything
+            if (block.codes[:, i] == _STRANGE).any():
+                raise ValueError(
+                    f"column {self.schema.names[i]!r} holds {value!r:.60}, which the first pass over the rows did not find: they "
+                    f"were changed meanwhile, or {type(value).__name__} is a type that its engine reads otherwise (write texts)"
+                )
+        return block
 
 
 def code_blocks(batches, coder):
