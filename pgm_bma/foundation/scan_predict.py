@@ -158,7 +158,12 @@ def fingerprint(estimator, proba, keep):
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(-1, n, PROBES) for n in schema.cardinalities])
     # nine digits: a saved and loaded model, or another machine, may differ in the last ones
-    probabilities = np.round(estimator.predict_proba(_as_frame(schema, codes)), 9) + 0.0
+    middles = {}
+    for name, edges in _edges(estimator).items():  # a number inside every interval, one below and one above
+        values = np.concatenate([edges - 0.5 * np.diff(edges, prepend=edges[:1] - 2.0), edges[-1:] + 1.0, [np.nan]])
+        middles[name] = values[rng.integers(0, len(values), PROBES)]
+    frame = _as_frame(schema, codes).assign(**middles)
+    probabilities = np.round(estimator.predict_proba(frame), 9) + 0.0
     told = repr((schema.names, schema.states, output_names(estimator, True), proba, keep))
     return hashlib.sha256(told.encode() + probabilities.tobytes()).hexdigest()
 
@@ -177,9 +182,12 @@ def _find_scan(estimator, X):
 
 def _known_frame(job, columns, n_rows, unknown):
     """Rows of one batch as categoricals over the fitted states; unknown values are counted and missing, or an error."""
-    schema = job.estimator.schema_
-    codes = np.empty((n_rows, len(columns)), dtype=np.int64, order="F")
+    schema, edges, numbers = job.estimator.schema_, _edges(job.estimator), {}
+    codes = np.full((n_rows, len(columns)), -1, dtype=np.int64, order="F")
     for i, ((values, raw), states) in enumerate(zip(columns, schema.states)):
+        if schema.names[i] in edges:
+            numbers[schema.names[i]] = as_numbers(texts_like(values, (0.0,), job.texts))[raw]
+            continue
         position = {state: code for code, state in enumerate(states)}
         values = [plain(value) for value in texts_like(values, states, job.texts)]
         look_up = np.array([*(-1 if is_missing(value) else position.get(value, -2) for value in values), -1])
@@ -190,7 +198,18 @@ def _known_frame(job, columns, n_rows, unknown):
                 raise unseen(schema.names[i], values[int(np.asarray(raw)[np.argmax(strange)])], "error")
             unknown[i] += int(strange.sum())
             codes[strange, i] = -1
-    return _as_frame(schema, codes)
+    return _as_frame(schema, codes).assign(**numbers)
+
+
+def _edges(estimator):
+    """dict column -> edges of the intervals into which the fit cut its numbers; such columns are predicted as numbers."""
+    cuts = estimator.__dict__.get("_cuts")
+    return {} if cuts is None else dict(zip(cuts.names, map(np.asarray, cuts.edges)))
+
+
+def as_numbers(values):
+    """Floats, NaN for what is none, and one more NaN for missing cells, which have the code -1."""
+    return np.append(pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").to_numpy(dtype=float), np.nan)
 
 
 def _as_frame(schema, codes):

@@ -163,3 +163,22 @@ def test_clear_errors(clusterer, scan, parts, tmp_path):
         )
     with pytest.raises(ValueError, match="the scan lacks the column 'nothing'"):
         clusterer.predict_to(tmp_path, scan, keep=["nothing"])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_numbers_that_the_fit_cut_are_predicted_as_numbers(kind, tmp_path, recwarn):
+    rng = np.random.default_rng(0)
+    number = np.round(rng.random(300), 2)
+    frame = pd.DataFrame({"number": number, "class": np.where(rng.random(300) < 0.9, number > 0.6, number <= 0.6)})
+    frame.loc[::20, "number"] = np.nan
+    path = tmp_path / f"rows.{kind}"
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
+    read = pgm_bma.scan_parquet if kind == "parquet" else pgm_bma.scan_csv
+    classifier = pgm_bma.NaiveBayesClassifier().fit(read(path), "class")
+    want = classifier.predict_proba(frame[["number"]])
+    got = pd.read_parquet(classifier.predict_proba_to(tmp_path / "out")[0]).to_numpy()
+    assert np.ptp(want[:, 0]) > 0.5 and got.tobytes() == want.tobytes()
+    assert not [w for w in recwarn if "did not see" in str(w.message)]
+    other = pgm_bma.NaiveBayesClassifier().fit(frame[["number"]], (frame["number"] > 0.3).rename("class"))
+    assert scan_predict.fingerprint(other, True, []) != scan_predict.fingerprint(classifier, True, [])
+    assert classifier.score(read(path), "class") == classifier.score(frame[["number"]], frame["class"])
