@@ -107,8 +107,8 @@ class Scanned:
     def predict_to(self, estimator, folder, name):
         """Predictions of all rows in a folder of Parquet files beside the other results; returns a line about them."""
         path = Path(folder) / name
-        if path.is_dir() and all(file.name.startswith("part-") for file in path.iterdir()):
-            shutil.rmtree(path)  # of an earlier run
+        if path.is_dir() and all(file.name.startswith(("part-", ".part-")) for file in path.iterdir()):
+            shutil.rmtree(path)  # of an earlier run, which may have been killed while it wrote a part
         kept = [self.arguments.id] if self.arguments.id else []
         files = estimator.predict_to(path, self.scan, keep=kept)
         rows, parts = count(self.scan.n_rows, "row"), count(len(files), "part")

@@ -42,6 +42,9 @@ def test_cluster(files, tmp_path, capsys, memory, how):
 
 def test_classify_keeps_the_names_of_rows(files, tmp_path, capsys):
     words = ["classify", files, "--target", "class", "--method", "tan", "--cv", "2", "--id", "key", "--drop", "differs"]
+    (tmp_path / "out" / "predictions").mkdir(parents=True)
+    for name in (".part-00001.parquet.x1", "part-00007.parquet"):  # left by a run that was killed
+        (tmp_path / "out" / "predictions" / name).write_text("")
     code, _out, err = run(capsys, *words, "--memory", "2kB", "--out", tmp_path / "out")
     assert code == 0 and "visited in 1 pass" in err and "cross-validation: on the sample" in err
     predicted = pd.read_parquet(tmp_path / "out" / "predictions")
