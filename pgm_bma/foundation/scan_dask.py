@@ -17,6 +17,9 @@ SAMPLED_PARTITIONS = 4
 # clocks of dask that serve its dashboard: the defaults keep a client with a scheduler busy for one part in thirty of the time;
 # workers look at their memory twice a second instead of ten times, which is most of what an idle one does
 QUIET = {
+    # a worker that died is started again, which takes time on a busy machine: dask would give it up after 15 seconds, and a fit
+    # whose last worker was given up waits for ever
+    "distributed.deploy.lost-worker-timeout": "10 minutes",
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.tick.limit": "30s",
     "distributed.admin.system-monitor.interval": "5s",

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from pgm_bma.foundation import rows as blocks
 from pgm_bma.foundation import scan_margins
 from pgm_bma.foundation.rows import Block, cut_blocks, tree_sum
 from pgm_bma.foundation.scan import as_scan
+from pgm_bma.foundation.scan_dask import local_workers
 from pgm_bma.foundation.scan_rows import scanned_rows
 from tests.foundation.scanned import CLASSIFIERS, cut, differences, make_table, write_parts
 
@@ -175,19 +175,6 @@ def _part(number, parts):
     return parts[number]
 
 
-@contextmanager
-def cluster_of(n_workers):
-    """(cluster, client) of processes on this machine."""
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        client.register_plugin(_SmallBlocks())  # on workers that come later too
-        yield cluster, client
-
-
 def _set_block_rows(n_rows):
     from pgm_bma.foundation import rows as module
 
@@ -221,7 +208,8 @@ def test_a_worker_killed_in_the_middle_changes_no_bit(frames, pattern, monkeypat
         return real(self, f, *args)
 
     monkeypatch.setattr(blocks.ClusterRows, "sums", sums)
-    with cluster_of(2) as (_, client):
+    with local_workers(2, "1GB") as client:
+        client.register_plugin(_SmallBlocks())  # on workers that come later too
         for k, (make, columns, number) in enumerate(KILLED.values()):
             passes.clear()
             marks.append((tmp_path / f"died-{k}", number))
