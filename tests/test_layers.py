@@ -50,23 +50,76 @@ FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "dia
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "matplotlib"}
 
 
+COMPUTED = {  # the only files that import by a name which they compute: why
+    "__init__": "public names are lazy",
+    "files.storage": "the classes that storage_keys lists",
+    "foundation.extras": "optional packages, which its callers name",
+    "commands.reproduction": "the benchmarks beside the package",
+}
+
+
 def imports(path):
     """(module, whether the import runs when the file is imported) of every import in a file."""
-    tree = ast.parse(path.read_text())
-    at_import = {id(node) for node in tree.body}
+    _, module = parts_of(path)
+    return imports_in(path.read_text(encoding="utf-8"), module)
+
+
+def imports_in(source, module):
+    """The same of a source text."""
+    tree = ast.parse(source)
+    later = {id(node) for part in ast.walk(tree) if is_later(part) for node in ast.walk(part)}
     for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path} line {node.lineno}: imports inside the package are absolute"
+            assert not node.level, f"{module} line {node.lineno}: imports inside the package are absolute"
             names = [node.module]
             if node.module == "pgm_bma" or is_folder(node.module):
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "import_module":
-            names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else []
+        elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+            given = [*node.args[:1], *(keyword.value for keyword in node.keywords)]
+            names = [each.value for each in given if isinstance(each, ast.Constant)]
+            assert names or module in COMPUTED, f"{module} line {node.lineno} imports by a name that it computes"
         for name in names:
-            yield name, id(node) in at_import
+            yield name, id(node) not in later
+
+
+def is_later(node):
+    """Whether what stands inside runs later than the import of its file, or for type checkers only."""
+    return isinstance(node, ast.FunctionDef | ast.Lambda) or (
+        isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    )
+
+
+def called(node):
+    return getattr(node.func, "id", getattr(node.func, "attr", ""))
+
+
+@pytest.mark.parametrize(
+    "source, at_import",
+    [
+        ("import pgm_bma.plotting", True),
+        ("from pgm_bma import plotting", True),
+        ("from pgm_bma.plotting import plot_network", True),
+        ("try:\n    import pgm_bma.plotting\nexcept ImportError:\n    pass", True),
+        ("class A:\n    import pgm_bma.plotting", True),
+        ("if TYPE_CHECKING:\n    from pgm_bma import plotting", False),
+        ("def f():\n    from pgm_bma.plotting import plot_network", False),
+        ("importlib.import_module('pgm_bma.plotting')", True),
+        ("f = lambda: import_module(name='pgm_bma.plotting')", False),
+        ("__import__('pgm_bma.plotting')", True),
+    ],
+)
+def test_every_way_to_import_is_seen(source, at_import):
+    ((name, when),) = imports_in(source, "orders.chains")
+    assert name.startswith("pgm_bma.plotting") and when == at_import
+    assert not allowed("orders", "orders.chains", "plotting", "plotting")
+
+
+def test_a_computed_name_is_refused():
+    with pytest.raises(AssertionError, match="line 1 imports by a name that it computes"):
+        list(imports_in("import_module(f'pgm_bma.{name}')", "orders.chains"))
 
 
 def is_folder(module):
