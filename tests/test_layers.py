@@ -6,6 +6,7 @@ to `import_module`.
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,11 @@ COMPUTED = {  # the only files that import by a name which they compute: why
 }
 
 
+@cache
 def imports(path):
     """(module, whether the import runs when the file is imported) of every import in a file."""
     _, module = parts_of(path)
-    return imports_in(path.read_text(encoding="utf-8"), module)
+    return tuple(imports_in(path.read_text(encoding="utf-8"), module))
 
 
 def imports_in(source, module):

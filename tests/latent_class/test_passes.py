@@ -127,7 +127,7 @@ def test_starts_that_all_collapse_give_one_cluster():
 
 @pytest.mark.parametrize("averaging", MODES)
 def test_screened_starts_reach_the_best_of_all(averaging):
-    codes, cardinalities = make_codes(20_000)
+    codes, cardinalities = make_codes(8_000)
     settings = Settings(averaging=averaging, n_init=12, init="em", tol=1e-8)
     full = fit(make_rows(codes, cardinalities, 3), settings)
     screened = fit(make_rows(codes, cardinalities, 3), settings, sample=2000)
