@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import rel_entr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +15,7 @@ from pgm_bma.augmented.search import WIDE
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
 from pgm_bma.foundation import table
+from pgm_bma.foundation.averaging import information
 from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.docstrings import ROWS, STARTS, fill
@@ -43,6 +43,7 @@ from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cluster_network import is_network, known_states, read_cluster_network
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge
+from pgm_bma.networks.objects import HasStructure
 
 INITS = ("both", "naive_bayes", "tree")
 # pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
@@ -79,7 +80,7 @@ N_POLISHED = 2  # screened starts that are run on all rows, where these are visi
 
 
 @fill(starts=STARTS, rows=ROWS)
-class StructuralEMClusterer(ClustererBase):
+class StructuralEMClusterer(HasStructure, ClustererBase):
     """Clusters and the dependences between variables inside them, by structural EM.
 
     The structure found is augmented naive Bayes: the cluster is a parent of every column, and a column may have one other
@@ -436,13 +437,6 @@ class StructuralEMClusterer(ClustererBase):
         return self._kind.network(self._parents, self._parameters, self.schema_.cardinalities)
 
     @property
-    def causal_graph_(self) -> Any:
-        """The structure as a pgmpy DAG, the cluster latent."""
-        from pgm_bma.augmented.network import structure_of
-
-        return structure_of(self.model_)
-
-    @property
     def feature_importances_(self) -> np.ndarray:
         """Information of every column about the cluster in the fitted model, nats: for scikit-learn's SelectFromModel."""
         check_is_fitted(self)
@@ -538,9 +532,3 @@ def _starts_table(runs, finished, best, inits):
         cheeseman_stutz=[run.cheeseman_stutz for run in runs],
     )
     return frame.assign(init=inits, em_updates=[run.n_em_updates for run in runs])
-
-
-def information(joint):
-    """Mutual information in nats of a joint table (n_clusters, n_states)."""
-    independent = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
-    return float(rel_entr(joint, independent).sum())

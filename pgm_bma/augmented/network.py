@@ -1,6 +1,6 @@
-"""pgmpy objects of structural EM: the fitted network with its latent cluster, and its structure as a DAG."""
+"""pgmpy objects of structural EM: the fitted network with its latent cluster."""
 
-from pgm_bma.networks.objects import bayesian_network, structure_of
+from pgm_bma.networks.objects import bayesian_network
 
 
 def cluster_network(cluster_name, schema, families, tables):
@@ -11,6 +11,3 @@ def cluster_network(cluster_name, schema, families, tables):
     clusters = range(tables[0].shape[-1])
     names, states = [cluster_name, *schema.names], [clusters, *schema.states]
     return bayesian_network(names, states, families, tables, latents=[cluster_name])
-
-
-__all__ = ["cluster_network", "structure_of"]

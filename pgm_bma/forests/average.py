@@ -14,12 +14,12 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
 
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
 from pgm_bma.forests._row_kernels import BLOCK, blocked_row_log_sums, row_log_sums
 from pgm_bma.forests.certain import lifts
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests, uniform_forest_mass
+from pgm_bma.foundation import averaging
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.pair_groups import count_classes_and_pairs
@@ -342,10 +342,9 @@ def best_tree(average):
 
 def class_information(average):
     """Information of every column about the class, nats, times the posterior of the class arc: (n,)."""
-    joint = average.class_probability[:, None] * np.exp(average.log_singles)
-    independent = average.class_probability[:, None] * joint.sum(0)
-    starts = state_offsets(average.cardinalities)[:-1]
-    return average.class_arc_posterior * np.add.reduceat(rel_entr(joint, independent).sum(0), starts)
+    share = average.class_probability[:, None]
+    information = averaging.class_information(share * np.exp(average.log_singles), share, average.cardinalities)
+    return average.class_arc_posterior * information
 
 
 def average_weights(average):

@@ -2,7 +2,7 @@
 
 from pgm_bma.forests.average import tree_tables
 from pgm_bma.networks.graphs import posterior_graph
-from pgm_bma.networks.objects import bayesian_network, structure_of
+from pgm_bma.networks.objects import bayesian_network
 
 
 def forest_network(average, schema, class_node, parents, with_class):
@@ -21,6 +21,3 @@ def arc_graph(class_name, class_arcs, edges, structure_prior):
     arcs = {(class_name, name): p for name, p in class_arcs.items()}
     arcs.update({(a, b): p for a, row in edges.iterrows() for b, p in row.items() if a != b})
     return posterior_graph([class_name, *edges.columns], arcs, prior=structure_prior)
-
-
-__all__ = ["arc_graph", "forest_network", "structure_of"]

@@ -21,12 +21,13 @@ from pgm_bma.foundation.face import DiscreteEstimator
 from pgm_bma.foundation.priors import check_prior
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import Choice, Integer, check_number, check_parameters, resolve_preset
+from pgm_bma.networks.objects import HasStructure
 
 MAX_CELLS = 2**26  # of the pair tables: classes x the square of all states; each copy of them is half a GB then
 PAPER = {"parameter_prior": "paper", "alpha": 1.0, "equivalent_sample_size": None}
 
 
-class ForestResults(DiscreteEstimator):
+class ForestResults(HasStructure, DiscreteEstimator):
     """Mixin over ``_result`` (a `ForestAverage`); a child says what its class is in ``_class_node()``: (name, states, latent).
 
     Its parameters include those of `_rules`, `alpha`, `equivalent_sample_size`, `preset` and `random_state`.
@@ -142,13 +143,6 @@ class ForestResults(DiscreteEstimator):
 
         name = self._class_node()[0]
         return arc_graph(name, self.class_arc_posterior_, self.edge_posterior_, self.structure_prior)
-
-    @property
-    def causal_graph_(self) -> Any:
-        """The most probable structure as a pgmpy DAG."""
-        from pgm_bma.forests.network import structure_of
-
-        return structure_of(self.model_)
 
     @property
     def feature_importances_(self) -> np.ndarray:

@@ -77,6 +77,12 @@ def average_many_families(
     return sum(weight[variables] * mean for weight, mean in zip(weights, means)), weights
 
 
+def information(joint):
+    """Mutual information in nats of a joint table of probabilities (n_classes, n_states)."""
+    independent = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+    return float(rel_entr(joint, independent).sum())
+
+
 def class_information(joint, class_share, cardinalities):
     """Information of every column about the class, nats: (n_columns,).
 

@@ -23,13 +23,14 @@ from pgm_bma.foundation.validation import (
     resolve_preset,
 )
 from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint
+from pgm_bma.networks.objects import HasStructure
 
 PAPER = {"alpha": 1.0, "parameter_prior": "paper"}
 ARC_PRIOR = Either(Number(0.0, 1.0), Instance(dict, "a dict column -> probability"))
 
 
 @fill(names=NAMES, classes=CLASSES)
-class NaiveBayesClassifier(ClassifierBase):
+class NaiveBayesClassifier(HasStructure, ClassifierBase):
     """Naive Bayes with Dirichlet posterior means.
 
     Missing cells: at fit every column counts the rows that have it; at predict a missing cell adds nothing, which is exact.
@@ -106,13 +107,6 @@ class NaiveBayesClassifier(ClassifierBase):
         check_is_fitted(self)
         share = self.class_probability_[:, None]
         return class_information(share * self._result.tables, share, self.schema_.cardinalities)
-
-    @property
-    def causal_graph_(self) -> Any:
-        """The structure of `model_` as a pgmpy DAG."""
-        from pgm_bma.naive_bayes.network import structure_of
-
-        return structure_of(self.model_)
 
     def _log_joint(self, codes):
         return naive_bayes_log_joint(self._result, codes, self.schema_.cardinalities)

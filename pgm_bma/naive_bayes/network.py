@@ -2,9 +2,6 @@
 
 from pgm_bma.naive_bayes.selective import split_tables
 from pgm_bma.networks.augmented import augmented_network
-from pgm_bma.networks.objects import structure_of
-
-__all__ = ["naive_bayes_network", "structure_of", "tan_network"]
 
 
 def naive_bayes_network(fit, class_name, class_states, schema):

@@ -14,10 +14,11 @@ from pgm_bma.foundation.priors import PSEUDO_COUNT, check_prior
 from pgm_bma.foundation.table import order_states
 from pgm_bma.foundation.validation import Optional, check_parameters
 from pgm_bma.naive_bayes.tan import fit_tan, profiles
+from pgm_bma.networks.objects import HasStructure
 
 
 @fill(names=NAMES, classes=CLASSES)
-class TANClassifier(ClassifierBase):
+class TANClassifier(HasStructure, ClassifierBase):
     """Naive Bayes with a tree of arcs between the columns, the one of highest conditional mutual information.
 
     The root is the column that tells most about the class; ties go by name, so that the order of the columns does not matter.
@@ -102,13 +103,6 @@ class TANClassifier(ClassifierBase):
         check_is_fitted(self)
         share = self.class_probability_[:, None]
         return class_information(share * profiles(self._result), share, self.schema_.cardinalities)
-
-    @property
-    def causal_graph_(self) -> Any:
-        """The structure of `model_` as a pgmpy DAG."""
-        from pgm_bma.naive_bayes.network import structure_of
-
-        return structure_of(self.model_)
 
     def _log_joint(self, codes):
         return log_joint(codes, self.schema_.cardinalities, self._result.parents, self._result.parameters)

@@ -6,7 +6,7 @@ because it takes seconds to load and most fits never ask for their network.
 """
 
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,6 +114,15 @@ def structure_of(model):
     graph.add_edges_from(model.edges())
     graph.latents = set(model.latents)
     return graph
+
+
+class HasStructure:
+    """Part of the faces whose structure is that of `model_`."""
+
+    @property
+    def causal_graph_(self: Any) -> Any:
+        """The structure of `model_` as a pgmpy DAG, a cluster as its latent."""
+        return structure_of(self.model_)
 
 
 def markov_network(names, states, factors, latents=()):

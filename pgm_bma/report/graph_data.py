@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.averaging import information
 from pgm_bma.plotting._draw import box_labels, box_sizes
 from pgm_bma.plotting._layered import MARGIN, Layout
 from pgm_bma.plotting._layout import circle_layout, layout_graph
@@ -202,12 +203,7 @@ def _information(first, n_first, second, n_second):
     joint = np.bincount(first[known] * n_second + second[known], minlength=n_first * n_second).reshape(
         n_first, n_second
     )
-    total = joint.sum()
-    if total == 0:
-        return None
-    expected = np.outer(joint.sum(1), joint.sum(0)) / total
-    seen = joint > 0
-    return max(float((joint[seen] * np.log(joint[seen] / expected[seen])).sum() / total), 0.0)
+    return max(information(joint / known.sum()), 0.0) if known.any() else None
 
 
 def with_target(frame, target):
