@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from pgm_bma.foundation.table import Schema, as_column, check_weights, column_names, encode_like
-from pgm_bma.foundation.validation import Choice, Flag, Integer, Number, as_numbers, check, reading
+from pgm_bma.foundation.validation import Choice, Flag, Integer, Number, as_numbers, check, check_arguments, reading
 from pgm_bma.networks.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
 from pgm_bma.networks.objects import network_arrays
 
@@ -68,8 +68,7 @@ def partition_distance(
     squares = [np.square(np.bincount(codes, weights)).sum() for codes in (a, b, pairs)]
     distance = squares[0] + squares[1] - 2 * squares[2]
     if normalize:
-        total = len(a) if weights is None else weights.sum()
-        return float(distance / total**2)
+        return float(distance / (len(a) if weights is None else weights.sum()) ** 2)
     return int(distance) if weights is None else float(distance)
 
 
@@ -165,13 +164,9 @@ def kl_divergence(
     >>> round(kl_divergence(p, q, align=False), 4)
     1.8095
     """
-    check("base", base, Choice("bits", "nats"))
-    check("over", over, Choice("joint", "observed"))
-    check("method", method, Choice("exact", "sample"))
-    check("n_samples", n_samples, Integer(2, 10**9))
-    check("align", align, Flag())
-    check("return_error", return_error, Flag())
-    check("max_states", max_states, Number(1))
+    units, parts, ways = Choice("bits", "nats"), Choice("joint", "observed"), Choice("exact", "sample")
+    check_arguments(locals(), base=units, over=parts, method=ways, n_samples=Integer(2, 10**9), align=Flag())
+    check_arguments(locals(), return_error=Flag(), max_states=Number(1))
     unit = math.log(2) if base == "bits" else 1.0
     net_p, net_q = _comparable(p, q, latents, over)
     if method == "exact":
@@ -325,8 +320,7 @@ def wins_draws_losses(a: Any, b: Any, *, lower_is_better: bool = True, tolerance
     """
     from scipy.stats import wilcoxon
 
-    check("tolerance", tolerance, Number(0))
-    check("lower_is_better", lower_is_better, Flag())
+    check_arguments(locals(), tolerance=Number(0), lower_is_better=Flag())
     a, b = as_numbers("a", a, "a number for each case"), as_numbers("b", b, "a number for each case")
     if a.shape != b.shape or a.ndim != 1 or len(a) == 0:
         raise ValueError(f"a and b must be results on the same cases; their shapes are {a.shape} and {b.shape}")

@@ -67,31 +67,24 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
             )
         dependence = getattr(estimator, "cluster_dependence_", None)
         found.add(relevance(estimator, CLUSTER, column_dependence(frame, proba) if dependence is None else dependence))
-        found.figures.append(
-            (
-                "What the clusters look like",
-                lambda: plotting.plot_cluster_profiles(estimator),
-                "Bars: how often each value occurs inside a cluster. Black ticks: how often overall. Columns that differ most "
-                f"between the clusters come first. {ESTIMATED}",
-            )
+        found.figure(
+            "What the clusters look like",
+            lambda: plotting.plot_cluster_profiles(estimator),
+            "Bars: how often each value occurs inside a cluster. Black ticks: how often overall. Columns that differ most "
+            f"between the clusters come first. {ESTIMATED}",
         )
-        found.live.append(
-            (
-                "Explore the clusters",
-                "clusters",
-                lambda: cluster_data(estimator),
-                f"Choose a cluster: the columns that mark it come first. Choose a second one to compare both. {ESTIMATED}",
-                None,
-            )
+        found.explore(
+            "Explore the clusters",
+            "clusters",
+            lambda: cluster_data(estimator),
+            f"Choose a cluster: the columns that mark it come first. Choose a second one to compare both. {ESTIMATED}",
         )
-        found.tables.append(
-            (
-                "What marks each cluster",
-                marks[marks["lift"] > MARKED]
-                .drop(columns="size")
-                .rename(columns={"probability": "share in the cluster", "lift": "times as often as overall"}),
-                "Values that a cluster has more often than the rest.",
-            )
+        found.table(
+            "What marks each cluster",
+            marks[marks["lift"] > MARKED]
+            .drop(columns="size")
+            .rename(columns={"probability": "share in the cluster", "lift": "times as often as overall"}),
+            "Values that a cluster has more often than the rest.",
         )
     found.add(arc_findings(estimator))
     if truth is not None and k > 1:
@@ -172,10 +165,10 @@ def _numbers_tried(path, goodness=None):
     more = [name for name in more if name != "move" or path[name].nunique() > 1]
     if len(more) > 1:
         caption = f"Criteria: lower is better. G2 and X2 compare observed with expected patterns of answers; {how}."
-        found.headline.append(("Fit of every number of clusters", path[more].rename(columns={**PATH, **MORE}), caption))
+        found.head("Fit of every number of clusters", path[more].rename(columns={**PATH, **MORE}), caption)
     if path["n_clusters"].nunique() > 1 and "bic" in path:
         caption = "Each criterion as its distance from its own best, at 0; lower is better. Shaded: the number that was taken."
-        found.figures.append(("Criteria of every number of clusters", lambda: plotting.plot_criteria(path), caption))
+        found.figure("Criteria of every number of clusters", lambda: plotting.plot_criteria(path), caption)
     return found
 
 
@@ -186,7 +179,7 @@ def profile_findings(estimator):
         return Findings(), None
     try:
         profiles = estimator.profiles_
-    except (ValueError, np.linalg.LinAlgError) as reason:
+    except ValueError as reason:
         return Findings(warnings=[f"no standard errors of the profiles: {reason}"]), None
     profiles = profiles.assign(
         column=profiles["column"].fillna("(size of the cluster)"), state=profiles["state"].fillna("")
@@ -197,7 +190,7 @@ def profile_findings(estimator):
     if estimator.n_clusters_ > 1:
         picture = lambda: plotting.plot_profile_intervals(estimator)  # noqa: E731
         said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
-        found.figures.append(("Profiles with intervals", picture, said))
+        found.figure("Profiles with intervals", picture, said)
     return found, profiles
 
 
@@ -227,8 +220,8 @@ def residual_findings(estimator, frame, weights):
     heading = "Pairs that the clusters leave dependent" if is_latent else "Pairs that clusters and arcs leave dependent"
     if not len(left):
         heading = "Pairs of columns inside the clusters"
-    found.tables.append((heading, shown, caption))
-    found.figures.append((heading, lambda: plotting.plot_residuals(pairs), caption))
+    found.table(heading, shown, caption)
+    found.figure(heading, lambda: plotting.plot_residuals(pairs), caption)
     return found
 
 
@@ -263,12 +256,10 @@ def _starts(estimator):
     if not isinstance(starts, pd.DataFrame) or len(starts) < 2 or "score" not in starts:
         return Findings()
     found = Findings()
-    found.figures.append(
-        (
-            "Were the best clusters found again?",
-            lambda: plotting.plot_starts(estimator),
-            "Scores of all starts. When several reach the best one, the search can be trusted.",
-        )
+    found.figure(
+        "Were the best clusters found again?",
+        lambda: plotting.plot_starts(estimator),
+        "Scores of all starts. When several reach the best one, the search can be trusted.",
     )
     finished = starts[starts["stage"] == 2] if "stage" in starts else starts
     ranked = finished["score"].dropna().sort_values(ascending=False).to_numpy()

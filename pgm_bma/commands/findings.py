@@ -13,6 +13,7 @@ import pandas as pd
 from pgm_bma import plotting
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.validation import scores
+from pgm_bma.foundation.averaging import information
 from pgm_bma.report.graph_data import interaction_data, with_target
 from pgm_bma.report.row_data import row_data
 
@@ -39,6 +40,18 @@ class Findings:
     live: list = field(default_factory=list)
     warnings: list = field(default_factory=list)
     numbers: dict = field(default_factory=dict)
+
+    def head(self, title, frame, caption):
+        self.headline.append((title, frame, caption))
+
+    def table(self, title, frame, caption):
+        self.tables.append((title, frame, caption))
+
+    def figure(self, title, draw, caption):
+        self.figures.append((title, draw, caption))
+
+    def explore(self, title, kind, make, caption, draw=None):
+        self.live.append((title, kind, make, caption, draw))
 
     def add(self, other):
         for name in ("words", "headline", "tables", "figures", "live", "warnings"):
@@ -95,20 +108,18 @@ def prediction_findings(truth, proba, baseline, how):
         columns=[f"predicted {c}" for c in classes],
     )
     table.insert(0, "true class", [str(c) for c in classes])
-    found.headline.append(("True and predicted classes", table, "Rows of each true class by what was predicted."))
+    found.head("True and predicted classes", table, "Rows of each true class by what was predicted.")
     if ours.log_loss > simple.log_loss:
         found.warnings.append(
             "the predictions are worse than class frequencies alone (by log loss): too sure where they are wrong"
         )
     if len(codes) >= 30:
-        found.figures.append(
-            (
-                "Can the probabilities be believed?",
-                lambda: plotting.plot_calibration(
-                    np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
-                ),
-                "Of the rows predicted with some probability, how many came true. On the diagonal they can be taken at their word.",
-            )
+        found.figure(
+            "Can the probabilities be believed?",
+            lambda: plotting.plot_calibration(
+                np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
+            ),
+            "Of the rows predicted with some probability, how many came true. On the diagonal they can be taken at their word.",
         )
     return found
 
@@ -149,13 +160,13 @@ def relevance(estimator, root, dependence):
         what = "What differs most between the clusters" if root == CLUSTER else f"What tells most about {root}"
         found.words.insert(0, f"{what}: {listed(strong[:5])}.")
     caption = f"Sorted by how much a column tells about {root}: 0 is no more than chance."
-    found.tables.append(("Relevance of the columns", table.rename_axis("column").reset_index(), caption))
+    found.table("Relevance of the columns", table.rename_axis("column").reset_index(), caption)
     if dependence.iloc[0] > 0:
         label = f"dependence on {root} (nats)"
         if posterior is not None:
             caption += " The darker a bar, the more probable that the column depends on it at all."
         picture = lambda: plotting.plot_relevance(dependence, posterior=posterior, label=label)  # noqa: E731
-        found.figures.append(("Which columns matter", picture, caption))
+        found.figure("Which columns matter", picture, caption)
     return found
 
 
@@ -172,14 +183,9 @@ def column_dependence(frame, proba):
         codes = column.cat.codes.to_numpy()
         known = codes >= 0
         joint = np.stack([np.bincount(codes[known], p[known], len(column.cat.categories)) for p in proba.T])
-        rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-        if not known.any():
-            values[name] = 0.0
-            continue
-        seen = joint > 0
-        found = (joint[seen] * np.log(joint[seen] * known.sum() / np.outer(rows, columns)[seen])).sum() / known.sum()
-        chance = ((rows > 0).sum() - 1) * ((columns > 0).sum() - 1) / (2 * known.sum())
-        values[name] = max(float(found - chance), 0.0)
+        n_known = max(int(known.sum()), 1)
+        chance = ((joint.sum(1) > 0).sum() - 1) * ((joint.sum(0) > 0).sum() - 1) / (2 * n_known)
+        values[name] = max(float(information(joint / n_known) - chance), 0.0) if known.any() else 0.0
     return pd.Series(values)
 
 
@@ -293,14 +299,12 @@ def _regions(estimator, frame, target):
             words.append(f"{saying}: {said}{' and others' if len(groups) > 8 else ''}.")
     found = Findings(words)
     if 1 < len(strength) and estimator.region_graph_.number_of_nodes() <= MANY_REGIONS:
-        found.live.append(
-            (
-                "Interactions between pairs of columns",
-                "graph",
-                lambda: interaction_data(estimator, rows),
-                "Solid: two columns together tell more about the class than the sum of both. Dashed: they tell partly the same.",
-                lambda: plotting.plot_interactions(strength),
-            )
+        found.explore(
+            "Interactions between pairs of columns",
+            "graph",
+            lambda: interaction_data(estimator, rows),
+            "Solid: two columns together tell more about the class than the sum of both. Dashed: they tell partly the same.",
+            lambda: plotting.plot_interactions(strength),
         )
     tests = getattr(estimator, "tests_", None)
     if isinstance(tests, pd.DataFrame) and len(tests):
@@ -309,7 +313,7 @@ def _regions(estimator, frame, target):
         tests = tests.rename(columns={"mean_self_loss": "loss by chance"})
         for name in tests.columns.intersection(["resampled", "taken"]):
             tests[name] = ["yes" if flag else "no" for flag in tests[name]]
-        found.tables.append(("Tests of the groups", tests, "Loss of a group against what chance would give."))
+        found.table("Tests of the groups", tests, "Loss of a group against what chance would give.")
     return found
 
 

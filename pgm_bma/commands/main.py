@@ -112,13 +112,8 @@ def _add_cluster(commands):
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
     )
-    parser.add_argument(
-        "--covariates",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="take no part in the clustering; how far they predict the cluster is told afterwards; repeatable, or a,b,c",
-    )
+    after = "take no part in the clustering; how far they predict the cluster is told afterwards"
+    _repeatable(parser, "--covariates", f"{after}; repeatable, or a,b,c")
     parser.add_argument(
         "--outcome", metavar="COLUMN", help="takes no part in the clustering; compared between the clusters afterwards"
     )
@@ -127,15 +122,13 @@ def _add_cluster(commands):
 
 def _add_classify(commands):
     parser = _table_command(commands, "classify", "fit a classifier, judge it on rows it has not seen, and predict")
-    parser.add_argument("--target", metavar="COLUMN", help="the class (embedded data sets know theirs)")
+    _class_column(parser)
     _method(parser, methods.classifiers())
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
     )
-    how.add_argument(
-        "--cv", type=_folds, default=10, metavar="FOLDS", help="cross-validation (default: %(default)s folds)"
-    )
+    _cross_validation(how)
     parser.set_defaults(run=_learn("classify"))
 
 
@@ -156,10 +149,8 @@ def _add_impute(commands):
 
 def _add_compare(commands):
     parser = _table_command(commands, "compare", "all classifiers on the same folds, in one table with standard errors")
-    parser.add_argument("--target", metavar="COLUMN", help="the class (embedded data sets know theirs)")
-    parser.add_argument(
-        "--cv", type=_folds, default=10, metavar="FOLDS", help="cross-validation (default: %(default)s folds)"
-    )
+    _class_column(parser)
+    _cross_validation(parser)
     parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.classifiers())}")
     parser.set_defaults(run=_learn("compare"))
 
@@ -191,33 +182,19 @@ def _table_command(commands, name, help):
         help="CSV, TSV or Parquet, also compressed; a pattern such as 'part-*.parquet', which is scanned and not read whole; "
         "or the name of an embedded data set",
     )
-    parser.add_argument(
-        "--missing",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="a cell with this text is missing, as an empty one is; repeatable",
-    )
+    _repeatable(parser, "--missing", "a cell with this text is missing, as an empty one is; repeatable", "TEXT")
     parser.add_argument(
         "--no-header", action="store_true", help="the first row is data; columns are called x1, x2, ..."
     )
-    parser.add_argument(
-        "--missing-codes",
-        action="append",
-        type=_codes,
-        default=[],
-        metavar="CODES",
-        help="numbers that mean missing, as --missing-codes=-9,99, or in one column only: --missing-codes=age:-9,99",
-    )
+    codes = "numbers that mean missing, as --missing-codes=-9,99, or in one column only: --missing-codes=age:-9,99"
+    _repeatable(parser, "--missing-codes", codes, "CODES", type=_codes)
     for option, what in (
         ("drop", "leave this column out"),
         ("categorical", "the values of this column are names, also where they are numbers, dates or many"),
         ("numeric", "the values of this column are numbers: others are missing, and --discretize cuts it"),
         ("ordered", "the values of this column are names with an order, by the first number in them"),
     ):
-        parser.add_argument(
-            f"--{option}", action="append", default=[], metavar="COLUMN", help=f"{what}; repeatable, or a,b,c"
-        )
+        _repeatable(parser, f"--{option}", f"{what}; repeatable, or a,b,c")
     parser.add_argument("--id", metavar="COLUMN", help="this column names the rows; the results keep it")
     parser.add_argument("--weight", metavar="COLUMN", help="sampling weights of the rows")
     parser.add_argument("--keep-constant", action="store_true", help="keep columns that have one value only")
@@ -258,13 +235,20 @@ def _method(parser, offered):
     titles = "; ".join(f"{name}: {method.title}" for name, method in offered.items())
     more = " (default: the one that does best in our measurements, docs/command_line.md)" if len(offered) > 1 else ""
     parser.add_argument("--method", choices=list(offered), help=f"{titles}{more}")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="any parameter of the method's Python class; repeatable",
-    )
+    _repeatable(parser, "--set", "any parameter of the method's Python class; repeatable", "NAME=VALUE")
+
+
+def _repeatable(parser, option, text, metavar="COLUMN", **keywords):
+    parser.add_argument(option, action="append", default=[], metavar=metavar, help=text, **keywords)
+
+
+def _class_column(parser):
+    parser.add_argument("--target", metavar="COLUMN", help="the class (embedded data sets know theirs)")
+
+
+def _cross_validation(parser):
+    text = "cross-validation (default: %(default)s folds)"
+    parser.add_argument("--cv", type=_folds, default=10, metavar="FOLDS", help=text)
 
 
 def _clusters(text):

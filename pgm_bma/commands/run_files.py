@@ -10,11 +10,12 @@ import json
 import os
 import platform
 import re
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pgm_bma
-from pgm_bma.commands.console import listed
+from pgm_bma.commands.console import listed, one_line
 from pgm_bma.foundation.atomic import replacing
 from pgm_bma.report import picture
 from pgm_bma.report.cells import finite
@@ -231,7 +232,7 @@ def bayesian_network(estimator):
     try:
         return estimator.to_bayesian_network(), None
     except ValueError as reason:
-        return None, " ".join(str(reason).split()).rstrip(".")
+        return None, one_line(reason).rstrip(".")
 
 
 def write_uai(model, path):
@@ -256,26 +257,16 @@ def drawn(draw):
     """(axes, None), or (None, reason) where a picture cannot be drawn; a missing picture does not end a run."""
     try:
         return draw(), None
-    except (ValueError, RuntimeError, np_error()) as error:
-        return None, " ".join(str(error).split())
+    except (ValueError, RuntimeError) as error:
+        return None, one_line(error)
 
 
-def np_error():
-    from numpy.linalg import LinAlgError
+@contextmanager
+def closed_after(ax):
+    """Close the figure of some axes at the end, so that many pictures do not pile up."""
+    import matplotlib.pyplot as plt
 
-    return LinAlgError
-
-
-class closed_after:
-    """Context manager that closes the figure of some axes at the end, so that many pictures do not pile up."""
-
-    def __init__(self, ax):
-        self.figure = ax.figure
-
-    def __enter__(self):
-        return self.figure
-
-    def __exit__(self, *_):
-        import matplotlib.pyplot as plt
-
-        plt.close(self.figure)
+    try:
+        yield
+    finally:
+        plt.close(ax.figure)

@@ -15,7 +15,7 @@ from pgm_bma.commands import cluster_findings as clusters
 from pgm_bma.commands import findings as telling
 from pgm_bma.commands import methods
 from pgm_bma.commands import relation_findings as relations
-from pgm_bma.commands.console import UsageError, count, ends_at_once
+from pgm_bma.commands.console import UsageError, count, ends_at_once, one_line
 from pgm_bma.commands.gap_findings import completed_table, gap_findings
 from pgm_bma.commands.preparation import conform, pipeline
 from pgm_bma.commands.scanned import is_scanned
@@ -92,11 +92,9 @@ def _finish_scanned(run, title, found, estimator, name):
 def classify(arguments, console):
     """Fit a classifier, judge it on rows it has not seen, and predict."""
     run = Run(arguments, console, methods.classifiers())
-    run.read(class_column(arguments, run.raw))
-    _note_unknown_classes(run, "they are predicted only" if arguments.test is None else "they are not used")
-    data, known = run.data, run.data.target.notna().to_numpy()
-    frame, target = data.frame[known], data.target[known]
-    weights = None if data.weights is None else data.weights[known]
+    unknown = "they are predicted only" if arguments.test is None else "they are not used"
+    known, frame, target, weights = _read_classes(run, unknown)
+    data = run.data
     if arguments.test is not None:
         judged, table, model = _on_test_file(run, frame, target, weights)
     else:
@@ -170,25 +168,16 @@ def compare(arguments, console):
     offered = methods.classifiers()
     chosen = _chosen_methods(arguments.methods, offered)
     run = Run(arguments, console, offered, chosen[0])
-    run.read(class_column(arguments, run.raw))
-    _note_unknown_classes(run, "they are not used")
-    known = run.data.target.notna().to_numpy()
-    frame, target = run.data.frame[known], run.data.target[known]
-    weights = None if run.data.weights is None else run.data.weights[known]
+    _, frame, target, weights = _read_classes(run, "they are not used")
     n_folds = folds(arguments.cv, target)
     codes, n_classes = target.cat.codes.to_numpy(), len(target.cat.categories)
     results, probabilities, failed = {}, {}, {}
     for name in chosen:
         run.method = offered[name]
-        model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
-        follow = partial(console.progress, label=name, brief=True)
         try:
-            with ends_at_once(arguments.jobs):
-                predictions = cross_predict(
-                    model, frame, target, n_folds, arguments.seed, arguments.jobs, follow, weights
-                )
+            predictions = _cross_validated(run, frame, target, weights, n_folds, label=name, brief=True)
         except (ValueError, MemoryError) as error:  # one method that cannot do these data does not stop the others
-            failed[name] = " ".join(str(error).split()) or type(error).__name__
+            failed[name] = one_line(error) or type(error).__name__
             console.warn(f"{name} is left out: {failed[name]}")
             continue
         for message in predictions.messages:
@@ -221,10 +210,14 @@ def class_column(arguments, raw):
     return raw.target
 
 
-def _note_unknown_classes(run, consequence):
-    unknown = int(run.data.target.isna().sum())
-    if unknown:
-        run.note(f"{count(unknown, 'row')} without a value of {run.data.target.name!r}: {consequence}")
+def _read_classes(run, consequence):
+    """Read the table with its classes: (which rows have one, and of these the columns, classes and weights)."""
+    run.read(class_column(run.arguments, run.raw))
+    target, weights = run.data.target, run.data.weights
+    known = target.notna().to_numpy()
+    if not known.all():
+        run.note(f"{count(int((~known).sum()), 'row')} without a value of {target.name!r}: {consequence}")
+    return known, run.data.frame[known], target[known], None if weights is None else weights[known]
 
 
 def folds(wanted, target):
@@ -234,19 +227,24 @@ def folds(wanted, target):
 
 
 def _on_folds(run, frame, target, weights, n_folds):
-    console, arguments = run.console, run.arguments
-    model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
-    follow = partial(console.progress, label="fold")
-    with ends_at_once(arguments.jobs):
-        predictions = cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow, weights)
+    predictions = _cross_validated(run, frame, target, weights, n_folds, label="fold")
     for message in predictions.messages:
-        console.warn(message)
+        run.console.warn(message)
     smallest = int(target.value_counts().min())
     if smallest < n_folds:
-        console.note(f"the smallest class has {count(smallest, 'row')}, fewer than the {n_folds} folds")
+        run.console.note(f"the smallest class has {count(smallest, 'row')}, fewer than the {n_folds} folds")
     baseline = class_frequencies(target.cat.codes.to_numpy(), len(target.cat.categories), predictions.fold)
     judged = telling.prediction_findings(target, predictions.proba, baseline, f"{n_folds}-fold cross-validation")
     return judged, predictions.proba, predictions.fold
+
+
+def _cross_validated(run, frame, target, weights, n_folds, **shown):
+    """`cross_predict` of the run's estimator, its progress on the console."""
+    arguments = run.arguments
+    model = pipeline(run.estimator(), run.data, arguments.discretize, arguments.bins)
+    follow = partial(run.console.progress, **shown)
+    with ends_at_once(arguments.jobs):
+        return cross_predict(model, frame, target, n_folds, arguments.seed, arguments.jobs, follow, weights)
 
 
 def _predictions(data, known, proba, fold, full):
@@ -358,23 +356,19 @@ def _compare_findings(table, n_folds, probabilities, target):
         )
     else:
         found.words.append("All others are worse by more than two standard errors of the difference.")
-    found.headline.append(
-        (
-            "All classifiers on the same folds",
-            table,
-            "± are standard errors over rows. 'more than best' is how much more log loss a method has than the first, row by row; "
-            "within two of its standard errors the difference may be chance.",
-        )
+    found.head(
+        "All classifiers on the same folds",
+        table,
+        "± are standard errors over rows. 'more than best' is how much more log loss a method has than the first, row by row; "
+        "within two of its standard errors the difference may be chance.",
     )
     classes = [str(c) for c in target.cat.categories]
     truth = np.array([str(c) for c in target])
     shown = {name: probabilities[name] for name in table["method"] if name in probabilities}
     shown = dict(list(shown.items())[:N_CALIBRATED])
-    found.figures.append(
-        (
-            "Can the probabilities be believed?",
-            lambda: plotting.plot_calibration(truth, shown, classes=classes),
-            "Of the rows predicted with some probability, how many came true; the methods of lowest log loss.",
-        )
+    found.figure(
+        "Can the probabilities be believed?",
+        lambda: plotting.plot_calibration(truth, shown, classes=classes),
+        "Of the rows predicted with some probability, how many came true; the methods of lowest log loss.",
     )
     return found

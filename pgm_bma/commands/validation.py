@@ -8,10 +8,13 @@ removes what is common to both.
 import re
 import time
 import warnings
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+
+from pgm_bma.commands.console import one_line
 
 SMALLEST = 1e-15  # a probability below it counts as this much in the log loss
 
@@ -105,26 +108,22 @@ def class_probabilities(model, X, classes):
     return found.reindex(columns=list(classes), fill_value=0.0).to_numpy()
 
 
-class collected_warnings:
-    """Context manager: the messages of warnings, each once; what pgmpy says about its own future is left out."""
+@contextmanager
+def collected_warnings():
+    """A list of the messages of warnings, each once; what pgmpy says about its own future is left out."""
+    messages = []
 
-    def __enter__(self):
-        self._messages = []
-        self._catcher = warnings.catch_warnings()
-        self._catcher.__enter__()
+    def keep(message, *_):
+        text = one_line(message)
+        if text not in messages:
+            messages.append(text)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.showwarning = self._keep
-        return self._messages
-
-    def _keep(self, message, category, filename, lineno, file=None, line=None):
-        text = " ".join(str(message).split())
-        if text not in self._messages:
-            self._messages.append(text)
-
-    def __exit__(self, *problem):
-        return self._catcher.__exit__(*problem)
+        warnings.showwarning = keep
+        yield messages
 
 
 def scores(codes, proba):

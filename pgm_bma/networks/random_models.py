@@ -11,7 +11,7 @@ import numpy as np
 
 from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Flag, Instance, Integer, Number, check
+from pgm_bma.foundation.validation import TEXT, Flag, Integer, Number, check, check_arguments
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network
 
 STEPS_AT_ONCE = 2**18
@@ -310,10 +310,8 @@ def _first_graph(n_nodes, bound, most, n_arcs, rng):
 def _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays):
     """Put the cluster in front as node 0, draw the tables, build the network."""
     sizes = [_count("n_clusters", n_clusters, 1), *sizes]
-    check("alpha", alpha, Number(0, open_low=True))
-    check("cluster_name", cluster_name, Instance(str, "a text"))
-    check("prefix", prefix, Instance(str, "a text"))
-    check("as_arrays", as_arrays, Flag())
+    positive = Number(0, open_low=True)
+    check_arguments(locals(), alpha=positive, cluster_name=TEXT, prefix=TEXT, as_arrays=Flag())
     names = (cluster_name, *(f"{prefix}{i}" for i in range(len(sizes) - 1)))
     if cluster_name in names[1:]:
         raise ValueError(
