@@ -7,6 +7,7 @@ encodes or decodes the parts.
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 
 
 def encode(value, inner):
@@ -25,8 +26,6 @@ def decode(tag, value, inner):
 
 
 def _encode_pandas(value, inner):
-    import pandas as pd
-
     if type(value) is pd.DataFrame and _is_matrix(value):
         return ["matrix", [inner(value.index), inner(value.columns), inner(value.to_numpy())]]
     if type(value) is pd.DataFrame:
@@ -54,8 +53,6 @@ def _is_matrix(frame):
 
 def _encode_values(array, inner):
     """Encode one column as [kind, ...]: numpy, category, string, or any other extension type by its name and values."""
-    import pandas as pd
-
     dtype = array.dtype
     if isinstance(dtype, np.dtype) and dtype.kind != "M" and dtype.kind != "m":
         return ["numpy", inner(np.asarray(array))]
@@ -70,8 +67,6 @@ def _encode_values(array, inner):
 
 
 def _decode_values(value, inner):
-    import pandas as pd
-
     kind = value[0]
     if kind == "numpy":
         return inner(value[1])
@@ -86,8 +81,6 @@ def _decode_values(value, inner):
 
 
 def _decode_frame(value, inner):
-    import pandas as pd
-
     index, labels, columns = inner(value[0]), inner(value[1]), value[2]
     # by position first: labels may repeat
     frame = pd.DataFrame({i: _decode_values(column, inner) for i, column in enumerate(columns)}, index=index)
@@ -96,34 +89,24 @@ def _decode_frame(value, inner):
 
 
 def _decode_matrix(value, inner):
-    import pandas as pd
-
     return pd.DataFrame(inner(value[2]), index=inner(value[0]), columns=inner(value[1]))
 
 
 def _decode_series(value, inner):
-    import pandas as pd
-
     values = _decode_values(value[2], inner)
     return pd.Series(values, index=inner(value[0]), name=inner(value[1]), dtype=values.dtype)
 
 
 def _decode_index(value, inner):
-    import pandas as pd
-
     values = _decode_values(value[0], inner)
     return pd.Index(values, name=inner(value[1]), dtype=values.dtype)
 
 
 def _decode_range_index(value, inner):
-    import pandas as pd
-
     return pd.RangeIndex(*value[:3], name=inner(value[3]))
 
 
 def _decode_multi_index(value, inner):
-    import pandas as pd
-
     levels, codes, names = value
     return pd.MultiIndex(levels=[inner(x) for x in levels], codes=[inner(x) for x in codes], names=inner(names))
 

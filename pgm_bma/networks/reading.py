@@ -191,8 +191,6 @@ def _latent_cardinality(node, latent_card):
 
 
 def _is_empty(column):
-    import pandas as pd
-
     return bool(pd.isna(np.asarray(column, dtype=object)).all())
 
 

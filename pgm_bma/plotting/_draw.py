@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from pgm_bma.plotting._style import FONT, INK, PAPER, SOFT, drawing_axes, legend_below, short_labels, text_size
+from pgm_bma.plotting._style import FONT, INK, PAPER, SOFT, drawing_axes, legend_below, short_labels, text_size, titled
 
 
 class Box(NamedTuple):
@@ -31,11 +31,8 @@ def box_labels(names, limit=None):
 
 def box_sizes(labels):
     """name -> (width, height) in inches of a box around each label."""
-    sizes = {}
-    for name, label in labels.items():
-        width, height = text_size(label)
-        sizes[name] = (max(width + 0.18, 0.42), height + 0.12)
-    return sizes
+    texts = {name: text_size(label) for name, label in labels.items()}
+    return {name: (max(width + 0.18, 0.42), height + 0.12) for name, (width, height) in texts.items()}
 
 
 def paint(layout, boxes, lines, ax=None, handles=(), title=None, remark=None):
@@ -75,10 +72,8 @@ def paint(layout, boxes, lines, ax=None, handles=(), title=None, remark=None):
             x, y, box.label, ha="center", va="center", fontsize=FONT * scale, color=box.ink, zorder=4, parse_math=False,
             linespacing=1.15,
         )  # fmt: skip
-    if title:
-        ax.set_title(title, fontsize=FONT + 2, color=INK)
     legend_below(ax, list(handles), remark)
-    return ax
+    return titled(ax, title)
 
 
 def smooth_path(points, radius=0.45):

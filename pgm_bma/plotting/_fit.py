@@ -152,14 +152,10 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
     for side in ax.spines.values():
         side.set_visible(False)
     if n <= 14:
-        for i in range(n):
-            for j in range(n):
-                if i != j and np.isfinite(values[i, j]):
-                    dark = values[i, j] > math.sqrt(high)
-                    text = f"{values[i, j]:.1f}" if values[i, j] < 99.5 else f"{values[i, j]:.0f}"
-                    ax.text(
-                        j, i, text, ha="center", va="center", fontsize=FONT - 2.5, color="white" if dark else INK
-                    )  # fmt: skip
+        for i, j in np.argwhere(np.isfinite(values) & ~np.eye(n, dtype=bool)):
+            text = f"{values[i, j]:.1f}" if values[i, j] < 99.5 else f"{values[i, j]:.0f}"
+            ink = "white" if values[i, j] > math.sqrt(high) else INK
+            ax.text(j, i, text, ha="center", va="center", fontsize=FONT - 2.5, color=ink)
     length = min(1.0, 2.4 / (n * cell))
     bar = ax.figure.colorbar(image, ax=ax, shrink=length, fraction=min(0.15, 0.6 / (n * cell)), pad=0.02)
     bar.set_label("X2 / degrees of freedom (white: chance)", fontsize=FONT - 1.5)
@@ -204,7 +200,7 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
     clusters = list(sizes["cluster"])
     names = _by_difference(tables)
     lines = _lines(tables, names[:top])
-    labels = {name: text for name, text in short_labels(names[:top], 30).items()}
+    labels = short_labels(names[:top], 30)
     texts = [f"{labels[name]} = {_state_text(state)}" for name, state, _ in lines]
     label_width = max(text_size(text, FONT - 1)[0] for text in texts) + 0.15
     row = max(0.19, LINE * len(clusters) + 0.09)
@@ -244,10 +240,9 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
             )
             point.set_gid(f"profile:{line.column}:{line.state}:{line.cluster}")
     _key(ax, keys, min(per_line, len(keys)), scale)
-    titled(ax, title, pad=72 * (above - 0.3))
     if len(names) > top:
         note(ax, f"{top} of {len(names)} columns, those that differ most between the clusters")
-    return ax
+    return titled(ax, title, pad=72 * (above - 0.3))
 
 
 class _Table:

@@ -43,7 +43,12 @@ def layered_layout(nodes, arcs, sizes, layers=None):
     for sideways in (False, True):
         turned = {v: (h, w) if sideways else (w, h) for v, (w, h) in sizes.items()}
         options.append(_layered(nodes, arcs, turned, layers, sideways))
-    return min(options, key=lambda layout: max(layout.size[0] / 1.4, layout.size[1]))
+    return fitting_page(options)
+
+
+def fitting_page(layouts):
+    """The layout that a page, 1.4 times as wide as high, holds best."""
+    return min(layouts, key=lambda layout: max(layout.size[0] / 1.4, layout.size[1]))
 
 
 def _layered(nodes, arcs, sizes, layers, sideways):

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from pgm_bma.foundation.validation import reading
-from pgm_bma.plotting._layered import MARGIN, Layout, layered_layout
+from pgm_bma.plotting._layered import MARGIN, Layout, fitting_page, layered_layout
 
 FEW_LOOSE = 3  # nodes without an arc that may stand among the others
 GAP_LOOSE = (0.2, 0.12)
@@ -51,8 +51,8 @@ def _above(nodes, arcs, sizes, method, hub):
     routes = dict(rest.routes)
     for tail, head in arcs:
         if hub in (tail, head):
-            x, y = rest.positions[head if tail == hub else tail]
             other = head if tail == hub else tail
+            x, y = rest.positions[other]
             points = [(centre[0], centre[1] - sizes[hub][1] / 2), (x, y + sizes[other][1] / 2)]
             routes[tail, head] = points if tail == hub else points[::-1]
     return Layout({hub: centre, **rest.positions}, routes, (width, centre[1] + sizes[hub][1] / 2 + MARGIN))
@@ -147,10 +147,8 @@ def graphviz_layout(nodes, arcs, sizes):
         raise RuntimeError(
             "layout='graphviz' needs the package pydot (pip install 'pgm-bma[graphviz]') and the program dot"
         )
-    options = []
-    for rankdir in ("TB", "LR"):
-        options.append(parse_plain(_run_dot(nodes, arcs, sizes, rankdir), nodes, arcs))
-    return min(options, key=lambda layout: max(layout.size[0] / 1.4, layout.size[1]))
+    options = [parse_plain(_run_dot(nodes, arcs, sizes, rankdir), nodes, arcs) for rankdir in ("TB", "LR")]
+    return fitting_page(options)
 
 
 def _run_dot(nodes, arcs, sizes, rankdir):

@@ -40,6 +40,7 @@ from pgm_bma.plotting._style import (
     number,
     short_labels,
     text_size,
+    titled,
 )
 
 MANY = 40  # nodes from which an arc per node is enough, and many unconnected ones are listed below the picture
@@ -358,9 +359,7 @@ def plot_interactions(
     if own:
         handles.append(Line2D([], [], color=SKY, linewidth=6, label="relevance by itself"))
     legend_below(ax, handles, remark or None)
-    if title:
-        ax.set_title(title, fontsize=FONT + 2, color=INK)
-    return ax
+    return titled(ax, title)
 
 
 def _box(label, is_marked, is_latent=False):

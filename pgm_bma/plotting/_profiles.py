@@ -32,6 +32,7 @@ from pgm_bma.plotting._style import (
     note,
     short_labels,
     text_size,
+    titled,
 )
 
 NETWORK = Fitted("a network with its tables, or a fitted clusterer", "get_cpds", "latents", "nodes")
@@ -143,13 +144,11 @@ def plot_cluster_profiles(
         right, bottom = (b + 1) * block - 0.33, height - 0.34 - ROW + 0.03
         for share, text in ((0.0, "0"), (1.0, "1")):
             ax.text(right, bottom + BAR * share, text, ha="left", fontsize=(FONT - 2.5) * scale, color=SOFT, **style)
-    if title:
-        ax.set_title(title, fontsize=FONT + 2, color=INK)
     remark = "every cell goes from 0 to 1; bars are P(state | cluster), ticks P(state)"
     if len(shown) < len(names):
         remark = f"{len(shown)} of {len(names)} variables, those that differ most between the clusters; {remark}"
     note(ax, remark)
-    return ax
+    return titled(ax, title)
 
 
 def conditional_table(network, variable, given):
