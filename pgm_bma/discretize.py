@@ -29,7 +29,7 @@ from pgm_bma.foundation.cut_points import (
     width_cut_points,
 )
 from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.table import check_weights
+from pgm_bma.foundation.table import check_weights, missing_cells
 from pgm_bma.foundation.validation import Choice, Integer, Number, check_parameters, is_hashable, reading
 
 MAX_BINS = 1000  # every bin is a state of every table behind it, with a label of its own: more is a mistake
@@ -41,11 +41,12 @@ def _class_codes(y, n_rows):
         y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y has {len(y)} labels, X has {n_rows} rows")
-    n_missing = int(pd.isna(y).sum())
+    n_missing = int(missing_cells("y", y).sum())
     if n_missing:
         raise ValueError(f"y holds {n_missing} missing labels; drop those rows before fit")
     if y.dtype.kind == "f":  # objects of any type are classes, as in the estimators behind the pipeline
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # it tries whether numbers of any size are integers
+            check_classification_targets(y)
     return pd.factorize(y)[0]
 
 
@@ -68,7 +69,7 @@ def _select(X, names):
     return X if list(frame.columns) == names else frame.select(names).to_native()
 
 
-def _numbers(column):
+def _numbers(name, column):
     """The column as floats, NaN = missing, or None if it holds anything but numbers (bools and categories are none)."""
     if isinstance(column, nw.Series):
         return column.cast(nw.Float64).to_numpy().astype(float) if column.dtype.is_numeric() else None
@@ -80,6 +81,7 @@ def _numbers(column):
             "decimal",
         ):
             return None
+        missing_cells(name, column)
         return pd.to_numeric(pd.Series(column)).to_numpy(dtype=float, na_value=np.nan)
     if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         return None
@@ -163,7 +165,7 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _choose(self, columns):
         """The columns to bin: dict name -> (n_rows,) floats."""
         if self.columns is None:
-            numbers = {name: _numbers(column) for name, column in columns.items()}
+            numbers = {name: _numbers(name, column) for name, column in columns.items()}
             return {name: values for name, values in numbers.items() if values is not None}
         if not isinstance(self.columns, str | Integral | Iterable):
             raise ValueError(f"columns={self.columns!r} must be the name of a column, a list of names, or None for all")
@@ -179,7 +181,7 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return chosen
 
     def _numbers(self, columns, name):
-        values = _numbers(columns[name])
+        values = _numbers(name, columns[name])
         if values is None:
             known = [v for v in columns[name] if not pd.isna(v) and (isinstance(v, bool) or not isinstance(v, Real))]
             if not known and all(pd.isna(v) for v in columns[name]):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import table
-from pgm_bma.foundation.validation import Fitted, Integer, Number, check, reading
+from pgm_bma.foundation.validation import Fitted, Integer, Number, as_numbers, check, reading
 from pgm_bma.foundation.warn import warn
 
 __all__ = ["capped_log_loss", "error_decomposition", "marginal_losses", "paper_error"]
@@ -99,10 +99,7 @@ def capped_log_loss(
 
 def _probabilities(proba, n_rows, n_classes):
     """Checked probabilities: (n_rows, n_classes) floats whose rows are distributions."""
-    try:
-        proba = np.asarray(proba, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError("proba must be an array of numbers, (n_samples, n_classes)") from None
+    proba = as_numbers("proba", proba, "an array of numbers, (n_samples, n_classes)")
     if proba.shape != (n_rows, n_classes) or n_rows == 0:
         raise ValueError(f"proba has shape {proba.shape}, but there are {n_rows} rows in y and {n_classes} classes")
     # float32 probabilities miss 1 by about 1e-6; percentages, scores and logs miss it by far more

@@ -14,7 +14,17 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from pgm_bma.foundation.table import Schema, as_column, check_weights, column_names, encode_like
-from pgm_bma.foundation.validation import Choice, Flag, Integer, Number, as_numbers, check, check_arguments, reading
+from pgm_bma.foundation.validation import (
+    Choice,
+    Flag,
+    Integer,
+    Number,
+    as_numbers,
+    check,
+    check_arguments,
+    reading,
+    refuse_no_rows,
+)
 from pgm_bma.networks.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
 from pgm_bma.networks.objects import network_arrays
 
@@ -228,8 +238,7 @@ def holdout_log2_likelihood(model: Any, X: Any, *, sample_weight: Any = None, ma
             raise ValueError(f"X has none of the network's observed variables {[v for v in names if v not in latents]}")
         codes = encode_like(X, Schema(tuple(known), tuple(tuple(states[v]) for v in known)), of_network=True)
         log_likelihood = row_log_likelihood(_log_network(names, states, tables, known), codes, max_states)
-    if len(log_likelihood) == 0:
-        raise ValueError("X has no rows; the mean over no cases is not defined")
+    refuse_no_rows(log_likelihood)
     weights = check_weights(sample_weight, len(log_likelihood))
     return float(np.average(log_likelihood, weights=weights) / math.log(2))
 

@@ -24,6 +24,7 @@ from pgm_bma.files.bif_parser import NOTES_VERSION, ROW_SUM_TOLERANCE, parse_bif
 from pgm_bma.files.labels import to_json
 from pgm_bma.foundation.archive import FREE_BYTES, INFLATION
 from pgm_bma.foundation.atomic import replacing
+from pgm_bma.foundation.paths import file_path
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 
@@ -74,7 +75,7 @@ def write_bif(model: Any, path: Any) -> Path:
             f"BIF holds Bayesian networks, not a {type(model).__name__}; for a Markov network of KikuchiBayesClassifier call its "
             "to_bayesian_network(), which is exact where the regions have no loop"
         )
-    arrays, path = network_arrays(model), Path(path)
+    arrays, path = network_arrays(model), file_path(path)
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:
         warn(f"variables with one state, which pyAgrum refuses to read: {single}")
@@ -131,7 +132,7 @@ def read_bif(path: Any) -> Any:
 
 def bif_arrays(path):
     """Read a BIF file into `NetworkArrays`, without pgmpy."""
-    return _arrays_of(Path(path).read_bytes(), path)
+    return _arrays_of(file_path(path).read_bytes(), path)
 
 
 def _arrays_of(content, path):

@@ -11,7 +11,6 @@ import base64
 import dataclasses
 import inspect
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,8 @@ from pgm_bma.files import storage_tables
 from pgm_bma.files.labels import from_json, to_json
 from pgm_bma.files.storage_keys import ESTIMATORS, RECORDS, VERSION, migrate
 from pgm_bma.foundation.archive import Damaged, read_archive, write_archive
+from pgm_bma.foundation.paths import file_path
+from pgm_bma.foundation.validation import brief
 
 FORMAT = "pgm_bma estimator"
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
@@ -88,7 +89,7 @@ def load(path: Any) -> Any:
     >>> pgm_bma.load(path)
     TANClassifier(alpha=0.5)
     """
-    content = Path(path).read_bytes()
+    content = file_path(path).read_bytes()
     try:
         archive = read_archive(content)
         found, version, writer = (archive.document[name] for name in ("format", "version", "pgm_bma"))
@@ -130,7 +131,7 @@ def _encoder(arrays):
             fields = {name: getattr(value, name) for name in _field_names(kind)}
             encoded = ["record", [key, _encode_fields(kind, fields, encode)]]
         if encoded is None:
-            raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be stored: {value!r:.80}")
+            raise TypeError(f"a {kind.__module__}.{kind.__qualname__} cannot be stored: {brief(value, 80)}")
         return {"t": encoded[0], "v": encoded[1]}
 
     return other

@@ -9,6 +9,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from pgm_bma.foundation.paths import file_path
+
 
 @contextlib.contextmanager
 def replacing(path, mode="wb", **keywords):
@@ -34,9 +36,7 @@ def replacing(path, mode="wb", **keywords):
     >>> open(path).read()
     'all of it'
     """
-    path = Path(path)
-    if "\0" in str(path):
-        raise ValueError(f"path={str(path)!r} holds a zero byte, which no file name may; leave it out")
+    path = file_path(path)
     draft = None
     try:
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")  # at most 255 bytes
@@ -48,9 +48,9 @@ def replacing(path, mode="wb", **keywords):
         os.replace(draft, path)
         draft = None
     except OSError as error:
-        if error.filename is not None and Path(os.fsdecode(error.filename)).parent != path.parent:
-            raise  # of something else that the block did
         folder = path.parent.resolve()
+        if error.filename is not None and Path(os.fsdecode(error.filename)).parent.resolve() != folder:
+            raise  # of something else that the block did
         raise type(error)(error.errno, f"{error.strerror}: {path.name} could not be written in {folder}") from error
     finally:
         if draft is not None:

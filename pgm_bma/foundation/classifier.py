@@ -25,7 +25,7 @@ from pgm_bma.foundation.rows import split_target
 from pgm_bma.foundation.scan import NotFolded, is_scan
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.scorers import refuse_misread_order
-from pgm_bma.foundation.validation import NAME, Optional
+from pgm_bma.foundation.validation import NAME, Optional, refuse_no_rows
 
 
 class Training(NamedTuple):
@@ -149,8 +149,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         target, _ = table.encode_target(y, name, list(self.target_states_), unknown="missing")
         codes = self._encode(X)
         _check_lengths(len(codes), len(target))
-        if len(codes) == 0:
-            raise ValueError("X has no rows; the accuracy over no rows is not defined")
+        refuse_no_rows(codes)
         hits = most_probable(self._log_joint(codes)) == target
         return float(np.average(hits, weights=table.check_weights(sample_weight, len(hits))))
 

@@ -16,7 +16,7 @@ from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.scan import NotFolded
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import NAME, check_number
+from pgm_bma.foundation.validation import NAME, check_number, refuse_no_rows
 
 
 class Folded(NamedTuple):
@@ -240,8 +240,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
         """log p(row) and weight of the rows that count."""
         X, sample_weight, _ = self._folded(X, sample_weight)
         log_p = self.score_samples(X)
-        if not len(log_p):
-            raise ValueError("X has 0 rows; a score needs at least one")
+        refuse_no_rows(log_p)
         weights = table.check_weights(sample_weight, len(log_p))
         weights = np.ones(len(log_p)) if weights is None else weights
         return log_p[weights > 0], weights[weights > 0]  # a row of weight 0 is absent, even if it is impossible

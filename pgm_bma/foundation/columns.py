@@ -11,6 +11,8 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.validation import brief, is_hashable, is_unicode
+
 MAX_FLOAT_STATES = 50
 WIDE = 64  # columns of one dtype from which the whole table is coded at once
 BLOCK_CELLS = 1 << 22  # larger tables are coded column by column, where one more call per column costs nothing
@@ -29,7 +31,7 @@ def read_columns(X):
     if hasattr(X, "tocsr"):
         raise TypeError("sparse matrices are not discrete tables; pass X.toarray() or a DataFrame")
     if is_one_row(X):
-        X = pd.DataFrame({name: [value] for name, value in X.items()})
+        X = made_frame({name: [value] for name, value in X.items()})
     if isinstance(X, pd.DataFrame):
         names = list(X.columns)
         _refuse_duplicates(names)
@@ -37,8 +39,8 @@ def read_columns(X):
     if isinstance(X, (list, tuple)):
         rows = list(X)
         if rows and isinstance(rows[0], (Mapping, pd.Series)):
-            return read_columns(pd.DataFrame(rows).infer_objects())
-        X = pd.DataFrame(rows).infer_objects()
+            return read_columns(made_frame(rows))
+        X = made_frame(rows)
         return default_names(X.shape[1]), _gather(_frame_arrays(X), named=False), len(X)
     if isinstance(X, np.ndarray) or (hasattr(X, "__array__") and not is_named(X)):
         return _read_array(unmasked(X))
@@ -110,8 +112,19 @@ def as_column(y):
     if hasattr(y, "__array__"):
         return unmasked(y)
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not hasattr(y, "__iter__"):
-        raise ValueError(f"cannot read a column from {y!r:.60}; pass a list, an array or a Series")
-    return pd.Series(list(y)).infer_objects().to_numpy()
+        raise ValueError(f"cannot read a column from {brief(y, 60)}; pass a list, an array or a Series")
+    return made_frame({"y": list(y)})["y"].to_numpy()
+
+
+def made_frame(cells):
+    """A DataFrame of a user's lists, with the types that pandas finds in them."""
+    try:
+        return pd.DataFrame(cells).infer_objects()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"a cell or a name is {brief(str(error.object))}, half a pair of UTF-16, which no file can hold; correct it, or set "
+            "it to NaN"
+        ) from None
 
 
 def _frame_arrays(X):
@@ -318,7 +331,7 @@ def _factorize(values, name):
     try:
         return pd.factorize(values)
     except TypeError:
-        bad = next((v for v in values if not _hashable(v)), None)
+        bad = next((v for v in values if not is_hashable(v)), None)
         raise ValueError(f"column {name!r} holds {bad!r}, which cannot be a state; use a string or a number") from None
 
 
@@ -391,7 +404,7 @@ def check_states(name, states):
     if not states:
         raise ValueError(f"state_names[{name!r}] is empty; declare at least one state")
     for state in states:
-        if not _hashable(state):
+        if not is_hashable(state):
             raise ValueError(
                 f"state_names[{name!r}] holds {state!r}, which cannot be a state; use a string or a number"
             )
@@ -401,6 +414,17 @@ def check_states(name, states):
         twice = next(s for i, s in enumerate(states) if s in states[:i])
         raise ValueError(f"state_names[{name!r}] holds {twice!r} twice")
     return states
+
+
+def refuse_broken_texts(name, states):
+    """Refuse what is no text at all (half a pair of UTF-16) before a fit is spent on it: nothing could be written or drawn."""
+    if not is_unicode(name):
+        raise ValueError(f"column {name!r} has a name with half a pair of UTF-16, which no file can hold; rename it")
+    bad = next((state for state in states if not is_unicode(state)), None)
+    if bad is not None:
+        raise ValueError(
+            f"column {name!r} holds {bad!r}, half a pair of UTF-16, which no file can hold; correct it, or set it to NaN"
+        )
 
 
 def order_states(values):
@@ -426,14 +450,14 @@ def smallest_dtype(cardinality):
     return next(t for t in (np.int8, np.int16, np.int32, np.int64) if cardinality - 1 <= np.iinfo(t).max)
 
 
+def missing_cells(name, values):
+    """Where a column has no value. A signalling NaN, which raises whenever it is compared, is refused."""
+    try:
+        return pd.isna(values)
+    except ArithmeticError:
+        raise ValueError(f"column {name!r} holds Decimal('sNaN'), which cannot be a state; set it to NaN") from None
+
+
 def is_missing(value):
     """None, NaN, NaT and pandas' NA."""
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)
-
-
-def _hashable(value):
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True

@@ -71,9 +71,9 @@ def _read(X, estimator):
     if isinstance(X, (np.ndarray, list, tuple)) and np.ndim(np.asarray(X, dtype=object)) == 1 and not _is_rows(X):
         if len(X) != len(names):
             raise ValueError(f"the row has {len(X)} values for the {len(names)} columns of {type(estimator).__name__}")
-        return pd.DataFrame([list(X)], columns=names), [0], True
+        return table.made_frame([dict(zip(names, X))]), [0], True
     if isinstance(X, (list, tuple)):
-        X = pd.DataFrame(X) if _is_rows(X) and isinstance(X[0], (dict, pd.Series)) else np.asarray(X, dtype=object)
+        X = table.made_frame(X) if _is_rows(X) and isinstance(X[0], (dict, pd.Series)) else np.asarray(X, dtype=object)
     X = as_table(X, estimator)
     n_rows = table.read_columns(X)[2]
     rows = list(X.index) if isinstance(X, pd.DataFrame) else list(range(n_rows))

@@ -9,10 +9,10 @@ from pgm_bma.foundation import table
 def as_frame(data):
     """A table of another library, or a single row, as a DataFrame."""
     if table.is_one_row(data):
-        return pd.DataFrame({name: [value] for name, value in data.items()})
+        return table.made_frame({name: [value] for name, value in data.items()})
     if not hasattr(data, "columns") and not hasattr(data, "column_names"):
-        return pd.DataFrame(list(data))
-    return pd.DataFrame({name: table.take_column(data, name)[0] for name in table.column_names(data)})
+        return table.made_frame(list(data))
+    return table.made_frame({name: table.take_column(data, name)[0] for name in table.column_names(data)})
 
 
 def labelled(column, states, codes):

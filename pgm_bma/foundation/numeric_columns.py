@@ -19,10 +19,10 @@ def as_frame(X, names=None):
     if isinstance(X, pd.DataFrame):
         return X
     if table.is_one_row(X):
-        return pd.DataFrame([dict(X)])
+        return table.made_frame([dict(X)])
     if table.is_named(X) and not isinstance(X, (list, tuple)):
-        return pd.DataFrame({name: table.take_column(X, name)[0] for name in table.column_names(X)})
-    frame = pd.DataFrame(X).infer_objects()
+        return table.made_frame({name: table.take_column(X, name)[0] for name in table.column_names(X)})
+    frame = table.made_frame(X)
     if not table.is_named(X):
         wanted = table.default_names(frame.shape[1])
         frame.columns = wanted if names is None or len(names) != frame.shape[1] else list(names)

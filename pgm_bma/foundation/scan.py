@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import scan_pieces
-from pgm_bma.foundation.validation import Integer, Optional, brief, check
+from pgm_bma.foundation.validation import Integer, Optional, brief, check, is_hashable
 
 SAMPLE_ROWS = 200_000  # that tell whether rows collapse
 SCREENED_ROWS = 50_000  # that tell starts apart
@@ -236,9 +236,10 @@ class Scan:
             A new scan; nothing is read.
         """
         columns = list(columns)
-        absent = [name for name in columns if name not in self.names]
+        known = set(self.names)
+        absent = [name for name in columns if not is_hashable(name) or name not in known]
         if absent:
-            raise ValueError(f"no column {absent[0]!r}; the columns are {_shown(self.names)}")
+            raise ValueError(f"no column {brief(absent[0])}; the columns are {_shown(self.names)}")
         return Scan(self._rows, self.memory, columns, self.sample_rows)
 
     def drop(self, columns: Any) -> "Scan":

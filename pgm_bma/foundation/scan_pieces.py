@@ -12,6 +12,7 @@ import pandas as pd
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.columns import is_missing, order_states, plain, smallest_dtype
+from pgm_bma.foundation.validation import brief
 
 
 class Piece(NamedTuple):
@@ -51,7 +52,7 @@ class PieceBuilder:
         except TypeError:
             bad = next(value for value in values if isinstance(value, (list, dict, set, np.ndarray)))
             raise ValueError(
-                f"column {self.names[column]!r} holds {bad!r:.60}, which cannot be a state; use a string or a number"
+                f"column {self.names[column]!r} holds {brief(bad, 60)}, which cannot be a state; use a string or a number"
             ) from None
         return np.array([*codes, -1], dtype=np.int64)
 

@@ -25,8 +25,11 @@ from pgm_bma.foundation.columns import (
     default_names,
     is_named,
     is_one_row,
+    made_frame,
+    missing_cells,
     order_states,
     read_columns,
+    refuse_broken_texts,
     smallest_dtype,
     take_column,
     unmasked,
@@ -53,6 +56,8 @@ __all__ = [
     "is_named",
     "is_one_row",
     "label_array",
+    "made_frame",
+    "missing_cells",
     "order_states",
     "pack",
     "read_columns",
@@ -147,6 +152,8 @@ def encode(X, state_names=None, sample_weight=None):
     declared = {name: check_states(name, state_names[name]) for name in names if name in state_names}
     coded, states = columns.factorize(names, declared, "undeclared")
     states = [tuple(column_states) or (NO_VALUE,) for column_states in states]
+    for name, column_states in zip(names, states):
+        refuse_broken_texts(name, column_states)
     codes = pack(coded, states)
     if len(codes):
         nothing = {name for name, top in zip(names, codes.max(axis=0)) if top < 0}
@@ -218,7 +225,7 @@ def encode_target(y, name, states=None, unknown="undeclared", keep_missing=False
     A value that is not among `states` is an error too, or gets the code -1 when `unknown="missing"`.
     """
     column = as_column(y)
-    n_missing = int(pd.isna(column).sum())
+    n_missing = int(missing_cells(name, column).sum())
     if n_missing and not keep_missing:
         raise ValueError(
             f"target {name!r} has {n_missing} missing {'value' if n_missing == 1 else 'values'} (NaN); {cure}"
@@ -227,6 +234,7 @@ def encode_target(y, name, states=None, unknown="undeclared", keep_missing=False
         raise ValueError(f"target {name!r} has no rows; declare its classes in state_names to get the prior")
     declared = {} if states is None else {name: check_states(name, states)}
     coded, found = code_columns([column], [name], declared, unknown)
+    refuse_broken_texts(name, found[0])
     return pack(coded, found)[:, 0], tuple(found[0])
 
 

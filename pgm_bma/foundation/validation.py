@@ -110,10 +110,10 @@ def Flag():
 
 
 class _Name:
-    """What can name a column or a node: anything hashable but None, NaN and the empty text."""
+    """What can name a column or a node: anything hashable but None, NaN, the empty text and what is no text at all."""
 
     def admits(self, value):
-        return is_hashable(value) and value is not None and not _is_nan(value) and value != ""
+        return is_hashable(value) and value is not None and not _is_nan(value) and value != "" and is_unicode(value)
 
     def __str__(self):
         return "the name of a node: a text that is not empty, or a number"
@@ -124,6 +124,17 @@ def is_hashable(value):
     try:
         hash(value)
     except TypeError:
+        return False
+    return True
+
+
+def is_unicode(value):
+    """False for a text with half a pair of UTF-16: no file can hold it, no picture show it, pandas 3 keep it as a string."""
+    if not isinstance(value, str) or value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
         return False
     return True
 
@@ -205,6 +216,12 @@ def as_numbers(name, value, words="numbers"):
     """`value` as an array of floats; NaN may be among them."""
     with reading(name, value, words):
         return np.asarray(value, dtype=float)
+
+
+def refuse_no_rows(rows):
+    """For what is a mean over rows, or a statistic of them."""
+    if not len(rows):
+        raise ValueError("X has 0 rows; pass at least one: nothing can be said about none")
 
 
 def brief(value, length=200):

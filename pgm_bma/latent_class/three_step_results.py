@@ -10,7 +10,15 @@ from scipy.special import erfc, ndtri
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.columns import as_column, column_names, default_names, is_named, take_column
-from pgm_bma.foundation.validation import check, check_choice, check_number, reading
+from pgm_bma.foundation.validation import (
+    as_numbers,
+    check,
+    check_choice,
+    check_number,
+    is_unicode,
+    reading,
+    refuse_no_rows,
+)
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class import three_step as steps
 from pgm_bma.latent_class.problem import make_problem
@@ -157,6 +165,7 @@ def three_step(
 def _second_step(clusterer, X, sample_weight):
     check("clusterer", clusterer, CLUSTERER)
     codes = clusterer._encode(X)
+    refuse_no_rows(codes)
     weights = table.check_weights(sample_weight, len(codes))
     weights = np.ones(len(codes)) if weights is None else weights
     is_sampling = getattr(clusterer, "weight_type", "repetition") == "sampling"
@@ -195,7 +204,7 @@ def _first_step(clusterer, codes, weights, squared):
 
 
 def _regression(columns, rows, correction, reference, level):
-    used = np.logical_and.reduce([~pd.isna(values) for values in columns.values()])
+    used = np.logical_and.reduce([~table.missing_cells(name, values) for name, values in columns.items()])
     used &= rows.weights > 0
     if not used.any():
         raise ValueError(f"no row has all of the covariates {list(columns)}; leave out the one that is missing most")
@@ -243,10 +252,7 @@ def _regression(columns, rows, correction, reference, level):
 def _terms(name, values):
     """((n_rows, n_terms), names): a number as it is, other values as one term per state but the first."""
     if _is_numeric(values):
-        numbers = np.asarray(values, dtype=float)
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"covariate {name!r} holds infinite numbers; correct them, or make them missing")
-        return numbers[:, None], [name]
+        return _finite(f"covariate {name!r}", values)[:, None], [name]
     codes, states = _coded(name, values, "covariate")
     return np.eye(len(states))[codes][:, 1:], [f"{name}={state}" for state in states[1:]]
 
@@ -266,16 +272,14 @@ def _permuted(assigned, first_step, order):
 
 
 def _comparison(name, values, rows, correction, level, k):
-    used = ~pd.isna(values) & (rows.weights > 0)
+    used = ~table.missing_cells(name, values) & (rows.weights > 0)
     if not used.any():
         raise ValueError(f"outcome {name!r} has no values")
     assigned, weights, squared, first_step = rows.of(used)
     values, states = values[used], None
     if _is_numeric(values):
         correction = "bch" if correction == "auto" else correction
-        numbers = np.asarray(values, dtype=float)
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"outcome {name!r} holds infinite numbers; correct them, or make them missing")
+        numbers = _finite(f"outcome {name!r}", values)
         found = steps.compare_means(numbers, assigned, weights, correction, squared, first_step)
         kept = np.arange(k)
     else:
@@ -358,7 +362,7 @@ def _columns(covariates, X, n_rows):
     if not found:
         raise ValueError("covariates names no column; pass a table, or names of columns of X")
     for name in found:
-        if str(name).encode(errors="ignore").decode() != str(name):  # half of a pair of UTF-16
+        if not is_unicode(name):
             raise ValueError(
                 f"the name {name!a} of a covariate is no text that a table of results can show; rename the column"
             )
@@ -412,6 +416,13 @@ def _is_numeric(values):
     return pd.api.types.is_object_dtype(dtype) and all(
         isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values
     )
+
+
+def _finite(what, values):
+    numbers = as_numbers(what, values, "real numbers, or states as texts")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{what} holds infinite numbers; correct them, or make them missing")
+    return numbers
 
 
 def _coded(name, values, what):

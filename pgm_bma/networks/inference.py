@@ -5,7 +5,6 @@ unobserved and are summed out exactly, latent variables included; columns that a
 junction tree, and equal pieces of evidence are computed once, so a thousand rows cost little more than one.
 """
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 from pgm_bma.foundation import table
 from pgm_bma.foundation.filling import as_frame, labelled
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Choice, Flag, Number, check
+from pgm_bma.foundation.validation import Choice, Flag, Number, brief, check, is_hashable
 from pgm_bma.networks import evidence
 from pgm_bma.networks.em import flatten
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree, relevant_variables
@@ -108,8 +107,8 @@ def predict_proba(
     0     0.646  0.354
     1     0.010  0.990
     """
-    nodes = list(network_arrays(model).names)
-    single = isinstance(variables, str) or (isinstance(variables, Hashable) and variables in nodes)
+    nodes = dict.fromkeys(network_arrays(model).names)
+    single = isinstance(variables, str) or (is_hashable(variables) and variables in nodes)
     if variables is None:
         present = set(table.read_columns(data)[0])
         wanted = [node for node in nodes if node not in present]
@@ -118,8 +117,8 @@ def predict_proba(
     else:
         wanted = list(variables) if not single and np.iterable(variables) else [variables]
     for node in wanted:
-        if node not in nodes:
-            raise ValueError(f"variables names {node!r}, which is no node of the network")
+        if not is_hashable(node) or node not in nodes:
+            raise ValueError(f"variables names {brief(node)}, which is no node of the network")
     asked = _Question(model, data, wanted, handle_unknown, max_clique_size)
     found = asked.answer(lambda plan: evidence.posteriors(plan, asked.theta, [asked.position[v] for v in wanted]))
     values = (

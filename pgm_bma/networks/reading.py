@@ -106,7 +106,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
 def check_structure(model):
     """pgmpy says NotImplementedError to whatever is no network."""
     if not hasattr(model, "latents") or not hasattr(model, "predecessors"):
-        raise TypeError(f"model must be a DiscreteBayesianNetwork or a DAG of pgmpy, got {model!r:.60}")
+        raise TypeError(f"model must be a DiscreteBayesianNetwork or a DAG of pgmpy, got {brief(model, 60)}")
 
 
 def read_network_rows(model, scan, state_names=None, latent_card=None, given=({}, {}), sample_weight=None):

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pgm_bma.foundation.validation import NAME, check, reading
+from pgm_bma.foundation.validation import NAME, brief, check, reading
 
 
 def dag(names, parents):
@@ -62,7 +62,9 @@ def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable 
         if not isinstance(model, nx.Graph):
             model = getattr(given, name, given)
     if not isinstance(model, nx.Graph):
-        raise TypeError(f"wanted a pgmpy network, a DAG, a networkx DiGraph or a fitted estimator, got {given!r:.60}")
+        raise TypeError(
+            f"wanted a pgmpy network, a DAG, a networkx DiGraph or a fitted estimator, got {brief(given, 60)}"
+        )
     if not model.is_directed() or not nx.is_directed_acyclic_graph(model):
         raise ValueError("d-separation wants a directed graph without a cycle; this one is undirected or has one")
     graph = nx.DiGraph()

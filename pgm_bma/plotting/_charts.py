@@ -16,6 +16,7 @@ from pgm_bma.foundation.validation import (
     Number,
     Optional,
     as_numbers,
+    brief,
     check,
     check_arguments,
     reading,
@@ -76,8 +77,12 @@ def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = 
     if np.nanmin(values, initial=0.0) < 0 or np.nanmax(values, initial=0.0) > 1 + 1e-9:
         raise ValueError("arc posteriors must lie between 0 and 1")
     rows, columns = list(table.index), list(table.columns)
-    same = np.equal.outer(np.array(rows, dtype=object), np.array(columns, dtype=object)).astype(bool)
-    values[same] = np.nan
+    if not rows or not columns:
+        raise ValueError(f"posteriors has {len(rows)} rows and {len(columns)} columns; there is no arc to show")
+    with reading("posteriors", posteriors, "a table whose rows and columns are named by variables"):
+        place = {name: j for j, name in enumerate(columns)}
+        itself = [(i, place[name]) for i, name in enumerate(rows) if name in place]
+        values[tuple(np.array(itself, dtype=int).reshape(-1, 2).T)] = np.nan
     n = max(len(rows), len(columns))
     small = n <= 12
     cell = 0.42 if small else max(0.16, 0.34 - 0.004 * n)
@@ -204,7 +209,9 @@ def _relevance_parts(relevance, posterior, label):
             columns = [v for v in estimator.model_.nodes() if v != root]
             relevance = pd.Series({v: mutual_information(estimator.model_, v, root) for v in columns}, dtype=float)
         if relevance is None:
-            raise ValueError(f"cannot rank variables of {estimator!r:.60}; pass a Series or dict variable -> number")
+            raise ValueError(
+                f"cannot rank variables of {brief(estimator, 60)}; pass a Series or dict variable -> number"
+            )
         label = label or f"dependence on {root} (nats)"
     series = _numbers("relevance", relevance)
     label = label or (str(series.name) if series.name is not None else "relevance")
@@ -346,17 +353,22 @@ def plot_calibration(
 
     check_arguments(locals(), n_bins=Integer(1, 10_000), positive=Optional(NAME), title=TITLE)
     with reading("y_true", y_true, "one class for each row"):
-        y_true = np.asarray(y_true)
+        y_true = np.atleast_1d(np.asarray(y_true))
         known = np.unique(y_true)
     with reading("classes", classes, "the classes in the order of the columns, or None"):
         classes = list(known) if classes is None else list(classes)
     several = isinstance(probabilities, dict)
     given = probabilities if several else {"": probabilities}
+    judged = {
+        name: _judged(y_true, _probabilities(values, len(y_true)), classes, positive) for name, values in given.items()
+    }
+    if not judged or not len(y_true):
+        raise ValueError(
+            f"y_true has {len(y_true)} rows, probabilities {len(judged)} entries; there is nothing to judge"
+        )
     ax = new_axes(ax, 4.6, 4.6)
     ax.plot([0, 1], [0, 1], color=SOFT, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
-    for i, (name, values) in enumerate(given.items()):
-        values = as_numbers("probabilities", values, "one probability, or one for each class, in each row")
-        chosen, happened, what = _judged(y_true, values, classes, positive)
+    for i, (name, (chosen, happened, _)) in enumerate(judged.items()):
         middle, share, error, weight = _bins(chosen, happened, n_bins)
         gap = float(np.sum(weight * np.abs(share - middle)))
         colour = SERIES[i % len(SERIES)]
@@ -377,7 +389,7 @@ def plot_calibration(
     ax.set_ylim(-0.02, 1.02)
     ax.set_aspect("equal")
     bare(ax, "both")
-    ax.set_xlabel(f"predicted probability of {what}", fontsize=FONT)
+    ax.set_xlabel(f"predicted probability of {next(iter(judged.values()))[2]}", fontsize=FONT)
     ax.set_ylabel("how often it came true", fontsize=FONT)
     ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
     return titled(ax, title)
@@ -399,6 +411,17 @@ def _posterior_table(posteriors):
             raise ValueError(f"the arc {tail!r} -> {head!r} has no attribute 'posterior'")
         table.at[tail, head] = float(data["posterior"])
     return table
+
+
+def _probabilities(values, n_rows):
+    values = as_numbers("probabilities", values, "one probability, or one for each class, in each row")
+    if values.ndim not in (1, 2) or len(values) != n_rows:
+        raise ValueError(f"probabilities have shape {values.shape}; y_true has {n_rows} rows: pass a line for each")
+    wrong = ~((values >= -1e-9) & (values <= 1 + 1e-9))  # sums of exponentials pass 1 by rounding
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
+        raise ValueError(f"probabilities hold {values[wrong][0]} in row {row}; pass numbers between 0 and 1")
+    return values
 
 
 def _judged(y_true, values, classes, positive):

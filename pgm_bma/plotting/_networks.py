@@ -11,6 +11,7 @@ import numpy as np
 from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.graphs import check_region_graph
 from pgm_bma.foundation.validation import (
+    LARGEST,
     NAME,
     Choice,
     Either,
@@ -18,6 +19,7 @@ from pgm_bma.foundation.validation import (
     Integer,
     Number,
     Optional,
+    brief,
     check_arguments,
     is_hashable,
     reading,
@@ -424,7 +426,9 @@ def _highlighted(network, graph, highlight):
     )
     unknown = [v for v in wanted if not NAME.admits(v) or v not in graph]
     if unknown:
-        raise ValueError(f"highlight names {unknown[0]!r}, which is no node; the nodes are {list(graph.nodes())[:20]}")
+        raise ValueError(
+            f"highlight names {brief(unknown[0])}, which is no node; the nodes are {list(graph.nodes())[:20]}"
+        )
     return wanted
 
 
@@ -509,7 +513,11 @@ def _interaction_parts(interactions, relevance):
     with reading("relevance", relevance, "a Series or dict attribute -> number"):
         relevance = None if relevance is None else {v: float(x) for v, x in dict(relevance).items()}
     with reading("interactions", interactions, "an estimator, a graph, a square table, or a dict (a, b) -> number"):
-        return _read_interactions(interactions, relevance)
+        nodes, edges, own = _read_interactions(interactions, relevance)
+    for node, value in own.items():
+        if not abs(value) <= LARGEST:  # NaN is not
+            raise ValueError(f"the relevance of {node!r} is {value}; leave it out, or make it 0")
+    return nodes, edges, own
 
 
 def _read_interactions(interactions, relevance):

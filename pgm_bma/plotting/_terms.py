@@ -1,11 +1,12 @@
 """What every column says alone in an averaged Kikuchi-Bayes fit: curves of evidence, with the density of the data below."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pgm_bma.foundation.atomic import replacing
+from pgm_bma.foundation.paths import file_path
 from pgm_bma.foundation.validation import Fitted, Integer, check_arguments, reading
 from pgm_bma.plotting._style import FONT, INK, PALE, RULE, SERIES, SOFT, TITLE, bare, short_labels
 
@@ -50,6 +51,9 @@ def plot_terms(
     import matplotlib.pyplot as plt
 
     check_arguments(locals(), classifier=AVERAGED, n_columns=Integer(1), title=TITLE)
+    if path is not None:
+        path = file_path(path)
+        path = path if path.suffix else path.with_name(f"{path.name}.png")
     names = list(classifier.schema_.names)
     if columns is None:
         order = np.argsort(-classifier.feature_importances_, kind="stable")
@@ -86,8 +90,8 @@ def plot_terms(
             handles=handles, loc="outside lower center", ncol=min(len(handles), 6), frameon=False, fontsize=FONT - 1
         )
     if path is not None:
-        with reading("path", path, "the path of a picture, such as 'terms.png'"):
-            figure.savefig(os.fspath(path), dpi=150)
+        with replacing(path) as file, reading("path", path, "the path of a picture, such as 'terms.png'"):
+            figure.savefig(file, format=path.suffix[1:], dpi=150)
     return figure
 
 
