@@ -2,7 +2,8 @@
 
 The list of values and the good calls are those of tests/hostile (a checkout is needed). "raw": an error from the depths of a
 library, a warning of invalid arithmetic, or NaN; "slow": past 20 s. Quick version: 8 values for every argument
-(--values: another number); --full: all. ``--part 1/3`` tries the first third of the callables, the others stay as kept.
+(--values: another number); --full: all. ``--part 1/3`` tries the first third of the callables, ``--only NAME`` those of that
+name; the others stay as kept.
 """
 
 import os
@@ -26,6 +27,7 @@ def main(argv=None):
     options = parser(__doc__)
     options.add_argument("--values", type=int, default=8, help="bad values for every argument")
     options.add_argument("--part", default="1/1", help="of the callables, such as 1/3 (default: all)")
+    options.add_argument("--only", nargs="+", default=[], help="names of callables (default: all of --part)")
     arguments = options.parse_args(argv)
     part, n_parts = map(int, arguments.part.split("/"))
     counts, seconds, examples = defaultdict(Counter), Counter(), {}
@@ -36,6 +38,7 @@ def main(argv=None):
             places = list(tries())
             names = list(dict.fromkeys(name for name, *_ in places))
             chosen = set(names[(part - 1) * len(names) // n_parts : part * len(names) // n_parts])
+            chosen &= set(arguments.only or names)
             for name, argument, function, good in places:
                 if name not in chosen:
                     continue
@@ -61,7 +64,7 @@ def main(argv=None):
          "seconds": round(seconds[name], 2), "example": examples.get(name, "")}
         for name, found in counts.items()
     ]  # fmt: skip
-    rows += kept_rows("hostile", arguments.out, "callable", {"all", *chosen}) if n_parts > 1 else []
+    rows += kept_rows("hostile", arguments.out, "callable", {"all", *chosen}) if len(chosen) < len(names) else []
     rows.sort(key=lambda row: names.index(row["callable"]) if row["callable"] in names else len(names))
     total = {key: sum(row[key] for row in rows) for key in ("tries", "ok", "refused", "raw", "slow")}
     rows.append({"callable": "all", **total, "seconds": round(sum(row["seconds"] for row in rows), 1), "example": ""})

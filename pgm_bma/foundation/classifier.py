@@ -276,7 +276,10 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
     def _target_node(self, name):
         if self.target_name is not None:
             return self.target_name
-        return "class" if name is None or (isinstance(name, str) and not name) else name
+        if name is None or (isinstance(name, str) and not name):
+            return "class"
+        table.refuse_broken_texts(name, ())
+        return name
 
     def _fitted_summary(self):
         return f", {self.target_name_!r} in {len(self.classes_)} classes"

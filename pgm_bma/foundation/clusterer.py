@@ -31,6 +31,9 @@ class Folded(NamedTuple):
     inverse: np.ndarray | None
 
 
+MAX_DRAWN_CELLS = 10**9  # of a table that `sample` gives back, as labels: 8 GB of them
+
+
 def check_n_clusters(n_clusters):
     """The numbers of clusters that are asked for, as a list."""
     numbers = list(n_clusters) if np.iterable(n_clusters) and not isinstance(n_clusters, str) else [n_clusters]
@@ -271,7 +274,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
             The clusters they were drawn from.
         """
         check_is_fitted(self)
-        check_number("n_samples", n_samples, 0, integer=True)
+        check_number("n_samples", n_samples, 0, MAX_DRAWN_CELLS // max(len(self.schema_.names), 1), integer=True)
         rng = random_generator(self.random_state if random_state is None else random_state)
         codes, labels = self._sample_codes(int(n_samples), rng)
         return table.decode(codes, self.schema_), labels

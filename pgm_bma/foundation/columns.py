@@ -330,7 +330,7 @@ def _factorize(values, name):
         raise ValueError(f"{name!r} has the shape {np.shape(values)}; one value for each row is wanted")
     try:
         return pd.factorize(values)
-    except TypeError:
+    except (TypeError, NotImplementedError):  # the latter of pyarrow, for lists and structs
         bad = next((v for v in values if not is_hashable(v)), None)
         raise ValueError(f"column {name!r} holds {bad!r}, which cannot be a state; use a string or a number") from None
 
@@ -417,7 +417,12 @@ def check_states(name, states):
 
 
 def refuse_broken_texts(name, states):
-    """Refuse what is no text at all (half a pair of UTF-16) before a fit is spent on it: nothing could be written or drawn."""
+    """Refuse names and states that are no text at all (half a pair of UTF-16), and names that are missing values.
+
+    A fit would be spent on them: nothing could be written or drawn, and no node be found by NaN.
+    """
+    if is_missing(name):
+        raise ValueError(f"a column has the name {name!r}, which is a missing value; give it a text or a number")
     if not is_unicode(name):
         raise ValueError(f"column {name!r} has a name with half a pair of UTF-16, which no file can hold; rename it")
     bad = next((state for state in states if not is_unicode(state)), None)

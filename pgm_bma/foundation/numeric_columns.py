@@ -83,6 +83,10 @@ def _is_among(name, known):
 def _looks_numeric(column, many):
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return False
+    if pd.api.types.is_complex_dtype(column):
+        raise ValueError(
+            f"column {column.name!r} holds complex numbers; split them into real columns, or make them texts"
+        )
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
         values = column.to_numpy()
         return many and _has_many(values, len(values) and int(values.max()) - int(values.min()))
@@ -102,6 +106,8 @@ def _has_many(values, span):
 
 def numbers(column):
     """Floats, NaN where a value is missing or no number; infinite values are an error that names the column."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        column = column.astype(object)  # pandas loses the missing cells of Arrow's decimals
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     if np.isinf(values).any():
         raise ValueError(

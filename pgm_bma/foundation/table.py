@@ -61,6 +61,7 @@ __all__ = [
     "order_states",
     "pack",
     "read_columns",
+    "refuse_broken_texts",
     "take_column",
     "unmasked",
 ]

@@ -38,6 +38,8 @@ from pgm_bma.latent_class.results import LatentClassResults
 from pgm_bma.latent_class.statistics import fit_statistics, size_statistics
 from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, known_states, read_cluster_network
 
+MAX_TABLE_CELLS = 2**28  # probabilities of all starts: 2 GB, and some copies of those that run
+
 # parameters that the scikit-learn and the pgmpy face name alike
 RULES = {
     "averaging": Choice("linear", "variational"),
@@ -214,6 +216,7 @@ class LatentClassBase(LatentClassResults):
 
     def _find(self, folded, settings):
         rng = random_generator(self.random_state)
+        self._refuse_large(folded.schema, settings)
         if isinstance(folded, Rows):
             return self._find_in_passes(folded, settings, rng)
         data = folded.codes, folded.schema.cardinalities
@@ -250,6 +253,17 @@ class LatentClassBase(LatentClassResults):
         return found.fit
 
     # ------------------------------------------------------------------------------------- checks and reading
+
+    def _refuse_large(self, schema, settings):
+        """The tables of all starts are held at once."""
+        largest = 1 if isinstance(self.n_clusters, str) else max(check_n_clusters(self.n_clusters))
+        n_starts = 1 if isinstance(settings.n_init, str) else settings.n_init
+        n_states = int(schema.cardinalities.sum())
+        if largest * n_starts * n_states > MAX_TABLE_CELLS:
+            raise ValueError(
+                f"n_init={n_starts} starts of n_clusters={largest} clusters over {n_states} states are "
+                f"{largest * n_starts * n_states:.3g} probabilities, more than {MAX_TABLE_CELLS:.3g}; lower n_clusters or n_init"
+            )
 
     def _check_numbers(self, values):
         """What depends on two parameters."""

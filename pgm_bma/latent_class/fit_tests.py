@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.clusterer import MAX_DRAWN_CELLS
 from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
@@ -82,7 +83,7 @@ def likelihood_ratio_test(
     """
     check_number("n_bootstrap", n_bootstrap, 1, integer=True)
     _refuse_others("likelihood_ratio_test", clusterer)
-    codes, weights = _folded_rows(clusterer, X, sample_weight)
+    codes, weights = _folded_rows(clusterer, X, sample_weight, drawn=True)
     cardinalities, k = clusterer.schema_.cardinalities, clusterer.n_clusters_
     settings = clusterer._settings(clusterer.schema_)._replace(n_jobs=1)
     rng = random_generator(random_state)
@@ -145,7 +146,7 @@ def goodness_of_fit(
     """
     check_number("n_bootstrap", n_bootstrap, 1, integer=True)
     _refuse_others("goodness_of_fit", clusterer)
-    codes, weights = _folded_rows(clusterer, X, sample_weight)
+    codes, weights = _folded_rows(clusterer, X, sample_weight, drawn=True)
     cardinalities, settings = clusterer.schema_.cardinalities, clusterer._settings(clusterer.schema_)
     fits = clusterer.__dict__.get("_cached_fits") or {clusterer.n_clusters_: clusterer._result}
     lines = []
@@ -214,7 +215,7 @@ def bivariate_residuals(
     (['first', 'second', 'residual', 'x2', 'df', 'p_value'], 6, True)
     """
     check_number("n_bootstrap", n_bootstrap, 0, integer=True)
-    codes, weights = _folded_rows(clusterer, X, sample_weight)
+    codes, weights = _folded_rows(clusterer, X, sample_weight, drawn=n_bootstrap > 0)
     cardinalities = clusterer.schema_.cardinalities
     rng = random_generator(random_state)
     found = pair_residuals(codes, weights, cardinalities, _pair_probabilities(clusterer, rng))
@@ -280,7 +281,8 @@ def _pair_probabilities(clusterer, rng):
     return (one_hot.T @ one_hot).astype(float) / len(codes)
 
 
-def _folded_rows(clusterer, X, sample_weight):
+def _folded_rows(clusterer, X, sample_weight, drawn=False):
+    """Distinct rows and their weights; where tables of as many rows are `drawn`, their size is checked."""
     check("clusterer", clusterer, CLUSTERER)
     codes = clusterer._encode(X)
     refuse_no_rows(codes)
@@ -288,6 +290,11 @@ def _folded_rows(clusterer, X, sample_weight):
     if weights is not None and getattr(clusterer, "weight_type", "repetition") == "sampling":
         weights = weights * ((weights > 0).sum() / weights.sum())
     rows, weights, _ = table.fold(codes, weights)
+    if drawn and weights.sum() * codes.shape[1] > MAX_DRAWN_CELLS:
+        raise ValueError(
+            f"the bootstrap draws tables of {weights.sum():.3g} rows (what the weights add up to) and {codes.shape[1]} columns, "
+            f"more than {MAX_DRAWN_CELLS:.3g} cells; divide the weights by a constant, or take a sample of the rows"
+        )
     return rows[weights > 0], weights[weights > 0]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -183,6 +184,67 @@ def test_a_picture_that_cannot_be_written_leaves_nothing(path, tmp_path, monkeyp
     with pytest.raises((ValueError, TypeError, OSError), match=r"path=|could not be written in"):
         model.plot_terms(path=path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("missing", [np.nan, pd.NaT, pd.NA, None], ids=repr)
+def test_names_that_are_missing_values(missing):
+    """The fit was done, then no node was found by such a name."""
+    X = table().set_axis(pd.Index(["a", missing, "c"], dtype=object), axis=1)
+    with pytest.raises(ValueError, match=r"a column has the name .*give it a text or a number"):
+        pgm_bma.NaiveBayesClassifier().fit(X, target())
+    if missing is not None:
+        with pytest.raises(ValueError, match=r"a column has the name .*give it a text or a number"):
+            pgm_bma.NaiveBayesClassifier().fit(table(), target().rename(missing))
+
+
+@pytest.mark.parametrize(
+    "cells, kind",
+    [([[1], [2]], pyarrow.list_(pyarrow.int64())), ([{"q": 1}, {"q": 2}], pyarrow.struct({"q": "int64"}))],
+)
+def test_lists_in_arrow_columns_are_no_states(cells, kind):
+    X = table().assign(b=pd.array(cells * 6, dtype=pd.ArrowDtype(kind)))
+    for fit in (
+        lambda: pgm_bma.EMAClusterer(2).fit(X),
+        lambda: pgm_bma.TANClassifier().fit(table(), X["b"].rename("t")),
+    ):
+        with pytest.raises(ValueError, match=r"column .(b|t). holds .*cannot be a state"):
+            fit()
+
+
+def test_decimals_of_arrow_with_missing_cells_are_numbers():
+    """Half of the column was lost."""
+    half = [decimal.Decimal("1.5"), None, decimal.Decimal("2.5"), None] * 30
+    X = pd.DataFrame({"a": pd.array(half, dtype=pd.ArrowDtype(pyarrow.decimal128(5, 2)))})
+    y = np.array(["p", "q", "q", "p"] * 30)
+    found = pgm_bma.NaiveBayesClassifier().fit(X, y).predict_proba(X)
+    plain = pgm_bma.NaiveBayesClassifier().fit(X.astype(float), y).predict_proba(X.astype(float))
+    np.testing.assert_array_equal(found, plain)
+
+
+def test_a_column_of_complex_numbers_is_named():
+    with pytest.raises(ValueError, match="column 'b' holds complex numbers"):
+        pgm_bma.TANClassifier().fit(table().assign(b=np.arange(12) * 1j), target())
+
+
+@pytest.mark.parametrize("name", ["EMAClusterer", "LatentClassClusterer"])
+@pytest.mark.parametrize(
+    "size", [{"n_clusters": 10**8}, {"n_clusters": range(2, 10**7, 10**6), "n_init": 10}, {"n_init": 10**9}]
+)
+def test_tables_that_fit_no_memory_are_refused(name, size):
+    """A million clusters took 9 GB."""
+    with pytest.raises(ValueError, match=r"probabilities, more than 2\.68e\+08; lower n_clusters or n_init"):
+        getattr(pgm_bma, name)(**{"n_clusters": 2, "random_state": 0, **size}).fit(table())
+
+
+def test_draws_that_fit_no_memory_are_refused():
+    clusterer, weights = fitted("LatentClassClusterer"), np.full(12, 5e9)
+    for test in (pgm_bma.goodness_of_fit, pgm_bma.bivariate_residuals, pgm_bma.likelihood_ratio_test):
+        with pytest.raises(ValueError, match=r"tables of 6e\+10 rows .*divide the weights"):
+            test(clusterer, table(), sample_weight=weights, n_bootstrap=2)
+    for name in ("EMAClusterer", "StructuralEMClusterer", "ForestAveragedClusterer"):
+        with pytest.raises(ValueError, match=r"n_samples=.* at most 333333333"):
+            fitted(name).sample(10**11)
+    assert np.isfinite(pgm_bma.bivariate_residuals(clusterer, table(), sample_weight=weights)["x2"]).all()
 
 
 @pytest.fixture
