@@ -208,9 +208,8 @@ def _check_rows(tokens, child, parents, positions, header, table, is_ours):
         row = next(r for r, ok in zip(product(*(positions[p] for p in parents)), good) if not ok)
         values, total = table[good.argmin()].tolist(), sums[good.argmin()]
         shown = f"{str(values[:6])[:-1]}, ...]" if len(values) > 6 else values
-        tokens.fail_at(
-            header, f"the row {list(row)} of {child!r} is no probability distribution: {shown} sums to {total:.9g}"
-        )
+        which = f"the row {list(row)}" if parents else "the table"
+        tokens.fail_at(header, f"{which} of {child!r} is no probability distribution: {shown} sums to {total:.9g}")
     rounded = off > _ROUNDING
     if rounded.any() and not is_ours:
         table[rounded] /= sums[rounded, None]

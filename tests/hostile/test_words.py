@@ -247,6 +247,17 @@ def test_draws_that_fit_no_memory_are_refused():
     assert np.isfinite(pgm_bma.bivariate_residuals(clusterer, table(), sample_weight=weights)["x2"]).all()
 
 
+def test_a_root_whose_probabilities_do_not_sum_to_one_has_no_empty_row(tmp_path):
+    path = tmp_path / "x.bif"
+    path.write_text(
+        "network n {\n}\nvariable a {\n  type discrete [ 2 ] { x, y };\n}\nprobability ( a ) {\n  table 0.5, 0.4;\n}\n"
+    )
+    with pytest.raises(
+        ValueError, match=r"the table of 'a' is no probability distribution: \[0\.5, 0\.4\] sums to 0\.9"
+    ):
+        pgm_bma.read_bif(path)
+
+
 @pytest.fixture
 def close_figures():
     import matplotlib.pyplot as plt
