@@ -221,7 +221,7 @@ def as_numbers(name, value, words="numbers"):
 def refuse_no_rows(rows):
     """For what is a mean over rows, or a statistic of them."""
     if not len(rows):
-        raise ValueError("X has 0 rows; pass at least one: nothing can be said about none")
+        raise ValueError("X has no rows; pass at least one: nothing can be said about none")
 
 
 def brief(value, length=200):

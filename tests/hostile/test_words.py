@@ -136,7 +136,7 @@ def test_statistics_of_no_rows():
         lambda: clusterer.score(none),
         lambda: fitted("TANClassifier").score(none, target()[:0]),
     ):
-        with pytest.raises(ValueError, match="X has 0 rows"):
+        with pytest.raises(ValueError, match="X has no rows"):
             call()
 
 

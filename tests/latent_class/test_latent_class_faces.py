@@ -375,8 +375,8 @@ def test_questions_are_checked(build):
         (lambda: model.start_model(2), "start=2 must be an integer at least 0 and at most 1"),
         (lambda: model.get_support(None), "threshold=None must be a number"),
         (lambda: model.describe(-1), "n_states=-1 must be an integer at least 0"),
-        (lambda: model.score(X.iloc[:0]), "X has 0 rows"),
-        (lambda: model.bic(X.iloc[:0]), "X has 0 rows"),
+        (lambda: model.score(X.iloc[:0]), "X has no rows"),
+        (lambda: model.bic(X.iloc[:0]), "X has no rows"),
     ):
         with pytest.raises(ValueError, match=message):
             ask()
