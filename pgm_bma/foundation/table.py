@@ -259,7 +259,7 @@ def fold(codes, weights=None):
         key = key * width + values
         size *= width
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return np.asfortranarray(codes[first]), _total_weights(inverse, weights), inverse
+    return np.take(codes.T, first, axis=1).T, _total_weights(inverse, weights), inverse  # column-contiguous
 
 
 def _total_weights(inverse, weights):

@@ -9,8 +9,9 @@ the cell of the part.
 import numpy as np
 
 from pgm_bma.foundation._special_kernels import largest
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation.compiling import compiled, compiled_loops
 
+_SETS = 16  # whose contrasts are filled at a time
 _BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache
 
 
@@ -177,23 +178,95 @@ def add_scores(codes, columns, strides, offsets, n_classes, values, scores):
 
 @compiled
 def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, reduced, contrasts):
-    """contrasts[r, k, t]: term t of the k-th other class minus that of the row's own class, the row left out.
+    """contrasts[r, k, t]: term t of the k-th other class minus that of the row's own class, the row left out; 0 where missing.
 
     values : terms of the full tables, used for the other classes; reduced : terms with one row less in the cell, for the own class.
+    Some sets at a time: their tables stay in the cache, and the contrasts of a row are written one after the other.
     """
+    n_sets = columns.shape[0]
+    for first in range(0, n_sets, _SETS):
+        stop = min(first + _SETS, n_sets)
+        for r in range(codes.shape[0]):
+            own_class, into = target[r], contrasts[r]
+            for t in range(first, stop):
+                cell = _cell(codes, r, columns, strides, t, _n_members(columns, t))
+                if cell < 0:
+                    for k in range(n_classes - 1):
+                        into[k, t] = 0.0
+                    continue
+                start = offsets[t] + cell * n_classes
+                own = reduced[start + own_class]
+                for k in range(own_class):
+                    into[k, t] = values[start + k] - own
+                for k in range(own_class, n_classes - 1):
+                    into[k, t] = values[start + k + 1] - own
+
+
+@compiled
+def find_lines(codes, target, columns, strides, offsets, n_classes, reduced, lines, own):
+    """lines[t, r]: where the line of row r in the table of set t begins, -1 where a cell is missing; own[t, r]: the term of the
+    row's class there with the row left out, 0 where missing."""
     for t in range(columns.shape[0]):
         size = _n_members(columns, t)
         for r in range(codes.shape[0]):
             cell = _cell(codes, r, columns, strides, t, size)
-            if cell < 0:
-                continue
-            start = offsets[t] + cell * n_classes
-            own = reduced[start + target[r]]
-            k = 0
-            for c in range(n_classes):
-                if c != target[r]:
-                    contrasts[r, k, t] = values[start + c] - own
-                    k += 1
+            lines[t, r], own[t, r] = -1, 0.0
+            if cell >= 0:
+                lines[t, r] = offsets[t] + cell * n_classes
+                own[t, r] = reduced[lines[t, r] + target[r]]
+
+
+@compiled_loops
+def line_scores(lines, values, theta, scores):
+    """scores[r, :] += theta[t] x the line of row r in the table of set t, all sets."""
+    n_classes = scores.shape[1]
+    for t in range(lines.shape[0]):
+        weight = theta[t]
+        for r in range(lines.shape[1]):
+            start = lines[t, r]
+            if start >= 0:
+                line, into = values[start : start + n_classes], scores[r]
+                for c in range(n_classes):
+                    into[c] += weight * line[c]
+
+
+@compiled_loops
+def line_slopes(lines, values, odds, lanes, slopes):
+    """slopes[t] += sum over rows and classes of odds[r, c] x the line of row r in the table of set t.
+
+    lanes : (n_classes,), one sum per class, so that the classes of a row are added side by side
+    """
+    n_classes = odds.shape[1]
+    for t in range(lines.shape[0]):
+        lanes[:] = 0.0
+        for r in range(lines.shape[1]):
+            start = lines[t, r]
+            if start >= 0:
+                line, row = values[start : start + n_classes], odds[r]
+                for c in range(n_classes):
+                    lanes[c] += row[c] * line[c]
+        for c in range(n_classes):
+            slopes[t] += lanes[c]
+
+
+@compiled_loops(fastmath={"reassoc", "contract"})
+def line_curvatures(lines, values, own, odds, weights, result):
+    """result[t] += sum over rows of weight x the variance of (line - own) under the odds of the other classes, odds[r, own] = 0.
+
+    The rest of the odds is on a difference of 0. Sums may be taken in any order: the result only scales steps.
+    """
+    n_classes = odds.shape[1]
+    for t in range(lines.shape[0]):
+        for r in range(lines.shape[1]):
+            start = lines[t, r]
+            if start >= 0:
+                line, row, base = values[start : start + n_classes], odds[r], own[t, r]
+                mean, square = 0.0, 0.0
+                for c in range(n_classes):
+                    difference = line[c] - base
+                    mean += row[c] * difference
+                    square += row[c] * difference * difference
+                result[t] += weights[r] * (square - mean * mean)
 
 
 @compiled

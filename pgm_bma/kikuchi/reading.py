@@ -37,9 +37,11 @@ def read_class_data(training, missing):
     schema, codes, columns = training.schema, training.codes, np.zeros(0, dtype=np.int64)
     if missing == "state":
         schema, codes, columns = add_missing_state(schema, codes)
-    rows, weights, _ = table.fold(
-        np.column_stack([codes.astype(np.int32), training.target.astype(np.int32)]), training.weights
-    )
+    kind = np.result_type(codes, training.target)  # mostly a byte per cell
+    cells = np.empty((len(codes), codes.shape[1] + 1), dtype=kind, order="F")
+    cells[:, :-1], cells[:, -1] = codes, training.target
+    rows, weights, _ = table.fold(cells, training.weights)
+    del cells  # of a million rows every copy counts
     unit = 1.0
     if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
         shares = training.weights / training.weights.sum()

@@ -24,6 +24,7 @@ from pgm_bma.kikuchi.content import content_generator, resampling_order
 from pgm_bma.kikuchi.terms import (
     Layout,
     count_tables,
+    counts_all_pairs,
     downward_closure,
     flat_table,
     interaction_terms,
@@ -211,6 +212,8 @@ def _chunks(candidates, data):
     cards = np.asarray(data.cardinalities, dtype=float)
     cells = cards[np.asarray(candidates, dtype=np.int64)].prod(axis=1) * data.n_classes
     n_rows = 0 if isinstance(data.codes, Rows) else len(data.codes)  # in passes every chunk reads all rows
+    if counts_all_pairs(candidates, data.cardinalities, data.n_classes, n_rows):
+        n_rows = 0  # counted once for all, block by block
     work = np.cumsum(np.maximum(cells / _CHUNK_CELLS, n_rows / _CHUNK_ROWS))
     first = 0
     while first < len(candidates):

@@ -31,6 +31,8 @@ _NEWTON_TERMS, _NEWTON_STEPS = 300, 50
 # contrasts kept in memory: 120 million numbers are 1 GB
 MAX_CONTRASTS = 120_000_000
 _CONTRASTS_AT_ONCE = 4_000_000  # of a block of rows that are visited in passes
+_SQUARES_AT_ONCE = 50_000
+_TABLE_CLASSES = 8  # from which on terms are read from their tables: as fast as contrasts, in a tenth of the memory
 _PAIRS_AT_ONCE = 20_000
 
 
@@ -134,7 +136,7 @@ def learned_weights(data, terms, ridge=5.0):
     if isinstance(data.codes, Rows):
         theta = minimise(partial(_sums_in_passes, data, terms), start, ridge_vector(sets, ridge), start)
         return LearnedWeights(theta, _by_order(sets, ridge), {})
-    contrasts = leave_one_out_contrasts(data, terms)
+    contrasts = dense_contrasts(data, terms) if ridge == "loo" else leave_one_out_contrasts(data, terms)
     rows, path = data.weights, {}
     if ridge == "loo":
         theta, best = start, None
@@ -166,7 +168,7 @@ def sums_of_block(block, cardinalities, n_classes, terms, theta, wanted):
     for first in range(0, n_rows, step):
         rows = slice(first, first + step)
         part = class_data(block.codes[rows], block.target[rows], cardinalities, n_classes, weights[rows])
-        parts.append(loss_sums(leave_one_out_contrasts(part, terms), part.weights, theta, wanted))
+        parts.append(loss_sums(dense_contrasts(part, terms), part.weights, theta, wanted))
     return tree_sum(parts)
 
 
@@ -183,6 +185,33 @@ def ridge_vector(sets, ridge):
 
 
 def leave_one_out_contrasts(data, terms):
+    """What `ridge_fit` takes: `dense_contrasts`, or of many terms and classes the tables that they are read from."""
+    n_sets, n_classes = len(terms.layout.sets), terms.layout.n_classes
+    if n_sets > _NEWTON_TERMS and n_classes >= _TABLE_CLASSES and len(data.codes) * n_sets <= MAX_CONTRASTS // 2:
+        return table_contrasts(data, terms)
+    return dense_contrasts(data, terms)
+
+
+def table_contrasts(data, terms):
+    """The contrasts as `TableContrasts`."""
+    layout = terms.layout
+    shape = len(layout.sets), len(data.codes)
+    lines, own = np.empty(shape, dtype=np.int32), np.empty(shape)  # MAX_CELLS fits
+    kernels.find_lines(
+        data.codes,
+        data.target,
+        layout.columns,
+        layout.strides,
+        layout.offsets,
+        layout.n_classes,
+        terms.reduced,
+        lines,
+        own,
+    )
+    return TableContrasts(lines, own, terms.values, data.target, layout.n_classes)
+
+
+def dense_contrasts(data, terms):
     """(n_samples, n_classes - 1, n_sets): terms of the other classes minus those of the row's own class, the row left out."""
     layout = terms.layout
     shape = len(data.codes), layout.n_classes - 1, len(layout.sets)
@@ -191,7 +220,7 @@ def leave_one_out_contrasts(data, terms):
             f"weights='learned' needs {shape[0]} rows x {shape[1]} contrasts x {shape[2]} regions in memory; take fewer regions "
             "(a lower significance_level or level), fewer rows, or weights='tree'"
         )
-    contrasts = np.zeros(shape)
+    contrasts = np.empty(shape)
     kernels.fill_contrasts(
         data.codes,
         data.target,
@@ -216,14 +245,42 @@ def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
 
 def loss_sums(contrasts, rows, theta, wanted):
     """Sums over rows at `theta`, each a tuple: "newton" (loss, its slope, its curvature), "gradient" (loss, slope) or "scale"
-    (the curvature's diagonal at even odds)."""
+    (loss, slope, the curvature's diagonal)."""
+    if isinstance(contrasts, TableContrasts):
+        return table_sums(contrasts, rows, theta, wanted)
     n, k, p = contrasts.shape
     flat = contrasts.reshape(n * k, p)
-    if wanted == "scale":
-        return (0.25 * np.repeat(rows, k) @ (flat * flat),)
     loss, probability = _objective(flat @ theta, rows, k)
     slope = (probability * rows[:, None]).ravel() @ flat
-    return (loss, slope, _curvature(contrasts, rows, probability, 0.0)) if wanted == "newton" else (loss, slope)
+    if wanted == "gradient":
+        return loss, slope
+    if wanted == "scale":
+        return loss, slope, _curvature_diagonal(contrasts, rows, probability)
+    return loss, slope, _curvature(contrasts, rows, probability, 0.0)
+
+
+def table_sums(tables, rows, theta, wanted):
+    """`loss_sums` ("gradient" or "scale") without contrasts: scores of the row's class come from the terms that lack the row."""
+    lines, own, values, target, n_classes = tables
+    scores = np.zeros((len(target), n_classes))
+    kernels.line_scores(lines, values, theta, scores)
+    each = np.arange(len(target)), target
+    scores -= (theta @ own)[:, None]
+    scores[each] = 0.0
+    top = scores.max(axis=1, keepdims=True)
+    odds = np.exp(scores - top)
+    total = odds.sum(axis=1, keepdims=True)
+    loss = rows @ (top + np.log(total))[:, 0]
+    odds /= total
+    odds[each] = 0.0
+    weighted = odds * rows[:, None]
+    slope = -(own @ weighted.sum(axis=1))
+    kernels.line_slopes(lines, values, weighted, np.empty(n_classes), slope)
+    if wanted == "gradient":
+        return loss, slope
+    diagonal = np.zeros(len(theta))
+    kernels.line_curvatures(lines, values, own, odds, rows, diagonal)
+    return loss, slope, np.maximum(diagonal, 0.0)
 
 
 def minimise(sums, centre, ridge, start, tolerance=1e-10):
@@ -260,15 +317,25 @@ def minimise(sums, centre, ridge, start, tolerance=1e-10):
 
 
 def _minimise_by_gradient(sums, centre, ridge, start, tolerance):
-    # steps are scaled by the curvature at even odds, so that strong and weak terms converge alike
-    scale = 1.0 / np.sqrt(ridge + sums(centre, "scale")[0])
+    # steps are scaled by the curvature at the start, so that strong and weak terms converge alike
+    loss, slope, curvature = sums(start, "scale")
+    began = loss + 0.5 * np.sum(ridge * (start - centre) ** 2), slope + ridge * (start - centre)
+    scale = 1.0 / np.sqrt(ridge + curvature)
+    length = float(np.linalg.norm(began[1] * scale))
+    if length == 0.0:
+        return start
+    scale *= length  # the first step of L-BFGS-B has length 1: this makes it the Newton step of the scaled terms
+    known = [began]
 
     def objective(u):
+        if known:  # the start comes first, and was summed already
+            value, slope = known.pop()
+            return value, slope * scale
         shift = scale * u
         loss, slope = sums(centre + shift, "gradient")
         return loss + 0.5 * np.sum(ridge * shift * shift), (slope + ridge * shift) * scale
 
-    options = {"maxiter": 500, "maxcor": 20, "ftol": max(tolerance / 10, 1e-11), "gtol": 1e-6}
+    options = {"maxiter": 500, "maxcor": 20, "ftol": max(tolerance / 10, 1e-11), "gtol": 1e-6 * length}
     result = minimize(objective, (start - centre) / scale, jac=True, method="L-BFGS-B", options=options)
     return centre + scale * result.x
 
@@ -294,6 +361,22 @@ def _curvature(contrasts, rows, probability, ridge):
         matrix = spread.T @ spread - mean.T @ mean
     matrix[np.diag_indices(p)] += ridge
     return matrix
+
+
+def _curvature_diagonal(contrasts, rows, probability):
+    """The diagonal of `_curvature` without its ridge, some rows at a time, so that their squares stay in the cache."""
+    n, k, p = contrasts.shape
+    step, diagonal = max(_SQUARES_AT_ONCE // max(k * p, 1), 1), np.zeros(p)
+    for first in range(0, n, step):
+        part, odds, weights = (
+            contrasts[first : first + step],
+            probability[first : first + step],
+            rows[first : first + step],
+        )
+        mean = np.matmul(odds[:, None, :], part)[:, 0]
+        part = part.reshape(-1, p)
+        diagonal += (odds * weights[:, None]).ravel() @ (part * part) - weights @ (mean * mean)
+    return np.maximum(diagonal, 0.0)
 
 
 def leave_one_out_loss(contrasts, rows, theta, ridge):
@@ -336,6 +419,17 @@ def _curvature_roots(probability, rows):
     curvature[:, index, index] += probability
     values, vectors = np.linalg.eigh(curvature)
     return np.sqrt(np.maximum(values, 0.0) * rows[:, None])[:, :, None] * vectors.transpose(0, 2, 1)
+
+
+class TableContrasts(NamedTuple):
+    """Contrasts that are not written out: (n_sets, n_samples) where the line of a row begins in the flat `values`, -1 where a cell
+    is missing, and the term of the row's own class with the row left out (0 there)."""
+
+    lines: np.ndarray
+    own: np.ndarray
+    values: np.ndarray
+    target: np.ndarray
+    n_classes: int
 
 
 class LearnedWeights(NamedTuple):
