@@ -47,6 +47,17 @@ def count_cells(codes, target, weights, columns, strides, offsets, n_classes, co
                 totals[t] += weights[r]
 
 
+@compiled_loops
+def fill_logs(counts, taken, alpha, log_mass, offsets, values):
+    """values = ln(counts - taken + alpha[t]) - log_mass[t] in the table of every set t; most cells of large tables hold nothing."""
+    for t in range(len(alpha)):
+        empty = np.log(alpha[t]) - log_mass[t]
+        for cell in range(offsets[t], offsets[t + 1]):
+            values[cell] = empty
+            if counts[cell] > taken:
+                values[cell] = np.log(counts[cell] - taken + alpha[t]) - log_mass[t]
+
+
 @compiled
 def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, n_classes, source, values):
     """values[t] -= sum of the tables of its parts, which lie in `source`, set after set.

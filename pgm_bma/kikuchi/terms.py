@@ -254,11 +254,8 @@ def log_tables(counts, totals, layout, prior, strength, taken=0.0):
     sizes = np.diff(layout.offsets)
     # alpha per cell, and the mass that it adds in total
     alpha, mass = (np.ones(len(sizes)), sizes) if prior == "laplace" else (strength / sizes, strength)
-    mass = np.log(totals + mass)
-    values = np.repeat(np.log(alpha) - mass, sizes)  # of a cell that holds nothing, as most do in large tables
-    filled = np.flatnonzero(counts > taken)
-    owner = np.repeat(np.arange(len(sizes)), sizes)[filled]
-    values[filled] = np.log(counts[filled] - taken + alpha[owner]) - mass[owner]
+    values = np.empty(len(counts))
+    kernels.fill_logs(counts, float(taken), alpha, np.log(totals + mass), layout.offsets, values)
     return values
 
 

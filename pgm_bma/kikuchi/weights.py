@@ -30,7 +30,8 @@ RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _NEWTON_TERMS, _NEWTON_STEPS = 300, 50
 # contrasts kept in memory: 120 million numbers are 1 GB
 MAX_CONTRASTS = 120_000_000
-_CONTRASTS_AT_ONCE = 4_000_000  # of a block of rows that are visited in passes
+MOST_CONTRASTS = 1_000_000_000  # made anew in every step: a minute or two
+_CONTRASTS_AT_ONCE = 1_000_000  # of rows that are visited in parts: memory that is used again and again
 _SQUARES_AT_ONCE = 50_000
 _TABLE_CLASSES = 8  # from which on terms are read from their tables: as fast as contrasts, in a tenth of the memory
 _PAIRS_AT_ONCE = 20_000
@@ -136,6 +137,10 @@ def learned_weights(data, terms, ridge=5.0):
     if isinstance(data.codes, Rows):
         theta = minimise(partial(_sums_in_passes, data, terms), start, ridge_vector(sets, ridge), start)
         return LearnedWeights(theta, _by_order(sets, ridge), {})
+    if ridge != "loo" and too_many_contrasts(data, sets):
+        _refuse_contrasts(len(data.codes), data.n_classes - 1, len(sets), MOST_CONTRASTS)
+        theta = minimise(partial(_sums_in_parts, data, terms), start, ridge_vector(sets, ridge), start)
+        return LearnedWeights(theta, _by_order(sets, ridge), {})
     contrasts = dense_contrasts(data, terms) if ridge == "loo" else leave_one_out_contrasts(data, terms)
     rows, path = data.weights, {}
     if ridge == "loo":
@@ -157,6 +162,24 @@ def _by_order(sets, ridge):
 
 def _sums_in_passes(data, terms, theta, wanted):
     return data.codes.reduce(sums_of_block, data.cardinalities, data.n_classes, terms, theta, wanted)
+
+
+def _sums_in_parts(data, terms, theta, wanted):
+    return sums_of_block(data, data.cardinalities, data.n_classes, terms, theta, wanted)
+
+
+def too_many_contrasts(data, sets):
+    """Whether the contrasts of all rows at once would fill memory."""
+    return float(len(data.codes)) * max(data.n_classes - 1, 1) * len(sets) > MAX_CONTRASTS
+
+
+def _refuse_contrasts(n_rows, n_contrasts, n_sets, limit):
+    if float(n_rows) * n_contrasts * n_sets > limit:
+        raise ValueError(
+            f"weights='learned' needs {n_rows} rows x {n_contrasts} contrasts x {n_sets} regions = "
+            f"{float(n_rows) * n_contrasts * n_sets:.3g} numbers (limit {limit:.3g}); take fewer regions (a lower "
+            "significance_level or level), fewer rows, or weights='tree'"
+        )
 
 
 def sums_of_block(block, cardinalities, n_classes, terms, theta, wanted):
@@ -215,11 +238,7 @@ def dense_contrasts(data, terms):
     """(n_samples, n_classes - 1, n_sets): terms of the other classes minus those of the row's own class, the row left out."""
     layout = terms.layout
     shape = len(data.codes), layout.n_classes - 1, len(layout.sets)
-    if np.prod(shape, dtype=float) > MAX_CONTRASTS:
-        raise ValueError(
-            f"weights='learned' needs {shape[0]} rows x {shape[1]} contrasts x {shape[2]} regions in memory; take fewer regions "
-            "(a lower significance_level or level), fewer rows, or weights='tree'"
-        )
+    _refuse_contrasts(*shape, MAX_CONTRASTS)
     contrasts = np.empty(shape)
     kernels.fill_contrasts(
         data.codes,

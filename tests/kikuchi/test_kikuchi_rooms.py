@@ -120,35 +120,6 @@ def test_counting_kernel_equals_its_plain_twin():
         assert math.isclose(totals[t], data.weights[seen].sum(), rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 1], ids=["classes", "blind"])
-def test_tables_read_off_all_pairs_are_those_of_each_set(n_classes, monkeypatch):
-    rng = np.random.default_rng(4)
-    _, data = make(300, missing=0.2)
-    # two columns more: one is in no set
-    data = room.class_data(
-        np.column_stack([data.codes, rng.integers(-1, 3, (300, 2))]), data.target, [*data.cardinalities, 3, 3], 2
-    )
-    layout = room.make_layout([(), (0,), (1,), (4,), (0, 1), (0, 2), (1, 4), (2, 4)], data.cardinalities, n_classes)
-    for weights in (np.ones(300), rng.random(300)):
-        weighted = data._replace(weights=weights)
-        want = room.count_tables(weighted, layout)
-        with monkeypatch.context() as patch:
-            patch.setattr(room, "counts_all_pairs", lambda *_: True)
-            got = room.count_tables(weighted, layout)
-        for found, expected in zip(got, want):
-            # whole weights are counted exactly, others in another order
-            np.testing.assert_allclose(found, expected, rtol=0 if (weights == 1).all() else 1e-13)
-
-
-def test_all_pairs_are_counted_together_where_rows_are_many():
-    pairs = list(itertools.combinations(range(30), 2))
-    assert room.counts_all_pairs(pairs, [3] * 30, 3, 1_000_000)
-    assert not room.counts_all_pairs(pairs, [3] * 30, 3, 500)
-    assert not room.counts_all_pairs(pairs[:2], [3] * 30, 3, 1_000_000)
-    assert not room.counts_all_pairs([*pairs, (0, 1, 2)], [3] * 30, 3, 1_000_000)
-    assert not room.counts_all_pairs(pairs, [3000] * 30, 3, 1_000_000)
-
-
 def test_term_kernel_equals_its_plain_twin():
     """Alternating sums over all subsets, by broadcasting."""
     _, data = make()
@@ -456,28 +427,6 @@ def test_newton_and_gradient_fits_agree(monkeypatch):
     monkeypatch.setattr(kikuchi_weights, "_NEWTON_TERMS", 0)
     gradient = kikuchi_weights.ridge_fit(contrasts, rows, centre, ridge, centre)
     np.testing.assert_allclose(gradient, newton, atol=1e-3)  # the tolerance of learned weights in the vectors
-
-
-def test_terms_read_from_tables_sum_as_contrasts_do(monkeypatch):
-    """Loss, slope and curvature of many classes, gaps and weights, and the weights that are learned."""
-    rng = np.random.default_rng(5)
-    codes, target = rng.integers(-1, 3, (120, 4)), rng.integers(0, 9, 120)
-    data = room.class_data(codes, target, [3] * 4, 9, rng.integers(1, 4, 120))
-    sets = room.downward_closure([(0, 1, 2), (1, 3), (2, 3)])
-    terms = room.interaction_terms(data, sets, "consistent", 5.0, leave_one_out=True)
-    contrasts, tables = kikuchi_weights.dense_contrasts(data, terms), kikuchi_weights.table_contrasts(data, terms)
-    theta = rng.normal(size=len(sets))
-    probability = kikuchi_weights._objective(contrasts.reshape(-1, len(sets)) @ theta, data.weights, 8)[1]
-    want = [*kikuchi_weights.loss_sums(contrasts, data.weights, theta, "gradient")]
-    want.append(np.diag(kikuchi_weights._curvature(contrasts, data.weights, probability, 0.0)))
-    for each in (contrasts, tables):
-        for found, expected in zip(kikuchi_weights.loss_sums(each, data.weights, theta, "scale"), want):
-            np.testing.assert_allclose(found, expected, rtol=1e-11)  # sums of a thousand numbers
-    newton = kikuchi_weights.learned_weights(data, terms, 5.0).weights
-    monkeypatch.setattr(kikuchi_weights, "_NEWTON_TERMS", 0)
-    assert isinstance(kikuchi_weights.leave_one_out_contrasts(data, terms), kikuchi_weights.TableContrasts)
-    # L-BFGS ends where a step gains 1e-11 of the loss
-    np.testing.assert_allclose(kikuchi_weights.learned_weights(data, terms, 5.0).weights, newton, atol=1e-4)
 
 
 @pytest.mark.parametrize("p", [6, 70], ids=["primal", "dual"])
