@@ -159,14 +159,13 @@ def naming(names):
 def make_layout(sets, cardinalities, n_classes):
     """Where the tables of `sets` lie in one flat array."""
     sets = tuple(map(tuple, sets))  # of whole numbers
-    width = max((len(s) for s in sets), default=0) or 1
+    groups = _by_size(sets)
+    width = max(groups, default=0) or 1
     columns = np.full((len(sets), width), -1, dtype=np.int64)
     cards = np.ones((len(sets), width), dtype=np.int64)
-    for size in range(1, width + 1):
-        rows = [t for t, s in enumerate(sets) if len(s) == size]
-        if rows:
-            columns[rows, :size] = [sets[t] for t in rows]
-            cards[rows, :size] = np.asarray(cardinalities)[columns[rows, :size]]
+    for size, (rows, members) in groups.items():
+        columns[rows, :size] = members
+        cards[rows, :size] = np.asarray(cardinalities)[members]
     strides = np.ones_like(cards)
     for j in range(width - 2, -1, -1):
         strides[:, j] = strides[:, j + 1] * cards[:, j + 1]
@@ -296,14 +295,11 @@ def strict_parts(sets, layout):
 
     Sets of one size are looked up together, one choice of positions after the other.
     """
-    width = max((len(s) for s in sets), default=0) or 1
+    groups = _by_size(sets)
+    width = max(groups, default=0) or 1
     index = {s: t for t, s in enumerate(layout.sets)}
     owners, parts, strides = [], [], []
-    for size in range(1, width + 1):
-        rows = np.array([k for k, s in enumerate(sets) if len(s) == size], dtype=np.int64)
-        if not len(rows):
-            continue
-        members = np.array([sets[k] for k in rows], dtype=np.int64)
+    for size, (rows, members) in groups.items():
         for keep in (keep for n in range(size) for keep in combinations(range(size), n)):
             found = _positions(members[:, keep], index)
             held = found >= 0
@@ -324,6 +320,18 @@ def strict_parts(sets, layout):
     order = np.argsort(owner, kind="stable")
     pointers = state_offsets(np.bincount(owner, minlength=len(sets)))
     return pointers, np.concatenate(parts)[order], np.concatenate(strides)[order]
+
+
+def _by_size(sets):
+    """{size: (positions of the sets of that size, their members (n, size))} of all sets but empty ones; there may be millions."""
+    sizes = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
+    groups = {}
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        rows = np.flatnonzero(sizes == size)
+        chosen = sets if len(rows) == len(sets) else [sets[k] for k in rows.tolist()]
+        flat = np.fromiter(chain.from_iterable(chosen), dtype=np.int64, count=len(rows) * size)
+        groups[size] = rows, flat.reshape(len(rows), size)
+    return groups
 
 
 def _positions(members, index):
