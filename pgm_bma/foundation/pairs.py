@@ -142,12 +142,19 @@ def pair_blocks(codes, cardinalities, parts):
     n_states = int(offsets[-1])
     n_rows = max(_BLOCK_CELLS // n_states, 1)  # at once
     states = max(_BLOCK_CELLS // (len(parts) * n_states), 1)
+    kept = None
+    if len(codes) <= n_rows:  # all indicators fit: made once, not again for every block
+        everything = indicators(codes, cardinalities)
+        kept = [everything[rows] for rows, _ in parts]
     first = 0
     while first < len(cardinalities):
         stop = max(int(np.searchsorted(offsets, offsets[first] + states, side="right")) - 1, first + 1)
         here = slice(offsets[first], offsets[stop])
         pairs = np.zeros((len(parts), offsets[stop] - offsets[first], n_states))
         for k, (rows, weights) in enumerate(parts):
+            if kept is not None:
+                np.matmul((kept[k][:, here] * weights[:, None]).T, kept[k], out=pairs[k])
+                continue
             some = codes[rows]
             for start in range(0, len(some), n_rows):
                 flags = indicators(some[start : start + n_rows], cardinalities)

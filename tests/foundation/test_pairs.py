@@ -1,9 +1,12 @@
 """Scores of all pairs of columns: the compiled walk against families counted one by one."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.special import gammaln
 
+from pgm_bma.foundation import pairs
 from pgm_bma.foundation.pairs import (
     indicators,
     mass_consistent_prior,
@@ -70,3 +73,24 @@ def test_large_counts_keep_their_digits():
     for child, parent in ((0, 1), (2, 0), (3, 2)):
         score = family(pairs[0, 2 * parent : 2 * parent + 2, 2 * child : 2 * child + 2], 1.0)
         assert found.with_parent[child, parent] == pytest.approx(score, rel=1e-13)
+
+
+@pytest.mark.parametrize("cells", [10**6, 230, 60], ids=["at once", "indicators kept", "rows in parts"])
+def test_blocks_of_pairs_are_the_counts_of_each_pair(cells, monkeypatch):
+    rng = np.random.default_rng(0)
+    cards = np.array([2, 3, 4, 2])
+    codes = np.column_stack([rng.integers(-1, card, 20) for card in cards])
+    weights, classes = rng.random((20, 2)), np.flatnonzero(rng.random(20) < 0.5)
+    parts = [(slice(None), weights[:, 0]), (classes, weights[classes, 1])]
+    monkeypatch.setattr(pairs, "_BLOCK_CELLS", cells)
+    blocks = list(pairs.pair_blocks(codes, cards, parts))
+    assert (len(blocks) > 1) == (cells < 10**6)
+    found, offsets = np.concatenate([block for _, _, block in blocks], axis=1), np.cumsum([0, *cards])
+    for k, (rows, row_weights) in enumerate(parts):
+        for i, j in itertools.product(range(4), repeat=2):
+            table = np.zeros((cards[i], cards[j]))
+            for row, weight in zip(codes[rows], row_weights):
+                if row[i] >= 0 and row[j] >= 0:
+                    table[row[i], row[j]] += weight
+            here = found[k, offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]]
+            np.testing.assert_allclose(here, table, atol=1e-12)  # sums of 20 numbers
