@@ -385,7 +385,8 @@ def many_rows(machine, seed):
             ours("KikuchiBayesClassifier", X, y, **parameters),
             aim,
             bound=bound,
-            peer=logistic_regression(X, y),
+            peer=logistic_regression(*some),
+            at=("50,000 rows", ours("KikuchiBayesClassifier", *some, **parameters)),
         )
     yield compared(
         "LatentClassClusterer, 1,000,000 x 50, 3 clusters, 30 starts, dependent columns",
