@@ -137,6 +137,14 @@ def kept_rows(name, out, column, measured):
     return found[~found[column].isin(measured)].where(found.notna(), None).to_dict("records")
 
 
+def replace_table(page, table):
+    """Put a Markdown table into a page in the place of the one that has the same header; pages hold what their command printed."""
+    text, header = Path(page).read_text(encoding="utf-8"), table.split("\n", 1)[0]
+    start = text.index(header)
+    end = text.find("\n\n", start)
+    Path(page).write_text(text[:start] + table + (text[end:] if end >= 0 else "\n"), encoding="utf-8")
+
+
 def results_folder(out=None):
     """`out` (made if missing); else results/ beside this module, if there and writable; else the current folder."""
     if out is not None:

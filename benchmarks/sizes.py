@@ -11,7 +11,7 @@ import math
 import warnings
 
 from ._child import in_child
-from ._common import kept_rows, parser, print_line, run, save_csv
+from ._common import kept_rows, parser, print_line, replace_table, run, save_csv
 
 CLASSIFIERS = (
     "NaiveBayesClassifier",
@@ -47,6 +47,7 @@ def main(argv=None):
     options.add_argument("--only", default="", help="estimators, separated by commas; others stay as kept")
     options.add_argument("--limit", type=int, default=20, help="CPU seconds a fit may take (default 20)")
     options.add_argument("--picture", default="", help="draw the costs to this file")
+    options.add_argument("--page", default="", help="write the tables into this page (docs/cost.md)")
     options.add_argument("--kept", action="store_true", help="read the kept CSV instead of measuring")
     arguments = options.parse_args(argv)
     if arguments.kept:
@@ -58,6 +59,8 @@ def main(argv=None):
         save_csv(rows, "sizes", arguments.out)
     for grows in SWEEPS:
         print(f"\n{as_markdown(capacity(rows), grows)}")
+        if arguments.page:
+            replace_table(arguments.page, as_markdown(capacity(rows), grows))
     if arguments.picture:
         draw(rows, arguments.picture)
 

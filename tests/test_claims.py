@@ -221,3 +221,14 @@ def test_the_tables_of_costs_are_those_of_the_kept_results():
     for grows in sizes.SWEEPS:
         assert sizes.as_markdown(fits, grows) in page
     assert speed_limits.as_markdown(kept_rows("speed_limits", None, "part", ())) in page
+
+
+def test_a_table_takes_the_place_of_the_one_with_its_header(tmp_path):
+    from benchmarks._common import replace_table
+
+    page = tmp_path / "page.md"
+    page.write_text("above\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n| c |\n|---|\n| 3 |\n", encoding="utf-8")
+    replace_table(page, "| c |\n|---|\n| 4 |\n| 5 |")
+    replace_table(page, "| a | b |\n|---|---|\n| 6 | 7 |")
+    said = page.read_text(encoding="utf-8")
+    assert said == "above\n\n| a | b |\n|---|---|\n| 6 | 7 |\n\n| c |\n|---|\n| 4 |\n| 5 |\n"
