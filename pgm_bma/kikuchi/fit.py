@@ -15,7 +15,6 @@ from pgm_bma.foundation.pair_groups import count_classes_and_pairs
 from pgm_bma.foundation.pairs import conditional_mutual_information
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.kikuchi import _kernels as kernels
-from pgm_bma.kikuchi.content import some_rows
 from pgm_bma.kikuchi.criteria import cross_validated_tests
 from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
 from pgm_bma.kikuchi.terms import (
@@ -30,15 +29,13 @@ from pgm_bma.kikuchi.terms import (
 )
 from pgm_bma.kikuchi.tuning import DEFAULT_STRENGTH, tune_weights
 from pgm_bma.kikuchi.weights import (
-    MAX_CONTRASTS,
     LearnedWeights,
     find_copies,
     learned_weights,
+    some_of_many,
     too_many_contrasts,
     tree_weights,
 )
-
-TUNED_ROWS = 50_000  # on which the ridge is tuned where the contrasts of all rows do not fit
 
 
 def fit_kikuchi(data, options, regions=None, progress=None, sample=None):
@@ -67,8 +64,7 @@ def fit_kikuchi(data, options, regions=None, progress=None, sample=None):
     if learned and ridge == "cv":
         tuned = data if sample is None else sample
         if sample is None and too_many_contrasts(data, sets):
-            n_contrasts = (data.n_classes - 1) * len(sets)
-            tuned = some_rows(data, max(min(TUNED_ROWS, MAX_CONTRASTS // (2 * n_contrasts)), 1))
+            tuned = some_of_many(data, sets)
         strength, ridge, path = tune_weights(tuned, sets, options.prior, strength, progress=progress)
     strength = DEFAULT_STRENGTH if strength is None else strength
     terms = interaction_terms(data, sets, options.prior, strength, leave_one_out=learned)

@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pgm_bma.foundation.rows import Rows, tree_sum
 from pgm_bma.kikuchi import _kernels as kernels
+from pgm_bma.kikuchi.content import some_rows
 from pgm_bma.kikuchi.terms import class_data, count_tables, flat_table, make_layout
 
 NEAR_COPY = 0.9  # of the larger entropy in common
@@ -31,6 +32,7 @@ _NEWTON_TERMS, _NEWTON_STEPS = 300, 50
 # contrasts kept in memory: 120 million numbers are 1 GB
 MAX_CONTRASTS = 120_000_000
 MOST_CONTRASTS = 1_000_000_000  # made anew in every step: a minute or two
+SOME_ROWS = 50_000  # that stand for many
 _CONTRASTS_AT_ONCE = 1_000_000  # of rows that are visited in parts: memory that is used again and again
 _SQUARES_AT_ONCE = 50_000
 _TABLE_CLASSES = 8  # from which on terms are read from their tables: as fast as contrasts, in a tenth of the memory
@@ -139,7 +141,10 @@ def learned_weights(data, terms, ridge=5.0):
         return LearnedWeights(theta, _by_order(sets, ridge), {})
     if ridge != "loo" and too_many_contrasts(data, sets):
         _refuse_contrasts(len(data.codes), data.n_classes - 1, len(sets), MOST_CONTRASTS)
-        theta = minimise(partial(_sums_in_parts, data, terms), start, ridge_vector(sets, ridge), start)
+        few, penalties = some_of_many(data, sets), ridge_vector(sets, ridge)
+        share = few.weights.sum() / data.weights.sum()
+        near = ridge_fit(dense_contrasts(few, terms), few.weights, start, penalties * share, start)
+        theta = minimise(partial(_sums_in_parts, data, terms), start, penalties, near)
         return LearnedWeights(theta, _by_order(sets, ridge), {})
     contrasts = dense_contrasts(data, terms) if ridge == "loo" else leave_one_out_contrasts(data, terms)
     rows, path = data.weights, {}
@@ -171,6 +176,11 @@ def _sums_in_parts(data, terms, theta, wanted):
 def too_many_contrasts(data, sets):
     """Whether the contrasts of all rows at once would fill memory."""
     return float(len(data.codes)) * max(data.n_classes - 1, 1) * len(sets) > MAX_CONTRASTS
+
+
+def some_of_many(data, sets):
+    """Some of the rows where the contrasts of all do not fit: the ridge is tuned on them, and the weights begin at theirs."""
+    return some_rows(data, max(min(SOME_ROWS, MAX_CONTRASTS // (2 * max(data.n_classes - 1, 1) * len(sets))), 1))
 
 
 def _refuse_contrasts(n_rows, n_contrasts, n_sets, limit):

@@ -70,8 +70,9 @@ def test_weights_learned_in_parts_are_those_of_all_contrasts_at_once(monkeypatch
     want = fit.fit_kikuchi(data, options)
     monkeypatch.setattr(kikuchi_weights, "MAX_CONTRASTS", 1000)
     monkeypatch.setattr(kikuchi_weights, "_CONTRASTS_AT_ONCE", 200)
-    np.testing.assert_allclose(fit.fit_kikuchi(data, options).weights, want.weights, atol=1e-9)  # sums in another order
-    monkeypatch.setattr(fit, "TUNED_ROWS", 100)
+    # Newton steps from another start end where they promise 1e-10 of the loss, whose curvature is at least the ridge of 2
+    np.testing.assert_allclose(fit.fit_kikuchi(data, options).weights, want.weights, atol=1e-4)
+    monkeypatch.setattr(kikuchi_weights, "SOME_ROWS", 60)
     tuned = fit.fit_kikuchi(data, options._replace(ridge="cv", strength=None))
     assert tuned.tuning and np.isfinite(tuned.weights).all()
     monkeypatch.setattr(kikuchi_weights, "MOST_CONTRASTS", 100)
