@@ -321,9 +321,10 @@ def run_layers(
             for t in range(turn % 2, n_temperatures - 1, 2):
                 cold, warm = logs[at[t]].sum(), logs[at[t + 1]].sum()
                 tried[t] += 1
-                if np.log(rng.random()) < (betas[t] - betas[t + 1]) * (warm - cold):
+                chance = np.exp(min((betas[t] - betas[t + 1]) * (warm - cold), 0.0))
+                taken[t] += chance  # what is expected: less noise than what is drawn
+                if rng.random() < chance:
                     at[t], at[t + 1] = at[t + 1], at[t]
-                    taken[t] += 1
             if part < EXCHANGES - 1 and (part + 1) % (EXCHANGES // READINGS) == 0:
                 add_edges(layers[at[0]], True, f, column, edges, squares)
         cold_layers, cold_logs = layers[at[0]], logs[at[0]]

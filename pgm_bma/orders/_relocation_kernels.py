@@ -28,7 +28,8 @@ FAR = 1e6  # a log ratio that no other outweighs
 ROUNDING = 1e-9  # more than REFRESH updates can add up to
 REFRESH = 1000  # updates of a sum before it is taken afresh: rounding stays below 1e-13 / KEEP
 TINY = 1e-13  # a part of a sum that is not looked for: rounding
-EXCHANGES = 8  # tries per sweep and pair of neighbours, every other one
+EXCHANGES = 8  # tries per sweep and pair of neighbours, every other one, where nodes are few
+MOST_EXCHANGES = 24  # where they are many: one for four nodes
 
 
 class Lists(NamedTuple):
@@ -439,12 +440,12 @@ def run_orders(
     edges, none = np.zeros((n, n)), np.zeros((0, 0))
     found = -1
     turn = 0
+    parts = max(EXCHANGES, min(n // 4, MOST_EXCHANGES)) if n_temperatures > 1 else 1
     for sweep in range(n_sweeps):
         for p in range(n - 1, 0, -1):
             q = int(rng.random() * (p + 1))
             sequence[p], sequence[q] = sequence[q], sequence[p]
-        for part in range(EXCHANGES if n_temperatures > 1 else 1):
-            parts = EXCHANGES if n_temperatures > 1 else 1
+        for part in range(parts):
             for temperature in range(n_temperatures):
                 one, arcs = replicas[at[temperature]], edges if temperature == 0 else none
                 first, stop = part * n // parts, (part + 1) * n // parts
@@ -456,9 +457,10 @@ def run_orders(
             for t in range(turn % 2, n_temperatures - 1, 2):
                 cold, warm = replicas[at[t]].logs.sum(), replicas[at[t + 1]].logs.sum()
                 tried[t] += 1
-                if np.log(rng.random()) < (betas[t] - betas[t + 1]) * (warm - cold):
+                chance = np.exp(min((betas[t] - betas[t + 1]) * (warm - cold), 0.0))
+                taken[t] += chance  # what is expected: less noise than what is drawn
+                if rng.random() < chance:
                     at[t], at[t + 1] = at[t + 1], at[t]
-                    taken[t] += 1
         one = replicas[at[0]]
         orders_out[sweep] = one.order
         scores_out[sweep] = one.logs.sum()

@@ -3,7 +3,8 @@
 Independent runs, each a ladder of replicas, walk sweeps (one move per node). The number of sweeps is doubled again and again, and
 the second half is what is kept. A run is finished when the largest difference of any arc posterior between two runs is below
 `tol` and split R-hat holds, or at `max_sweeps` or `max_time`; then the result says that it has not converged. One ladder serves
-all runs. Within a window it is fixed; from the exchanges of a window that is thrown away comes the ladder of the next.
+all runs. Within a window it is fixed; from the exchanges of a window that is thrown away come the powers and the length of
+the ladder of the next.
 
 The kernel recomputes its sums whenever it is called, and it is called in blocks that end at the same sweeps with or without a
 file or threads: runs with, without and after a checkpoint, and for any number of threads, are equal to the last bit.
@@ -22,8 +23,11 @@ from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
 BLOCK = 8  # sweeps of a compiled call, so that Ctrl-C is answered soon
 BURN_IN = 64  # sweeps that never count once there are later ones
 RATE = 0.4  # of exchanges between neighbours
-COLDEST = 0.02  # lowest power on the ladder: near it everything is flat
-REPLICAS = (3, 10)
+COLDEST = 0.02  # lowest power on a ladder of given length: near it everything is flat
+# Power that an "auto" ladder passes. win95pts at 0.16: runs in modes of their own; at 0.09: not. Costs alarm a fifth beside 0.15.
+FLATTEST = 0.1
+REPLICAS = (3, 16)
+FIRST = 4  # replicas to begin with
 BATCHES = 8  # of a window, for R-hat and effective sizes
 SETTLED = (0.02, 0.98)  # arcs outside need no R-hat: they hardly vary
 R_HAT, R_HAT_SHARE = 1.1, 0.9
@@ -54,7 +58,7 @@ def run_until_converged(
     lists : `_relocation_kernels.Lists`
     starts : per chain, (n,) the state that all of its replicas start from
     n_kept : states kept per chain, evenly spaced in the window
-    n_temperatures : replicas of a chain, "auto" for what `replicas` says
+    n_temperatures : replicas of a chain, "auto" for as many as the exchanges ask for
     checkpoint_every : moves of a chain's coldest replica between two writes
     tell : function of (sweeps, largest difference or None, seconds), or None
 
@@ -64,7 +68,8 @@ def run_until_converged(
     """
     began = time.monotonic()
     n = len(starts[0])
-    n_temperatures = replicas(n) if n_temperatures == "auto" else n_temperatures
+    free = n_temperatures == "auto"
+    n_temperatures = FIRST if free else n_temperatures
     chains = [_new_chain(start, rng, n_temperatures, n_kept) for start, rng in zip(starts, rngs)]
     _restore(chains, checkpoint, fingerprint)
     every = max(checkpoint_every // max(n, 1), 1)
@@ -98,16 +103,10 @@ def run_until_converged(
                     if first >= BURN_IN and _settled([chain.now for chain in chains], tol):
                         break
                     if end < ends[-1]:
-                        _adapt(chains)
+                        _adapt(chains, free)
         except KeyboardInterrupt:
             stopped = "interrupted"
     return _collect(chains, tol, stopped)
-
-
-def replicas(n):
-    """Temperatures of a chain over orders of n variables: one for eight variables, 3 to 10. With rates near RATE, three reach a
-    power of about 0.5 on 20 variables, ten 0.1 on 76, where six (0.25) leave chains in modes of their own."""
-    return int(np.clip(round(n / 8), *REPLICAS))
 
 
 def _window_ends(max_sweeps):
@@ -145,17 +144,42 @@ def _advance(kernel, lists, chain, count, first, end):
     now.taken += taken
 
 
-def _adapt(chains):
-    """The ladder of the next window. Exchanges over a gap g are taken at a rate of about erfc(k g): from the rate seen comes k,
-    from k the gap that would have had RATE."""
+def _adapt(chains, free):
+    """The ladder of the next window, from the exchanges of this one; `free`: its length too."""
     tried = sum(chain.now.tried for chain in chains)
     if not np.any(tried):
         return
-    rates = np.clip(sum(chain.now.taken for chain in chains) / np.maximum(tried, 1.0), 0.01, 0.99)
-    gaps = chains[0].gaps * np.clip(erfcinv(RATE) / erfcinv(rates), 0.5, 2.0)
-    gaps *= min(1.0, -np.log(COLDEST) / gaps.sum())
+    gaps = ladder(chains[0].gaps, sum(chain.now.taken for chain in chains) / np.maximum(tried, 1.0), free)
     for chain in chains:
         chain.gaps, chain.betas = gaps.copy(), _powers(gaps)
+        more = len(gaps) + 1 - len(chain.at)
+        if more < 0:  # the warmest go
+            chain.states = chain.states[chain.at[:more]]
+            chain.at = np.arange(len(gaps) + 1)
+        elif more:  # and new ones are copies of the warmest
+            warmest = np.repeat(chain.states[chain.at[-1:]], more, axis=0)
+            chain.at = np.append(chain.at, len(chain.at) + np.arange(more))
+            chain.states = np.concatenate([chain.states, warmest])
+
+
+def ladder(gaps, rates, free):
+    """Steps between the logs of the powers at which all exchanges have RATE, from the rates seen over the present steps.
+
+    A step's rate is about erfc(c); c adds up along the ladder and is taken as evenly spread within a step, and past the last one as
+    in it. So a rate says how hard a stretch of powers is, wherever the steps of the next ladder fall.
+    free : as many steps as FLATTEST needs, at most twice the present ones
+    """
+    lengths = erfcinv(np.clip(rates, 0.01, 0.99))
+    along, depth = np.append(0.0, np.cumsum(lengths)), np.append(0.0, np.cumsum(gaps))
+    slope = gaps[-1] / lengths[-1]
+    n_steps = len(gaps)
+    if free:
+        needed = np.interp(-np.log(FLATTEST), depth, along) + max(-np.log(FLATTEST) - depth[-1], 0.0) / slope
+        n_steps = int(np.clip(np.ceil(needed / erfcinv(RATE)), REPLICAS[0] - 1, min(2 * len(gaps), REPLICAS[1] - 1)))
+    wanted = erfcinv(RATE) * np.arange(1, n_steps + 1)
+    found = np.interp(wanted, along, depth) + np.maximum(wanted - along[-1], 0.0) * slope
+    found *= min(1.0, 2.0 * depth[-1] / found[-1], -np.log(COLDEST) / found[-1])  # a few exchanges may mislead
+    return np.diff(found, prepend=0.0)
 
 
 def _powers(gaps):

@@ -37,8 +37,9 @@ class ChainDiagnostics:
         """DataFrame of mean, R-hat, effective size and difference of the chains per arc, and per class posterior of some rows.
 
         Of Gibbs chains, over all sweeps that count, with `attrs` n_sweeps, difference, n_apart (arcs whose chains differ by more
-        than 0.2), converged, lost_mass and exchange_rates; of chains of swaps, over the kept orders (arviz-stats). The log score of
-        an order hides bad arcs, so it is not listed. Empty when nothing was sampled by a chain.
+        than 0.2), converged, lost_mass, exchange_rates (of neighbouring temperatures) and powers (of the posterior, at every
+        temperature); of chains of swaps, over the kept orders (arviz-stats). The log score of an order hides bad arcs, so it is
+        not listed. Empty when nothing was sampled by a chain.
         """
         rows = []
         if self._average.method == "mcmc":
@@ -56,6 +57,7 @@ class ChainDiagnostics:
                 converged=bool(chains.converged),
                 lost_mass=self.lost_mass_,
                 exchange_rates=np.round(chains.exchange_rates.mean(0), 3).tolist(),
+                powers=np.round(chains.betas[0], 4).tolist(),
             )
         return table
 

@@ -34,6 +34,7 @@ def test_chains_agree_with_the_exact_sums_and_do_not_depend_on_jobs(weighting):
     arcs = sampled.diagnostics_
     assert len(arcs) == 42 and arcs.attrs["converged"] and arcs.attrs["difference"] < 0.06
     assert sampled._average.chains.betas.shape == (4, 3 if weighting == "order" else 1)  # n_temperatures="auto"
+    assert arcs.attrs["powers"][0] == 1.0 and len(arcs.attrs["powers"]) == len(arcs.attrs["exchange_rates"]) + 1
     assert arcs.attrs["n_sweeps"] == sampled.n_sweeps_ and 0 <= arcs.attrs["lost_mass"] == sampled.lost_mass_ < 0.01
 
 

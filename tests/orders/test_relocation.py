@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy.special import erfc, erfcinv
 
 from pgm_bma.orders import _layer_kernels, _relocation_kernels, convergence, exact_orders
 from pgm_bma.orders.family_lists import FamilyLists, prune_table
@@ -210,8 +211,49 @@ def test_every_member_of_many_variables_finds_its_families():
         assert [f.held_child[run] for run in runs] == sorted(np.searchsorted(f.offsets, np.unique(found), "right") - 1)
 
 
-def test_temperatures_by_the_number_of_variables():
-    assert [convergence.replicas(n) for n in (2, 20, 37, 76, 500)] == [3, 3, 5, 10, 10]
+@pytest.mark.parametrize("hardness", [2.0, 6.0])
+def test_a_ladder_comes_from_the_rates_seen(hardness):
+    """Exchanges as between normal laws, erfc of the distance along a curve that is steeper at low powers: a few rounds find it."""
+
+    def along(depth):
+        return hardness * (1 - np.exp(-0.5 * depth))
+
+    gaps, wanted = np.full(3, 0.4), erfcinv(convergence.RATE)
+    for _ in range(8):
+        depth = np.append(0.0, np.cumsum(gaps))
+        gaps = convergence.ladder(gaps, erfc(np.diff(along(depth))), True)
+    needed = along(-np.log(convergence.FLATTEST)) / wanted
+    assert len(gaps) == max(2, np.ceil(needed))
+    depth = np.append(0.0, np.cumsum(gaps))
+    rates = erfc(np.diff(along(depth)))
+    assert ((rates > 0.35) & (rates < 0.45)).all()  # the curve bends within a step
+    fixed = convergence.ladder(np.full(2, 0.4), np.array([0.9, 0.9]), False)
+    assert len(fixed) == 2 and fixed.sum() == pytest.approx(1.6)  # at most twice as deep at once
+    assert len(convergence.ladder(np.full(3, 0.4), np.full(3, 0.05), True)) == 6  # and at most twice as long
+    flat = convergence.ladder(np.full(15, 0.25), np.full(15, 0.98), True)
+    assert len(flat) == 2  # where everything is exchanged, three are enough
+
+
+def test_replicas_come_and_go_with_the_ladder():
+    f = lists_of(chain_data(200, n=8))
+    chains = [convergence._new_chain(np.arange(8), np.random.default_rng(0), 4, 5) for _ in range(2)]
+    for chain in chains:
+        convergence._advance(_relocation_kernels.run_orders, f, chain, 4, 0, 4)
+    for rate, n_now in ((0.05, 7), (0.98, 3)):
+        before = chains[0].states[chains[0].at]
+        for chain in chains:
+            chain.now.tried, chain.now.taken = np.ones(len(chain.gaps)), np.full(len(chain.gaps), rate)
+        convergence._adapt(chains, True)
+        for chain in chains:
+            assert (
+                chain.states.shape == (n_now, 8)
+                and sorted(chain.at) == list(range(n_now))
+                and len(chain.betas) == n_now
+            )
+        after = chains[0].states[chains[0].at]
+        shared = min(len(before), n_now)
+        np.testing.assert_array_equal(after[:shared], before[:shared])  # a temperature keeps its order
+        np.testing.assert_array_equal(after[shared:], np.repeat(before[-1:], n_now - shared, axis=0))
 
 
 def test_runs_with_without_and_after_a_checkpoint_and_on_threads_are_bit_equal(tmp_path):
