@@ -211,6 +211,13 @@ def test_commands_on_the_pages_exist(path):
         assert (ROOT / "benchmarks" / f"{name}.py").is_file() or name == "NAME", f"{path.name} names {name}"
 
 
+def test_the_table_of_converging_orders_is_that_of_the_kept_result():
+    from benchmarks import orders_convergence
+
+    page = (ROOT / "docs" / "orders.md").read_text(encoding="utf-8")
+    assert orders_convergence.as_markdown(kept("orders_convergence").to_dict("records")) in page
+
+
 def test_the_tables_of_costs_are_those_of_the_kept_results():
     """docs/cost.md holds the tables that `sizes --kept` and `speed_limits` print."""
     from benchmarks import sizes, speed_limits
