@@ -10,7 +10,6 @@ import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss
 
 import pgm_bma
 
@@ -50,9 +49,9 @@ def judge(settings, states, train, test, target, seed):
         model = pgm_bma.OrderAveragedClassifier(**settings, state_names=states, random_state=seed).fit(train, y=target)
     shares = model.predict_proba(test.drop(columns=target))
     seconds = time.process_time() - began
-    guess = np.asarray(model.classes_)[shares.argmax(1)]
-    right = 100 * (guess == test[target].to_numpy()).mean()
-    return right, log_loss(test[target], shares, labels=list(model.classes_)), seconds, model.converged_
+    true = np.array([list(model.classes_).index(value) for value in test[target]])
+    loss = -np.log(shares[np.arange(len(true)), true]).mean()
+    return 100 * (shares.argmax(1) == true).mean(), loss, seconds, model.converged_
 
 
 def line(problem, size, moves, values, swaps):
