@@ -24,8 +24,8 @@ BLOCK = 8  # sweeps of a compiled call, so that Ctrl-C is answered soon
 BURN_IN = 64  # sweeps that never count once there are later ones
 RATE = 0.4  # of exchanges between neighbours
 COLDEST = 0.02  # lowest power on a ladder of given length: near it everything is flat
-# Power that an "auto" ladder passes. Largest error of ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child (1024) .025
-# with 0.2, .016 with 0.1. On win95pts chains with a lowest power of 0.23 stay in modes of their own.
+# Power that an "auto" ladder passes. Largest error of six to ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child
+# (1024) .025 with 0.2, .016 with 0.1. On win95pts chains with a lowest power of 0.23 stay in modes of their own.
 FLATTEST = 0.1
 REPLICAS = (3, 16)
 FIRST = 4  # replicas to begin with
