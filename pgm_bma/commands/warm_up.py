@@ -94,7 +94,7 @@ def _missing_cells():
         _build("OrderPosterior", common).fit(few, sample_weight=weights)
         _build("OrderPosterior", common).fit(many).complete(many)
     codes = few.isna().to_numpy().astype(np.int32) * -1
-    gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(N_COLUMNS, 3, dtype=np.int64), 1.0, None)
+    gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(N_COLUMNS, 3, dtype=np.int64), (1.0, None))
     parents, rng = [(), *((k,) for k in range(N_COLUMNS - 1))], np.random.default_rng(0)
     filled = augment.first_filling(gaps, rng)
     counts = [np.ones((3 ** len(z), 3)) for z in parents]

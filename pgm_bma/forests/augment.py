@@ -59,7 +59,7 @@ def augmented_forests(names, codes, cardinalities, target, n_classes, weights, p
 
 
 def _gaps(rows, weights, used, cardinalities):
-    return GapTable(np.ascontiguousarray(rows[:, used]), weights, cardinalities, 1.0, None, most_mass(weights.sum()))
+    return GapTable(np.ascontiguousarray(rows[:, used]), weights, cardinalities, (1.0, None, most_mass(weights.sum())))
 
 
 def _complete(rows, weights, cardinalities, rng):

@@ -6,7 +6,7 @@ import numpy as np
 from pgm_bma.foundation.compiling import compiled
 from pgm_bma.orders._family_kernels import by_cell, cell_sum, leaf_by_bits, leaf_by_rows, split_bits, split_rows
 from pgm_bma.orders._layer_kernels import draw_set
-from pgm_bma.orders._list_kernels import best_below
+from pgm_bma.orders._list_kernels import best_below, enter, size_starts
 from pgm_bma.orders._relocation_kernels import fresh
 
 
@@ -85,23 +85,19 @@ def draw_parents(uniforms, number, reach_only, f, chosen):
 
 @compiled(nogil=True)
 def lost_share(scores, sets, binomials, m, max_indegree, kept):
-    """Bound on the share of a node's sum that the sets outside `kept` have, in any order; arguments as in `_list_kernels.prune`.
-
-    A dropped set is held against the best of its kept subsets, which is allowed wherever it is.
-    """
-    best = np.empty(scores.size)
-    start = np.zeros(max_indegree + 2, dtype=np.int64)
-    for size in range(max_indegree + 1):
-        start[size + 1] = start[size] + binomials[m, size]
-    lost = 0.0
+    """Bound on the share of a node's sum that the sets outside `kept` have, in any order; arguments and bound as in
+    `_list_kernels.prune`. inf: a set that is possible has no kept subset."""
+    best = np.empty(scores.size)  # of every set, the best of its kept subsets
+    holder = np.empty(scores.size, dtype=np.int64)  # and its place
+    shares = np.zeros(scores.size)
+    size_start = size_starts(binomials, m, max_indegree)
     for k in range(scores.size):
-        top = best_below(sets[k], binomials, start, best)
-        if kept[k]:
-            top = max(top, scores[k])
-        elif scores[k] > -np.inf:
-            lost += np.exp(scores[k] - top)
-        best[k] = top
-    return lost
+        below = best_below(sets[k], binomials, size_start, best)
+        top = best[below] if below >= 0 else -np.inf
+        if not kept[k] and scores[k] > -np.inf and top == -np.inf:
+            return np.inf
+        enter(k, kept[k], scores[k], below, top, best, holder, shares)
+    return shares.max()
 
 
 @compiled(nogil=True)

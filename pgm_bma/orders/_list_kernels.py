@@ -1,7 +1,8 @@
 """Compiled making of family lists: parent sets that no subset of theirs outweighs, taken from a full table or grown.
 
-A set Z whose best subset Z' has score(Z') > score(Z) + log(1/eps) is dropped. Z' is allowed wherever Z is, so the sum of a node
-loses at most sum exp(score(Z) - score(Z')), in any order. `prune` reads a full table; `grow` scores sets size by size: the best
+A set Z whose best subset Z' has score(Z') > score(Z) + log(1/eps) is dropped. Z' is allowed wherever Z is. So in any order the
+dropped sets that are held against Z' have at most w(Z') = sum exp(score(Z) - score(Z')) of its weight, and what a node's sum loses
+is at most the largest w. `prune` reads a full table; `grow` scores sets size by size: the best
 `beam` sets of a size are extended by every variable. Sets are known by the XOR of random words of their members.
 """
 
@@ -17,35 +18,54 @@ def prune(scores, sets, binomials, m, max_indegree, log_margin, kept):
 
     scores : (n_sets,) log scores by size and colexicographic rank    sets : (n_sets, max_indegree) positions, padded with -1
     """
-    best = np.empty(scores.size)
-    size_start = np.zeros(max_indegree + 2, dtype=np.int64)
-    for size in range(max_indegree + 1):
-        size_start[size + 1] = size_start[size] + binomials[m, size]
-    lost = 0.0
+    best = np.empty(scores.size)  # of every set, the best of its kept subsets
+    holder = np.empty(scores.size, dtype=np.int64)  # and its place
+    shares = np.zeros(scores.size)
+    size_start = size_starts(binomials, m, max_indegree)
     for k in range(scores.size):
-        top = best_below(sets[k], binomials, size_start, best)
+        below = best_below(sets[k], binomials, size_start, best)
+        top = best[below] if below >= 0 else -np.inf
         kept[k] = scores[k] > -np.inf and scores[k] >= top - log_margin
-        if not kept[k] and scores[k] > -np.inf:
-            lost += np.exp(scores[k] - top)
-        best[k] = max(top, scores[k])
-    return lost
+        enter(k, kept[k], scores[k], below, top, best, holder, shares)
+    return shares.max()
+
+
+@compiled(nogil=True)
+def enter(k, kept, score, below, top, best, holder, shares):
+    """Note the best kept subset of set k, and what is lost of it if the set is dropped; below, top : best of its subsets."""
+    if below < 0 or (kept and score >= top):
+        best[k], holder[k] = score if kept else -np.inf, k
+        return
+    best[k], holder[k] = top, holder[below]
+    if not kept and score > -np.inf:
+        shares[holder[k]] += np.exp(score - top)
+
+
+@compiled(nogil=True)
+def size_starts(binomials, m, max_indegree):
+    """(max_indegree + 2,) where the sets of every size begin."""
+    starts = np.zeros(max_indegree + 2, dtype=np.int64)
+    for size in range(max_indegree + 1):
+        starts[size + 1] = starts[size] + binomials[m, size]
+    return starts
 
 
 @compiled(nogil=True)
 def best_below(members, binomials, size_start, best):
-    """The highest `best` among the subsets with one member less; -inf for the empty set. members : padded with -1"""
+    """Place of the highest `best` among the subsets with one member less; -1 for the empty set. members : padded with -1"""
     size = 0
     while size < members.size and members[size] >= 0:
         size += 1
-    top = -np.inf
+    place = np.int64(-1)
     for left_out in range(size):
-        rank, taken = 0, 0
+        rank, taken = size_start[size - 1], 0
         for t in range(size):
             if t != left_out:
                 taken += 1
                 rank += binomials[members[t], taken]
-        top = max(top, best[size_start[size - 1] + rank])
-    return top
+        if place < 0 or best[rank] > best[place]:
+            place = rank
+    return place
 
 
 @compiled(nogil=True)
@@ -56,7 +76,7 @@ def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin
     data : (bits, first_value, codes, weights, cards) as in `_family_kernels.score_families`
     prior : as in `_family_kernels.score_families`
     log_priors : (max_indegree + 1,) structure prior by size    words : (n,) random uint64
-    The share is of the sets that were scored; sets that were never reached are not in it.
+    The share is of the sets that were scored, summed over all of them; sets that were never reached are not in it.
     """
     n, max_indegree = allowed.size, log_priors.size - 1
     room = 64

@@ -2,7 +2,7 @@
 
 The target is p(state, DAG, tables, missing cells | observed cells), for cells that are missing at random. One sweep:
 
-1. score the families that hold a column with gaps again, on the completed table;
+1. score the families that hold a column with gaps again, on the completed table; of many, keep those that count on it;
 2. move the state (order, or layers): an independent draw while the sums over all structures are cheap, else Gibbs relocations;
 3. draw parents of every node given the state, and their tables from the Dirichlet posterior on the completed table;
 4. draw all missing cells of every incomplete row jointly from that network, by junction tree; where a clique would be too large,
@@ -21,6 +21,7 @@ from pgm_bma.networks import evidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
 from pgm_bma.orders import _augment_kernels as kernels
 from pgm_bma.orders._relocation_kernels import add_edges
+from pgm_bma.orders.family_lists import choose, prune_scores
 from pgm_bma.orders.family_table import bounds, lgamma_tables, prepare_rows, room
 from pgm_bma.orders.relocation import prepare_lists
 from pgm_bma.orders.weighting import WEIGHTINGS
@@ -39,14 +40,7 @@ class GapTable(NamedTuple):
     codes: np.ndarray  # (n_rows, n) int32, -1 = missing
     weights: np.ndarray  # (n_rows,), 1 for incomplete rows
     cardinalities: np.ndarray
-    alpha: float
-    equivalent_sample_size: float | None
-    max_total: float | None = None
-
-    @property
-    def prior(self):
-        """Arguments of `family_table.bounds`."""
-        return self.alpha, self.equivalent_sample_size, self.max_total
+    prior: tuple  # arguments of `family_table.bounds`
 
     @property
     def digested(self):
@@ -80,16 +74,20 @@ class Move(NamedTuple):
     prior: tuple  # `family_table.lgamma_tables`, the same for every completed table
     weighting: str
     fixed: bool  # the state is given and stays
+    # (n,) candidates of every node, where the lists are a full table: then a sweep prunes them for its own table, by `eps`
+    n_candidates: Any = None
+    eps: float = 0.0
 
 
-def make_move(lists, gaps, weighting, fixed=False):
+def make_move(lists, gaps, weighting, fixed=False, n_candidates=None, eps=0.0):
     """A `Move` over the families of `lists`."""
     children = np.repeat(np.arange(len(lists.cardinalities)), np.diff(lists.offsets))
     open_columns = np.append((gaps.codes < 0).any(0), False)
     touched = np.flatnonzero(open_columns[children] | open_columns[lists.sets].any(1))
     sets = needed_sets(lists.sets[touched], children[touched], lists.cardinalities)
     rows = prepare_rows(np.maximum(gaps.codes, 0), gaps.cardinalities, gaps.weights, lists.max_indegree)
-    return Move(lists, children, touched, sets, lgamma_tables(rows, gaps.prior, lists.max_indegree), weighting, fixed)
+    prior = lgamma_tables(rows, gaps.prior, lists.max_indegree)
+    return Move(lists, children, touched, sets, prior, weighting, fixed, n_candidates, eps)
 
 
 def needed_sets(parents, children, cardinalities):
@@ -159,6 +157,10 @@ def sweep(move, gaps, chain):
     codes = completed(gaps, chain.filled)
     chain.log_marginal = score(move, gaps, codes, chain.log_marginal)
     lists = move.lists._replace(log_marginal=chain.log_marginal)
+    if move.n_candidates is not None:
+        layout = lists.offsets, move.n_candidates, lists.max_indegree
+        chain.held, chain.lost = prune_scores(lists.log_scores, *layout, move.eps)
+        lists = choose(lists, chain.held)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
     counts = [family_counts(codes, gaps.cardinalities, child, z, gaps.weights) for child, z in enumerate(parents)]
@@ -271,5 +273,7 @@ class GapChain:
     def __init__(self, state, filled, rng):
         self.state, self.filled, self.rng = state, filled, rng
         self.log_marginal = None  # of the last table; None: nothing is known
+        # families that the last sweep moved over, and the bound on what the others had, by node; None: always the same ones
+        self.held = self.lost = None
         self.sweep = self.n_by_cells = 0
         self.last = self.now = None  # windows of `augment_run`

@@ -1,11 +1,8 @@
 """Chains over structures and missing cells together, run until their arcs agree: 20 sweeps of burn-in and 20 that count, doubled
 again and again.
 
-The families that the chains move over are all of them while they are few; beyond, lists that every chain grows on its first
-completed tables, joined and then fixed: chains with different lists would have different laws. A sweep depends on a chain's own
-state and generator only, so threads, checkpoints and interruptions change nothing.
-
-What the lists leave out is measured on the kept tables, by scoring all families on them.
+A sweep depends on a chain's own state and generator only, so threads, checkpoints and interruptions change nothing. Which families
+the chains move over, and what is left out: `augment_lists`.
 """
 
 import time
@@ -13,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.parallel import thread_map
-from pgm_bma.orders import _augment_kernels as kernels
-from pgm_bma.orders.augment import GapChain, completed, first_filling, make_move, sweep
+from pgm_bma.orders.augment import GapChain, sweep
+from pgm_bma.orders.augment_lists import LOST, SCORED, Families, first_move, grown_move, missed, whole_move
 from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
 from pgm_bma.orders.convergence import (
     BATCHES,
@@ -28,22 +24,14 @@ from pgm_bma.orders.convergence import (
     effective_size,
     split_r_hat,
 )
-from pgm_bma.orders.family_lists import FamilyLists, grow_lists, prune_table
-from pgm_bma.orders.family_table import MAX_FAMILIES, binomials, family_table, local_sets, members, n_families
+from pgm_bma.orders.family_lists import FamilyLists, choose
 
 FIRST = 40  # sweeps of the first window, of which half count
-PILOT = (2, 3, 3, 4, 4, 4)  # sweeps between two growings of the lists
-ROUNDS = 4  # of growing, the last ones, whose families are kept
-ALL_FAMILIES = 30_000  # up to which nothing is left out: 20 variables with three parents
-EVERY_TABLE = (
-    500_000  # families up to which what is left out is measured on every kept table: 42 variables with three parents
-)
-SLACK = 0.3  # of eps when lists are grown: what one table drops another may want
 APART = 0.2  # chains whose means of an arc differ by more, with R-hat above its limit, are in different modes
 
 
 def run_augmented(
-    gaps, weighting, starts, rngs, families, *, fixed=False, group=None, n_kept=30, max_sweeps=1024, max_time=None,
+    gaps, weighting, starts, rngs, scoring, *, fixed=False, group=None, n_kept=30, max_sweeps=1024, max_time=None,
     eps=1e-3, beam=60, checkpoint=None, checkpoint_every=16, fingerprint=None, n_jobs=1, tell=None,
 ):  # fmt: skip
     """Run one chain per generator until their arcs agree.
@@ -53,7 +41,7 @@ def run_augmented(
     gaps : `augment.GapTable`
     starts : per chain, (n,) order or layers; they stay under `fixed`
     group : chains that have the same law, one after the other; by default all of them
-    families : Scoring, with the parameter prior of `gaps`
+    scoring : `family_table.Scoring`, with the parameter prior of `gaps`
     max_sweeps : sweeps of a chain; the last window of 40 x 2^k sweeps below it is the last
     checkpoint_every : sweeps between two writes
 
@@ -65,35 +53,34 @@ def run_augmented(
     chains = [GapChain(np.asarray(start, dtype=np.int64), None, rng) for start, rng in zip(starts, rngs)]
     ends = _window_ends(max_sweeps)
     n_kept = min(n_kept, ends[-1] - ends[-1] // 2)
+    families = Families(gaps, weighting, scoring, fixed, eps, beam)
     found = read_checkpoint(checkpoint, fingerprint)
     with thread_map(n_jobs) as map_chains:
-        if found is None:
-            lists = _first_lists(gaps, weighting, chains, families, fixed, eps, beam, map_chains)
-            for chain in chains:
-                chain.log_marginal = None
-        else:
-            lists = _restore(chains, found, gaps)
-        move, measure = make_move(lists, gaps, weighting, fixed), measure_of(lists, gaps, families)
+        move = first_move(families, chains, map_chains) if found is None else _restore(families, chains, found)
         stopped, written = None, chains[0].sweep
         try:
             for end in ends:
+                if end < chains[0].sweep:  # judged before the file was written
+                    continue
                 while chains[0].sweep < end:
-                    map_chains(_advance, [(move, gaps, chain, end, n_kept, measure) for chain in chains])
+                    map_chains(_advance, [(families, move, chain, end, n_kept) for chain in chains])
                     at = chains[0].sweep
                     if tell:
                         last = [chain.last for chain in chains]
                         tell(at, difference(last) if last[0] is not None else None, time.monotonic() - began)
                     if checkpoint is not None and (at == end or at - written >= checkpoint_every):
-                        _write(chains, lists, checkpoint, fingerprint or {})
+                        _write(families, move, chains, checkpoint, fingerprint or {})
                         written = at
                     if max_time is not None and time.monotonic() - began >= max_time and at < ends[-1]:
                         stopped = "time"
                         break
-                if stopped or settled(_groups([chain.now for chain in chains], group)):
+                if stopped or end == ends[-1] or settled(_groups([chain.now for chain in chains], group)):
                     break
+                if families.size > SCORED and _misses([chain.now for chain in chains]):
+                    move = grown_move(families, move, chains, map_chains)
         except KeyboardInterrupt:
             stopped = "interrupted"
-    return _collect(move, chains, measure, stopped, group)
+    return _collect(move, chains, stopped, group)
 
 
 def _window_ends(max_sweeps):
@@ -101,121 +88,6 @@ def _window_ends(max_sweeps):
     while 2 * ends[-1] <= max_sweeps:
         ends.append(2 * ends[-1])
     return ends
-
-
-# ---------------------------------------------------------------------------------------------------- families
-
-
-def _first_lists(gaps, weighting, chains, families, fixed, eps, beam, map_chains):
-    """The families to move over; every chain gets its first completed table on the way."""
-    n = len(gaps.cardinalities)
-    for chain in chains:
-        chain.filled = first_filling(gaps, chain.rng)
-    size = n_families(n, n - 1, min(families.max_indegree, n - 1))
-    full = size <= MAX_FAMILIES
-    if size <= ALL_FAMILIES:
-        return all_families(_table(gaps, completed(gaps, chains[0].filled), families))
-    return join_lists(
-        map_chains(_pilot, [(gaps, weighting, chain, families, fixed, eps, beam, full) for chain in chains])
-    )
-
-
-def _pilot(gaps, weighting, chain, families, fixed, eps, beam, full):
-    """Grow a list on the chain's table, walk some sweeps over it, and again: all families of the last rounds."""
-    kept = []
-    for count in (*PILOT, 0):
-        codes = completed(gaps, chain.filled)
-        if full:
-            lists = prune_table(_table(gaps, codes, families), SLACK * eps)
-        else:
-            lists = grow_lists(codes, gaps.cardinalities, gaps.weights, families, eps=SLACK * eps, beam=beam)
-        kept = [*kept, lists][-ROUNDS:]
-        move = make_move(join_lists(kept), gaps, weighting, fixed)
-        chain.log_marginal = None
-        for _ in range(count):
-            sweep(move, gaps, chain)
-    chain.sweep = chain.n_by_cells = 0
-    return join_lists(kept)
-
-
-def _table(gaps, codes, families):
-    return family_table(codes, gaps.cardinalities, gaps.weights, families)
-
-
-def all_families(table):
-    """All possible families of a full table as lists."""
-    parts = [_possible(table, child) for child in range(len(table.cardinalities))]
-    return _lists(table.cardinalities, table.max_indegree, *zip(*parts), np.zeros(len(parts)), 0)
-
-
-def _possible(table, child):
-    here = slice(table.offsets[child], table.offsets[child + 1])
-    kept = table.log_prior[here] > -np.inf
-    return members(table, child)[kept], table.log_marginal[here][kept], table.log_prior[here][kept]
-
-
-def join_lists(many):
-    """The families that are in any of the lists, in the order of full tables: by size, the last member slowest."""
-    first = many[0]
-    parts = []
-    for child in range(len(first.cardinalities)):
-        sets = np.concatenate([members(lists, child) for lists in many])
-        priors = np.concatenate([lists.log_prior[lists.offsets[child] : lists.offsets[child + 1]] for lists in many])
-        sets, at = np.unique(sets, axis=0, return_index=True)
-        sizes, width = (sets >= 0).sum(1), sets.shape[1]
-        last_first = np.where(sizes[:, None] > np.arange(width), np.sort(sets, axis=1)[:, ::-1], -1)
-        ranked = np.lexsort((*last_first.T[::-1], sizes))
-        parts.append((sets[ranked], np.zeros(len(ranked)), priors[at[ranked]]))
-    lost = np.max([lists.lost_mass for lists in many], axis=0)
-    return _lists(first.cardinalities, first.max_indegree, *zip(*parts), lost, first.beam)
-
-
-def _lists(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, beam):
-    offsets = state_offsets([len(some) for some in sets])
-    return FamilyLists(
-        cardinalities, max_indegree, offsets, np.concatenate(sets).astype(np.int32), np.concatenate(log_marginal),
-        np.concatenate(log_prior), np.asarray(lost, dtype=float), beam,
-    )  # fmt: skip
-
-
-def held_by(lists, table):
-    """(n_families,) whether `lists` have the families of a full table."""
-    radix = (len(table.cardinalities) + 1) ** np.arange(table.max_indegree, dtype=np.int64)  # a set as one number
-    return np.concatenate(
-        [
-            np.isin((members(table, child) + 1) @ radix, (members(lists, child).astype(np.int64) + 1) @ radix)
-            for child in range(len(table.cardinalities))
-        ]
-    )
-
-
-def lost_on(held, table):
-    """(n,) bound on the share of a node's sum that the families outside `held` have on the rows behind a full table."""
-    lost, scores = np.zeros(len(table.cardinalities)), table.log_scores
-    for child, m in enumerate(table.n_candidates.tolist()):
-        here = slice(table.offsets[child], table.offsets[child + 1])
-        ranks = binomials(max(m, 1), table.max_indegree)
-        sets = local_sets(m, table.max_indegree)
-        lost[child] = kernels.lost_share(scores[here], sets, ranks, m, table.max_indegree, held[here])
-    return lost
-
-
-def measure_of(lists, gaps, families):
-    """The `Measure` of what lists leave out; None where nothing is, or where all families are too many to score."""
-    n = len(gaps.cardinalities)
-    size = n_families(n, n - 1, lists.max_indegree)
-    if not ALL_FAMILIES < size <= MAX_FAMILIES:
-        return None
-    held = held_by(lists, _table(gaps, np.maximum(gaps.codes, 0), families))
-    return Measure(families, held, size <= EVERY_TABLE)
-
-
-class Measure(NamedTuple):
-    """How to find what lists leave out on a table."""
-
-    families: dict  # arguments of `family_table`
-    held: np.ndarray  # (all families,) those in the lists
-    every: bool  # on every kept table; else on the first and the last one of a window
 
 
 # ---------------------------------------------------------------------------------------------------- windows
@@ -227,9 +99,11 @@ class GapWindow(NamedTuple):
     arcs: Window
     states: np.ndarray  # (n_kept, n)
     filled: np.ndarray  # (n_kept, n_cells)
-    marginal: np.ndarray  # (n_kept, n_families)
+    held: (
+        np.ndarray
+    )  # (n_kept, n_bytes) the families that were moved over, as bits; none where they are always the same
     scores: np.ndarray  # (n_kept,)
-    lost: np.ndarray  # (n_kept, n) bound on what the lists leave out, by node; NaN: not measured
+    lost: np.ndarray  # (n_kept, n) bound on what was left out, by node; NaN: not measured
     has: np.ndarray  # (n_kept,)
 
     @property
@@ -253,7 +127,7 @@ class GapWindow(NamedTuple):
         return int(self.arcs.counts.sum())
 
 
-def _new_window(end, n, n_cells, n_families, n_kept):
+def _new_window(end, n, n_cells, n_bytes, n_kept):
     nothing = np.zeros(0)
     arcs = Window(
         end // 2, end, np.zeros((BATCHES, n, n)), np.zeros((2, n, n)), np.zeros(BATCHES, dtype=np.int64), nothing, nothing,
@@ -261,17 +135,18 @@ def _new_window(end, n, n_cells, n_families, n_kept):
     )  # fmt: skip
     return GapWindow(
         arcs, np.zeros((n_kept, n), dtype=np.int64), np.zeros((n_kept, n_cells), dtype=np.int32),
-        np.zeros((n_kept, n_families)), np.zeros(n_kept), np.full((n_kept, n), np.nan), np.zeros(n_kept, dtype=bool),
+        np.zeros((n_kept, n_bytes), dtype=np.uint8), np.zeros(n_kept), np.full((n_kept, n), np.nan), np.zeros(n_kept, dtype=bool),
     )  # fmt: skip
 
 
-def _advance(move, gaps, chain, end, n_kept, measure):
+def _advance(families, move, chain, end, n_kept):
     """One sweep, added to the window that ends at `end`."""
     table_before = chain.filled
-    edges, log_score = sweep(move, gaps, chain)
+    edges, log_score = sweep(move, families.gaps, chain)
     if chain.now is None or chain.now.arcs.end != end:
         chain.last = chain.now
-        chain.now = _new_window(end, len(edges), len(chain.filled), len(move.children), n_kept)
+        n_bytes = 0 if chain.held is None else len(np.packbits(chain.held))
+        chain.now = _new_window(end, len(edges), len(chain.filled), n_bytes, n_kept)
     now, first = chain.now, end // 2
     k, length = chain.sweep - first, end - first
     if k < 1:
@@ -283,10 +158,18 @@ def _advance(move, gaps, chain, end, n_kept, measure):
     place = k * n_kept // length
     if place > (k - 1) * n_kept // length:
         now.states[place - 1], now.filled[place - 1] = chain.state, table_before
-        now.marginal[place - 1], now.scores[place - 1], now.has[place - 1] = chain.log_marginal, log_score, True
-        if measure is not None and (measure.every or place in (1, n_kept)):
-            table = _table(gaps, completed(gaps, table_before), measure.families)
-            now.lost[place - 1] = lost_on(measure.held, table)
+        now.scores[place - 1], now.has[place - 1] = log_score, True
+        if chain.held is not None:
+            now.held[place - 1], now.lost[place - 1] = np.packbits(chain.held), chain.lost
+        elif place in (1, n_kept):  # more would cost more than the sweeps
+            lost = missed(families, move, table_before)
+            now.lost[place - 1] = np.nan if lost is None else lost
+
+
+def _misses(windows):
+    """Whether a measured table of the windows wanted more than lists have, or none could be measured."""
+    lost = np.concatenate([w.lost for w in windows])
+    return not (np.nanmax(lost, initial=-1.0) <= LOST) or np.isnan(lost).all()
 
 
 def _groups(windows, size):
@@ -312,7 +195,7 @@ def _judged(windows):
     return r_hat, means.mean(0), (np.ptp(means, axis=0) > APART) & ~(r_hat <= R_HAT)
 
 
-def _collect(move, chains, measure, stopped, group):
+def _collect(move, chains, stopped, group):
     now, last = ([getattr(chain, name) for chain in chains] for name in ("now", "last"))
     windows = now
     if last[0] is not None and min(w.length for w in now) < min(w.length for w in last):
@@ -325,14 +208,17 @@ def _collect(move, chains, measure, stopped, group):
     groups = _groups(windows, group)
     within = [np.ptp(means[k : k + len(groups[0])], axis=0) for k in range(0, len(means), len(groups[0]))]
     filled = np.stack([w.filled[has] for w in windows])
-    lists = move.lists
-    if measure is not None:
-        lists = lists._replace(lost_mass=np.concatenate([w.lost[has] for w in windows]))
+    lists, lost = move.lists, np.concatenate([w.lost[has] for w in windows])
+    if move.n_candidates is not None:
+        held = np.bitwise_or.reduce(np.concatenate([w.held[has] for w in windows]), axis=0)
+        lists = choose(lists, np.unpackbits(held, count=len(move.children)).astype(bool))
+    if not np.isnan(lost).all():
+        lists = lists._replace(lost_mass=lost)
     with np.errstate(invalid="ignore"):
         r_hat = np.fmax.reduce([split_r_hat(some) for some in groups])
     return Augmented(
         lists, np.stack([w.states[has] for w in windows]), filled,
-        np.stack([w.marginal[has] for w in windows]), np.stack([w.scores[has] for w in windows]), means, r_hat,
+        np.stack([w.scores[has] for w in windows]), means, r_hat,
         effective_size(windows), max(difference(some) for some in groups), int((np.max(within, axis=0) > APART).sum()),
         np.sqrt(np.maximum(squares - means.mean(0) ** 2, 0.0)), chains[0].sweep,
         sum(chain.n_by_cells for chain in chains) / sum(chain.sweep for chain in chains),
@@ -343,12 +229,13 @@ def _collect(move, chains, measure, stopped, group):
 # ---------------------------------------------------------------------------------------------------- the file
 
 _LISTS = ("offsets", "sets", "log_prior", "lost_mass")
-_WINDOW = ("states", "filled", "marginal", "scores", "lost", "has")
+_WINDOW = ("states", "filled", "held", "scores", "lost", "has")
 _ARCS = ("sums", "squares", "counts")
 
 
-def _write(chains, lists, path, fingerprint):
-    arrays = {f"lists_{name}": getattr(lists, name) for name in _LISTS}
+def _write(families, move, chains, path, fingerprint):
+    lists = move.lists
+    arrays = {f"lists_{name}": getattr(lists, name) for name in _LISTS if families.size > SCORED}
     document = {"max_indegree": lists.max_indegree, "beam": lists.beam, "chains": []}
     for k, chain in enumerate(chains):
         arrays.update({f"state_{k}": chain.state, f"filled_{k}": chain.filled, f"marginal_{k}": chain.log_marginal})
@@ -362,10 +249,8 @@ def _write(chains, lists, path, fingerprint):
     write_checkpoint(path, fingerprint, document, arrays)
 
 
-def _restore(chains, found, gaps):
+def _restore(families, chains, found):
     document, arrays = found
-    parts = {name: arrays[f"lists_{name}"] for name in _LISTS}
-    n_sets = len(parts["sets"])
     for k, (chain, entry) in enumerate(zip(chains, document["chains"])):
         chain.state, chain.filled, chain.log_marginal = (
             arrays[f"{name}_{k}"] for name in ("state", "filled", "marginal")
@@ -380,18 +265,19 @@ def _restore(chains, found, gaps):
             for name in _ARCS:
                 setattr(arcs, name, arrays[f"{which}_{name}_{k}"])
             setattr(chain, which, GapWindow(arcs, **kept))
-    return FamilyLists(
-        gaps.cardinalities, document["max_indegree"], log_marginal=np.zeros(n_sets), beam=document["beam"], **parts
-    )
+    if families.size <= SCORED:
+        return whole_move(families, chains[0].filled)
+    parts = {name: arrays[f"lists_{name}"] for name in _LISTS}
+    nothing, shape = np.zeros(len(parts["sets"])), (families.gaps.cardinalities, document["max_indegree"])
+    return families.move(FamilyLists(*shape, log_marginal=nothing, beam=document["beam"], **parts))
 
 
 class Augmented(NamedTuple):
     """What `run_augmented` returns."""
 
-    lists: FamilyLists  # lost_mass (n_chains * n_kept, n), where it was measured on kept tables
+    lists: FamilyLists  # those of all kept tables; lost_mass (n_chains * n_kept, n), where it was measured
     states: np.ndarray  # (n_chains, n_kept, n)
     filled: np.ndarray  # (n_chains, n_kept, n_cells) missing cells of the table that each state was drawn on
-    marginal: np.ndarray  # (n_chains, n_kept, n_families) log marginal likelihoods on it
     log_scores: np.ndarray  # (n_chains, n_kept)
     chain_means: np.ndarray  # (n_chains, n, n) arc posteriors
     r_hat: np.ndarray

@@ -30,8 +30,8 @@ def gap_table(names, codes, weights, cardinalities, alpha, sample_size, max_tota
     """Rows with gaps as a `GapTable`; weights of incomplete rows must be whole numbers."""
     rows, row_weights = unfold_incomplete(names, codes, weights, "missing='drop' or 'state'")
     return GapTable(
-        np.ascontiguousarray(rows, dtype=np.int32), row_weights, np.asarray(cardinalities, dtype=np.int64), float(alpha),
-        sample_size, max_total,
+        np.ascontiguousarray(rows, dtype=np.int32), row_weights, np.asarray(cardinalities, dtype=np.int64),
+        (float(alpha), sample_size, max_total),
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def given_augmented(gaps, orders, rngs, families, **run):
 
 def _average(gaps, weighting, found, method):
     flat = found.filled.reshape(-1, found.filled.shape[2])
-    marginal = found.marginal.reshape(len(flat), -1)
+    marginal = _marginals(gaps, weighting, found.lists, flat)
     lists = found.lists._replace(log_marginal=marginal.mean(0))
     states = found.states.reshape(len(flat), -1)
     n = len(gaps.cardinalities)
@@ -89,11 +89,17 @@ def own_mixture(average):
     """The `Mixture` of an augmented average: every state with the weights of its own table."""
     gaps = gaps_of(average)
     flat = average.gaps.filled.reshape(-1, average.gaps.filled.shape[2])
-    move = make_move(average.table, gaps, average.weighting)
+    marginal = _marginals(gaps, average.weighting, average.table, flat)
+    return _mixture(average, average.states.reshape(len(flat), -1), marginal)
+
+
+def _marginals(gaps, weighting, lists, flat):
+    """(n_tables, n_families) log marginal likelihoods of families on completed tables; flat : (n_tables, n_cells)"""
+    move = make_move(lists, gaps, weighting)
     marginal, last = np.empty((len(flat), len(move.children))), None
     for k, filled in enumerate(flat):
         last = marginal[k] = score(move, gaps, completed(gaps, filled), last)
-    return _mixture(average, average.states.reshape(len(flat), -1), marginal)
+    return marginal
 
 
 def _mixture(average, states, marginal):
@@ -111,7 +117,7 @@ def gaps_of(average):
 
 def _table_of(training, codes, weights):
     codes = np.ascontiguousarray(codes, dtype=np.int32)
-    return GapTable(codes, weights, training.cardinalities, *training.prior)
+    return GapTable(codes, weights, training.cardinalities, training.prior)
 
 
 def draw_completions(average, mix, codes, n_tables, rng):

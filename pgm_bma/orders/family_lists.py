@@ -27,14 +27,31 @@ BEAM = 60
 
 def prune_table(table, eps=EPS):
     """The sets of a `FamilyTable` that no subset outweighs by more than 1 / eps: a `FamilyLists`."""
-    scores, kept, lost = table.log_scores, np.zeros(table.offsets[-1], dtype=bool), []
-    for child, start in enumerate(table.offsets[:-1]):
-        here, m = slice(start, table.offsets[child + 1]), int(table.n_candidates[child])
-        sets, ranks = local_sets(m, table.max_indegree), binomials(max(m, 1), table.max_indegree)
-        lost.append(kernels.prune(scores[here], sets, ranks, m, table.max_indegree, -np.log(eps), kept[here]))
+    kept, lost = prune_scores(table.log_scores, table.offsets, table.n_candidates, table.max_indegree, eps)
     sets = [members(table, child)[kept[a:b]] for child, (a, b) in enumerate(zip(table.offsets, table.offsets[1:]))]
     return _join(
         table.cardinalities, table.max_indegree, sets, table.log_marginal[kept], table.log_prior[kept], lost, 0
+    )
+
+
+def prune_scores(scores, offsets, n_candidates, max_indegree, eps):
+    """(which sets stay (n_families,), bound on the share that every child loses) of scores in the layout of a `FamilyTable`."""
+    kept, lost, ranks = np.zeros(len(scores), dtype=bool), np.zeros(len(n_candidates)), {}
+    for child, m in enumerate(n_candidates.tolist()):
+        here = slice(offsets[child], offsets[child + 1])
+        if m not in ranks:
+            ranks[m] = binomials(max(m, 1), max_indegree)
+        lost[child] = kernels.prune(
+            scores[here], local_sets(m, max_indegree), ranks[m], m, max_indegree, -np.log(eps), kept[here]
+        )
+    return kept, lost
+
+
+def choose(lists, kept):
+    """The families of `lists` that are marked in `kept` (n_families,)."""
+    offsets = np.append(0, np.cumsum(kept))[lists.offsets]
+    return lists._replace(
+        offsets=offsets, sets=lists.sets[kept], log_marginal=lists.log_marginal[kept], log_prior=lists.log_prior[kept]
     )
 
 
@@ -76,7 +93,9 @@ def grow_lists(
 def _join(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, beam):
     offsets = state_offsets([len(some) for some in sets])
     sets = np.concatenate(sets).astype(np.int32)
-    return FamilyLists(cardinalities, max_indegree, offsets, sets, log_marginal, log_prior, np.array(lost), beam)
+    return FamilyLists(
+        cardinalities, max_indegree, offsets, sets, log_marginal, log_prior, np.array(lost, dtype=float), beam
+    )
 
 
 class FamilyLists(NamedTuple):
@@ -89,7 +108,7 @@ class FamilyLists(NamedTuple):
     log_marginal: np.ndarray  # (n_families,)
     log_prior: np.ndarray  # (n_families,), finite
     # (n_variables,) bound on the share of a node's sum that dropped sets had, of all sets scored; of tables with gaps a row for
-    # every kept table, NaN where it was not measured
+    # every kept table, NaN where it was not measured; there, what was left out while the chain was on that table
     lost_mass: np.ndarray
     beam: int  # 0: pruned from a full table, in which every set was scored
 

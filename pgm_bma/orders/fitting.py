@@ -30,6 +30,8 @@ from pgm_bma.foundation.warn import warn
 from pgm_bma.orders import augmented_average, counted, family_lists, structure_average
 from pgm_bma.orders.arcs import named_arcs, order_positions, start_orders
 from pgm_bma.orders.augment import GapTable
+from pgm_bma.orders.augment_lists import LOST, expected_loss
+from pgm_bma.orders.convergence import R_HAT
 from pgm_bma.orders.counted import CountedTraining
 from pgm_bma.orders.exact_orders import AUTO_PREDICTION
 from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, Scoring, family_table, most_cells, n_families
@@ -381,11 +383,18 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
 def _warn_of_gaps(result, names, settings):
     if not result.finished:
         warn(f"interrupted: {result.states.shape[1]} of {settings.n_orders} orders per chain were kept")
+    loss = expected_loss(result.table)
+    if loss.max(initial=0.0) > LOST:
+        node = int(np.argmax(loss))
+        warn(
+            f"parent sets of {names[node]!r} that were left out have up to {loss[node]:.2f} of its weight on the completed tables "
+            f"(more than {LOST}), so arcs into it may be off by as much; lower eps (now {settings.eps}), or drop columns"
+        )
     if result.chains.converged:
         return
     apart = np.ptp(result.chains.means, axis=0)
-    r_hat = np.where(np.isnan(result.chains.r_hat), 1.0, result.chains.r_hat)
-    worst = np.argsort(np.where(r_hat > 1.1, apart, -1.0), axis=None)[::-1][:3]
+    doubtful = ~(result.chains.r_hat <= R_HAT)  # few sweeps have none
+    worst = np.argsort(np.where(doubtful, apart, -1.0), axis=None)[::-1][:3]
     pairs = [np.unravel_index(k, apart.shape) for k in worst]
     listed = ", ".join(f"{names[u]!r} -> {names[v]!r} by {apart[u, v]:.2f}" for u, v in pairs if apart[u, v] > 0)
     warn(
