@@ -1,7 +1,9 @@
 """Multiple imputation by the log score of hidden cells: averaged structures, one network, chained equations, most frequent value.
 
-Cells of complete tables are hidden completely at random. Every method gives the same number of completed copies; the score of a
-hidden cell is the log of the share of copies with its true value, smoothed by one pseudo-copy of the uniform law.
+Cells of complete tables are hidden completely at random. The score of a hidden cell is the log of the probability that a method's
+completions give its true value. Of networks that is the share of many completed copies (`--copies`), smoothed by one pseudo-copy of
+the uniform law: few copies score low by chance, by about (1 - p) / (2 p copies). Chained equations are slow, so their copies are
+few, but each tells the probabilities that it was drawn from, and these are averaged.
 """
 
 import time
@@ -16,12 +18,13 @@ from pgm_bma import OrderPosterior, impute, load_dataset, load_network, simulate
 
 from ._common import parser, print_line, run, save_csv
 
+BURN_IN, ROUNDS = 10, 20  # of chained equations
 TABLES = {"asia": (500, 0.2), "child": (300, 0.3), "voting": (None, 0.2)}
 
 
 def main(argv=None):
     options = parser(__doc__)
-    options.add_argument("--copies", type=int, default=20, help="completed copies of every method")
+    options.add_argument("--copies", type=int, default=200, help="completed copies of the networks")
     options.add_argument("--sets", type=int, default=None, help="times that cells are hidden (default 2; --full 10)")
     options = options.parse_args(argv)
     rows = []
@@ -35,9 +38,10 @@ def main(argv=None):
                 start = time.process_time()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    copies = function(holes, options.copies, rng)
+                    found = function(holes, frame, options.copies, rng)
                 line = {"table": name, "rows": len(frame), "hidden": share, "set": k, "method": method}
-                rows.append(line | scores(frame, hidden, copies) | {"CPU seconds": time.process_time() - start})
+                score = {"log score": float(np.log(found[hidden]).mean()), "right": float(found[hidden].mean())}
+                rows.append(line | score | {"CPU seconds": time.process_time() - start})
                 print_line(rows[-1])
         save_csv(rows, "imputation", options.out)
     means = pd.DataFrame(rows).groupby(["table", "method"])[["log score", "right"]].mean().unstack(0)
@@ -50,32 +54,33 @@ def complete_table(name, n_rows, seed):
     return simulate(load_network(name), n_rows, random_state=seed).astype(object)
 
 
-def averaged(holes, n_copies, rng):
+def averaged(holes, frame, n_copies, rng):
     posterior = OrderPosterior(random_state=0, max_sweeps=320).fit(holes)
-    return posterior.complete(holes, n_copies, random_state=rng)
+    return shares(posterior.complete(holes, n_copies, random_state=rng), frame)
 
 
-def one_network(holes, n_copies, rng):
+def one_network(holes, frame, n_copies, rng):
     """The best single DAG of the same posterior with posterior-mean tables."""
     model = OrderPosterior(random_state=0, max_sweeps=320).fit(holes).model_
-    return [impute(model, holes, "sample", random_state=rng) for _ in range(n_copies)]
+    return shares([impute(model, holes, "sample", random_state=rng) for _ in range(n_copies)], frame)
 
 
-def most_frequent(holes, n_copies, rng):
-    return [holes.fillna(holes.mode().iloc[0])] * n_copies
+def most_frequent(holes, frame, n_copies, rng):
+    """With as much doubt as ten copies that are all alike leave."""
+    return shares([holes.fillna(holes.mode().iloc[0])] * 10, frame)
 
 
-def chained_equations(holes, n_copies, rng):
-    """Every column drawn from a multinomial logistic regression on all others, round by round; every second round is a copy."""
-    current = holes.copy()
+def chained_equations(holes, frame, n_copies, rng):
+    """Every column drawn from a multinomial logistic regression on all others, round by round: ROUNDS after BURN_IN count."""
+    current, found = holes.copy(), np.zeros(frame.shape)
     for name in holes:
         empty = holes[name].isna().to_numpy()
         current.loc[empty, name] = rng.choice(holes[name].dropna(), empty.sum())
-    copies = []
-    for round_number in range(10 + 2 * n_copies):
-        for name in holes:
+    for round_number in range(BURN_IN + ROUNDS):
+        for k, name in enumerate(holes):
             empty = holes[name].isna().to_numpy()
             if not empty.any() or holes[name].nunique() < 2:
+                found[:, k] = 1.0
                 continue
             X = OneHotEncoder(drop="if_binary", handle_unknown="ignore").fit_transform(current.drop(columns=name))
             fitted = LogisticRegression(max_iter=200).fit(X[~empty], holes[name][~empty].astype(str))
@@ -83,9 +88,17 @@ def chained_equations(holes, n_copies, rng):
             proba = fitted.predict_proba(X[empty])
             drawn = (rng.random((len(proba), 1)) > np.cumsum(proba, axis=1)[:, :-1]).sum(1)
             current.loc[empty, name] = [labels[fitted.classes_[k]] for k in drawn]
-        if round_number >= 10 and round_number % 2:
-            copies.append(current.copy())
-    return copies
+            if round_number >= BURN_IN:
+                truth = frame[name][empty].astype(str).to_numpy()
+                found[empty, k] += (proba * (fitted.classes_ == truth[:, None])).sum(1) / ROUNDS
+    n_states = frame.nunique().to_numpy()
+    return (n_copies * found + 1 / n_states) / (n_copies + 1)  # as the shares: states that were never seen have none
+
+
+def shares(copies, frame):
+    """Probability of every cell's true value: its share of the copies, smoothed by one pseudo-copy of the uniform law."""
+    hits = np.sum([copy.to_numpy() == frame.to_numpy() for copy in copies], axis=0)
+    return (hits + 1 / frame.nunique().to_numpy()) / (len(copies) + 1)
 
 
 METHODS = {
@@ -94,15 +107,6 @@ METHODS = {
     "chained equations": chained_equations,
     "most frequent": most_frequent,
 }
-
-
-def scores(frame, hidden, copies):
-    """Mean log score of the hidden cells, and the share of them that a copy has right."""
-    n_states = frame.nunique().to_numpy()
-    hits = np.mean([(copy.to_numpy() == frame.to_numpy()) for copy in copies], axis=0)
-    m = len(copies)
-    log_score = np.log((m * hits + 1 / n_states) / (m + 1))[hidden]
-    return {"log score": float(log_score.mean()), "right": float(hits[hidden].mean())}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Structures from tables with gaps: sampling cells and structures together against the complete table, and the truth.
 
-Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table; "hard",
-cells of sachs that are missing depending on other columns: its chains must say that they have not converged; "voting", a table with
-real gaps, drawn with and without its incomplete rows. K2 with alpha = 1,
-"mdl", at most three parents.
+Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table;
+"many", child again on many tables, beside ten completed copies drawn from one network; "hard", cells of sachs that are missing
+depending on other columns, run twice; "voting", a table with real gaps, drawn with and without its incomplete rows. K2 with
+alpha = 1, "mdl", at most three parents.
 """
 
 import time
@@ -15,30 +15,31 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
 
-from pgm_bma import OrderAveragedClassifier, OrderPosterior, load_network, simulate
+from pgm_bma import OrderAveragedClassifier, OrderPosterior, impute, load_network, simulate
 
 from ._common import parser, print_line, results_folder, run, save_csv
 
 COMMON = {"parameter_prior": "paper", "max_indegree": 3}
-PARTS = ("tiny", "alarm", "child", "hard", "voting")
+PARTS = ("tiny", "alarm", "child", "many", "hard", "voting")
+SETS = {"tiny": 6, "many": 20, "hard": 1, "voting": 1}
 
 
 def main(argv=None):
     options = parser(__doc__)
     options.add_argument("--part", choices=PARTS, action="append", help="which part (default: all)")
-    options.add_argument("--sets", type=int, default=None, help="data sets of a part (default 5)")
+    options.add_argument("--sets", type=int, default=None, help="data sets of a part (default 5, tiny 6, many 20)")
     options.add_argument(
         "--sweeps",
         type=int,
         default=None,
-        help="most sweeps over structures and cells (default 40; child 320; hard 640)",
+        help="most sweeps over structures and cells (default 40; many 80; child 320; hard 640)",
     )
     options = options.parse_args(argv)
     for part in options.part or PARTS:
         rows = []
         for seed in range(
             options.seed,
-            options.seed + (options.sets or (6 if part == "tiny" else 1 if part in ("hard", "voting") else 5)),
+            options.seed + (options.sets or SETS.get(part, 5)),
         ):
             for line in globals()[part](seed, options.sweeps):
                 rows.append({"part": part, "seed": seed, **line})
@@ -149,10 +150,42 @@ def child(seed, sweeps):
         line = judged(name, classifier, found, truth, seconds)
         if "again" in name:
             line["rms of the two runs"] = rms(found[name], found[name.partition(",")[0]])
-        proba = classifier.predict_proba(test.drop(columns="Disease"))
-        index = [list(classifier.classes_).index(value) for value in test["Disease"]]
-        line["class log loss"] = -np.log(proba[np.arange(len(test)), index]).mean()
+        line["class log loss"] = class_loss(classifier.predict_proba(test.drop(columns="Disease")), classifier, test)
         yield line
+
+
+def class_loss(proba, classifier, test):
+    index = [list(classifier.classes_).index(value) for value in test["Disease"]]
+    return -np.log(proba[np.arange(len(test)), index]).mean()
+
+
+def many(seed, sweeps):
+    """The tables of `child`: the gaps sampled, and ten copies drawn from its best network, fitted alone."""
+    model = load_network("child")
+    frame, test = simulate(model, 300, random_state=seed), simulate(model, 1000, random_state=1000 + seed)
+    X, y, rows = frame.drop(columns="Disease"), frame["Disease"], test.drop(columns="Disease")
+    holes, states = with_gaps(X, 0.3, seed), {"state_names": states_of(model)}
+    truth, found = truth_of(model, frame[[*X.columns, "Disease"]]), {}
+    for name, table, settings in (
+        ("complete", X, {"max_sweeps": 512}),
+        ("augment", holes, {"max_sweeps": 4 * (sweeps or 80)}),
+    ):
+        classifier, seconds = fitted(OrderAveragedClassifier, settings | states, table, y, seed)
+        found[name] = classifier.edge_posterior_.to_numpy()
+        loss = class_loss(classifier.predict_proba(rows), classifier, test)
+        yield judged(name, classifier, found, truth, seconds) | {"class log loss": loss}
+    network, rng, copies = classifier.model_, np.random.default_rng([seed, 8]), []
+    for _ in range(10):
+        copy = impute(network, holes.assign(Disease=y), "sample", random_state=rng)
+        copies.append(fitted(OrderAveragedClassifier, states | {"max_sweeps": 256}, copy[X.columns], y, seed)[0])
+    arcs = np.mean([one.edge_posterior_.to_numpy() for one in copies], axis=0)
+    off = ~np.eye(len(arcs), dtype=bool)
+    yield {
+        "rows": "ten copies from one network",
+        "average precision": average_precision_score(truth[off], arcs[off]),
+        "rms distance": rms(arcs, found["complete"]),
+        "class log loss": class_loss(np.mean([one.predict_proba(rows) for one in copies], axis=0), classifier, test),
+    }
 
 
 def hard(seed, sweeps):

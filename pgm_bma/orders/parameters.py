@@ -92,7 +92,7 @@ RESULTS = """edge_posterior_ : DataFrame
     lost_mass_ : float
         Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables; 0 when
         all were kept. Sets that were never scored (more than `beam` of a size) are not in it. Of a table with gaps, the largest
-        over the kept tables (`gaps_.attrs["lost_mass"]` has them all): above 1, one of them wanted a set that no list has.
+        over the kept tables (`gaps_.attrs["lost_mass"]` has them all, NaN where it was not measured).
     gaps_ : DataFrame
         Missing cells in training by column; `attrs` tells what was done with them.
     arc_spread_ : DataFrame
