@@ -2,8 +2,9 @@
 
 Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table;
 "many", child again on many tables, beside ten completed copies drawn from one network; "expected", how far complete tables are by
-what the gaps leave open; "hard", cells of sachs that are missing depending on other columns, run twice; "voting", a table with real
-gaps, drawn with and without its incomplete rows. K2 with alpha = 1, "mdl", at most three parents.
+what the gaps leave open; "starts", chains that begin on the hidden table; "hard", cells of sachs that are missing depending on other
+columns, run twice; "voting", a table with real gaps, drawn with and without its incomplete rows. K2 with alpha = 1, "mdl", at most
+three parents.
 """
 
 import time
@@ -20,8 +21,8 @@ from pgm_bma import OrderAveragedClassifier, OrderPosterior, impute, load_networ
 from ._common import parser, print_line, results_folder, run, save_csv
 
 COMMON = {"parameter_prior": "paper", "max_indegree": 3}
-PARTS = ("tiny", "alarm", "child", "many", "expected", "hard", "voting")
-SETS = {"tiny": 6, "many": 12, "hard": 1, "voting": 1}
+PARTS = ("tiny", "alarm", "child", "many", "expected", "starts", "hard", "voting")
+SETS = {"tiny": 6, "many": 12, "starts": 2, "hard": 1, "voting": 1}
 
 
 def main(argv=None):
@@ -32,7 +33,7 @@ def main(argv=None):
         "--sweeps",
         type=int,
         default=None,
-        help="most sweeps over structures and cells (default 40; many and expected 80; child 320; hard 640)",
+        help="most sweeps over structures and cells (default 40; many, expected and starts 80; child 320; hard 640)",
     )
     options = options.parse_args(argv)
     for part in options.part or PARTS:
@@ -214,6 +215,40 @@ def expected(seed, sweeps):
         "distance of sampled completions": float(np.sqrt(np.mean(np.square(drawn)))),
         "least": min(drawn),
         "most": max(drawn),
+    }
+
+
+def starts(seed, sweeps):
+    """Two chains that begin with the true values of the hidden cells, and two that begin with drawn ones: where do they end?"""
+    from pgm_bma.orders import augment, augment_lists
+    from pgm_bma.orders.family_table import family_table
+
+    model, sweeps = load_network("child"), sweeps or 80
+    states = states_of(model)
+    frame = simulate(model, 300, random_state=seed)
+    holes = with_gaps(frame.drop(columns="Disease"), 0.3, seed).assign(Disease=frame["Disease"])
+    names = list(holes.columns)
+    full = np.column_stack([[states[name].index(value) for value in frame[name]] for name in names]).astype(np.int32)
+    codes = np.where(holes.isna().to_numpy(), np.int32(-1), full)
+    gaps = augment.GapTable(codes, np.ones(len(codes)), np.array([len(states[name]) for name in names]), (1.0, None))
+    move = augment.make_move(augment_lists.all_families(family_table(full, gaps.cardinalities)), gaps, "order")
+    whole, _ = fitted(OrderPosterior, {"state_names": states, "max_sweeps": 512}, frame[names], None, seed)
+    whole, ends = whole.edge_posterior_.to_numpy(), {}
+    for how in ("true", "drawn"):
+        for k in range(2):
+            rng = np.random.default_rng([seed, k, len(how)])
+            cells = full[gaps.cells] if how == "true" else augment.first_filling(gaps, rng)
+            chain = augment.GapChain(rng.permutation(len(names)), cells, rng)
+            arcs = [augment.sweep(move, gaps, chain)[0] for _ in range(2 * sweeps)]
+            ends[how, k] = np.mean(arcs[sweeps:], axis=0)
+            line = {"start": how, "chain": k, "sweeps": 2 * sweeps, "distance of the first sweep": rms(arcs[0], whole)}
+            yield line | {"distance": rms(ends[how, k], whole)}
+    means = {how: np.mean([ends[how, 0], ends[how, 1]], axis=0) for how in ("true", "drawn")}
+    yield {
+        "start": "true against drawn",
+        "distance": rms(means["true"], means["drawn"]),
+        "two chains, true": rms(ends["true", 0], ends["true", 1]),
+        "two chains, drawn": rms(ends["drawn", 0], ends["drawn", 1]),
     }
 
 
