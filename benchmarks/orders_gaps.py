@@ -2,9 +2,9 @@
 
 Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table;
 "many", child again on many tables, beside ten completed copies drawn from one network; "expected", how far complete tables are by
-what the gaps leave open; "starts", chains that begin on the hidden table; "hard", cells of sachs that are missing depending on other
-columns, run twice; "voting", a table with real gaps, drawn with and without its incomplete rows. K2 with alpha = 1, "mdl", at most
-three parents.
+what the gaps leave open; "starts", chains that begin on the hidden table; "hard", cells of sachs that are missing depending on
+other columns, run twice; "voting", a table with real gaps, drawn with and without its incomplete rows. K2 with alpha = 1, "mdl",
+at most three parents.
 """
 
 import time
