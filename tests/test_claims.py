@@ -198,6 +198,13 @@ def gaps():
     more = 100 * (loss.mean() / loss["complete"].mean() - 1)
     yield f"on average it is {more['augment']:.1f} % above ({more[copies]:.1f} % with the copies)"
     yield f"nearer than the copies on {(far['augment'] < far[copies]).sum()} tables"
+    drawn = kept("orders_gaps_expected")
+    for column in ("distance of sampled completions", "distance of the complete table"):
+        yield "{}, {}, {} and {}".format(*map(short, drawn[column]))
+    begun = kept("orders_gaps_starts")
+    yield "end {} and {} apart".format(*map(short, begun.query("start == 'true against drawn'")["distance"]))
+    spans = begun.groupby("start")["distance"].agg(["min", "max"])
+    yield "{} to {}, where chains from drawn".format(*map(short, spans.loc["true"]))
     tiny = kept("orders_gaps_tiny").groupby("weighting")
     for error, most in zip(
         tiny["error"].agg(["mean", "max"]).loc[["order", "dag"]].to_numpy(), ("largest of a table ", "")
