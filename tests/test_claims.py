@@ -228,7 +228,8 @@ CLAIMS = [
     ("ema.md", table1), ("ema.md", table2), ("ema.md", table3), ("reproduction.md", reproduction),
     ("orders.md", reversed_orders), ("orders.md", order_correlation), ("forests.md", forest_ranks),
     ("orders.md", gaps),
-    ("orders.md", imputation), ("reproduction.md", structural), ("naive_bayes.md", relevant_columns), ("kikuchi.md", kikuchi_table2),
+    ("orders.md", imputation), ("reproduction.md", structural), ("naive_bayes.md", relevant_columns),
+    ("kikuchi.md", kikuchi_table2),
     ("../README.md", method_to_begin_with), ("kikuchi.md", near_copies), ("kikuchi.md", triples_not_run),
 ]  # fmt: skip
 
