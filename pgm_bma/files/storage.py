@@ -189,6 +189,8 @@ def _build_estimator(kind, state):
 
 
 def _build_record(kind, fields):
+    # a field that came later has a default, which is what files without it meant
+    fields = {**getattr(kind, "_field_defaults", {}), **fields}
     _check_fields(kind, set(fields), set(_field_names(kind)))
     if issubclass(kind, tuple):
         return kind(**fields)

@@ -125,9 +125,10 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         that choose regions, priors and weights have no say. "mdl": numeric columns are cut by minimum description length of the
         class. None: every value is a state. "auto": "average" while those parameters are at their defaults (and up to 500 columns
         and 2 million cells), else regions of states as they ask for, with numbers cut by "mdl" and a warning.
-    terms : sequence of {"single", "pair", "linear", "state", "gaussian"}, default all five
-        Kinds of averaged terms; "linear" has one coefficient per numeric column and class, "state" one per state and class,
-        "gaussian" tells how the numeric columns vary together inside a class.
+    terms : sequence of {"single", "pair", "linear", "state", "gaussian", "cell"}, default all six
+        Kinds of averaged terms; "linear" has one coefficient per column of numbers and class (whole numbers that are states too),
+        "state" one per state and class, "gaussian" tells how the numeric columns vary together inside a class, "cell" has one
+        coefficient per cell of two columns with states and class, used where held-out rows gain by it beyond chance.
     numeric_columns : list of names, optional
         Columns that are numeric in any case. By default those whose numbers are not all whole or more than 20 different ones.
     categorical_columns : list of names, optional
@@ -224,7 +225,7 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         random_state: Any = None,
         verbose: int = 0,
         numeric: str | None = "auto",
-        terms: Any = ("single", "pair", "linear", "state", "gaussian"),
+        terms: Any = ("single", "pair", "linear", "state", "gaussian", "cell"),
         numeric_columns: Any = None,
         categorical_columns: Any = None,
     ) -> None:

@@ -158,7 +158,7 @@ class NumericTerms:
             result = fit_average(data, kinds, step)
         self._result, self._free_terms, self._state_columns = result, None, np.zeros(0, dtype=np.int64)
         self._handle_unknown = self.handle_unknown
-        pairs = result.terms.pairs
+        pairs = sorted({*result.terms.pairs, *result.terms.cells})
         alone = [(j,) for j in range(len(names)) if not any(j in pair for pair in pairs)]
         self.initial_regions_ = [named_region(s, names, target) for s in [*alone, *pairs]]
         labels, weights = weight_series(result, names, training.schema.states, list(training.classes))

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.kikuchi.content import row_colours
+from pgm_bma.kikuchi.numeric_solve import fit_weights
 from pgm_bma.kikuchi.numeric_terms import AverageTerms, TermWeights, make_terms, row_features
 from pgm_bma.kikuchi.terms import class_data
 from pgm_bma.kikuchi.tuning import deal
-from pgm_bma.kikuchi.weights import ridge_fit
 
-KINDS = ("single", "pair", "linear", "state", "gaussian")
+KINDS = ("single", "pair", "linear", "state", "gaussian", "cell")
 FIXED = {"prior": 5.0, "level": 0.1}  # weight of the class shares, and a free level for every class
 OFF = 1e5
 RIDGES = {
@@ -27,22 +27,25 @@ RIDGES = {
     "linear": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, OFF),
     "state": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, OFF),
     "gaussian": (1.0, 5.0, 30.0, 200.0, 1000.0, OFF),
+    "cell": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, OFF),
 }
 STARTS = tuple(
     dict(zip(KINDS, ridges))
     for ridges in (
-        (5.0, 30.0, 10.0, 30.0, 30.0),
-        (5.0, OFF, OFF, OFF, OFF),  # weighted naive Bayes
-        (-OFF, OFF, 0.3, 1.0, OFF),  # logistic regression
-        (-5.0, 200.0, 1.0, 3.0, 30.0),
-        (25.0, 30.0, OFF, OFF, OFF),
-        (5.0, OFF, 3.0, 10.0, 1.0),
-        (-30.0, OFF, 0.03, 0.3, OFF),
+        (5.0, 30.0, 10.0, 30.0, 30.0, OFF),
+        (5.0, OFF, OFF, OFF, OFF, OFF),  # weighted naive Bayes
+        (-OFF, OFF, 0.3, 1.0, OFF, OFF),  # logistic regression
+        (-5.0, 200.0, 1.0, 3.0, 30.0, OFF),
+        (25.0, 30.0, OFF, OFF, OFF, OFF),
+        (5.0, OFF, 3.0, 10.0, 1.0, OFF),
+        (-30.0, OFF, 0.03, 0.3, OFF, OFF),
     )
 )
+CELLS = dict(zip(KINDS, (-30.0, OFF, 0.3, 1.0, OFF, 1.0)))  # logistic regression with cells
 SURE = 1.5  # paired standard errors that a step must gain
 SPREAD = 5.0  # nats of held-out loss by which the weight of a point falls by e
 _MOST_POINTS = 8  # that are averaged
+_TELLING_ROWS, _FINAL_STARTS = 100, 3
 _FEWEST_ROWS, _MANY_ROWS, _ENOUGH_ROWS = 10, 1000, 3000
 _ROUGH = 1e-3  # a rough optimum is enough to compare ridges
 _ROUNDING = 1e-6
@@ -82,19 +85,32 @@ def choose_ridges(data, kinds, progress=None):
         data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
     parts = deal(data.target, data.weights, 4 if total < _MANY_ROWS else 2, colours)
     folds = _Folds(data, kinds, parts, progress)
+    if parts[0].sum() >= _TELLING_ROWS:  # one fold shows which are far off
+        starts = sorted(starts, key=lambda start: folds.total(start, 1))[:_FINAL_STARTS]
     point = dict(min(starts, key=folds.total))
-    for _ in range(2):  # twice, because the best ridge of one kind depends on those of the others
-        before = dict(point)
-        for kind in folds.present:
-            _walk(point, kind, folds)
-        if point == before:
-            break
-    tried = sorted(folds.tried, key=lambda key: folds.tried[key] @ folds.rows)[:_MOST_POINTS]
-    losses = np.array([folds.tried[key] @ folds.rows for key in tried])
+    _search(point, [kind for kind in folds.present if kind != "cell"], folds)
+    if "cell" in folds.present:  # many weights: asked for after all else, and only where they gain beyond chance
+        rival = min({**point, "cell": CELLS["cell"]}, {kind: CELLS[kind] for kind in kinds}, key=folds.total)
+        if folds.gains(rival, point):
+            point = dict(rival)
+            _search(point, folds.present, folds, 1)
+    totals = folds.totals()
+    tried = sorted(totals, key=totals.get)[:_MOST_POINTS]
+    losses = np.array([totals[key] for key in tried])
     shares = np.exp((losses[0] - losses) / SPREAD)
     used = shares > 0.02 * shares.sum()
     points = [{**starts[0], **dict(zip(folds.present, key))} for key, kept in zip(tried, used) if kept]
     return points, shares[used] / shares[used].sum()
+
+
+def _search(point, kinds, folds, n_rounds=2):
+    """Walk along every kind, then again, because the best ridge of one depends on those of the others."""
+    for _ in range(n_rounds):
+        before = dict(point)
+        for kind in kinds:
+            _walk(point, kind, folds)
+        if point == before:
+            return
 
 
 def _walk(point, kind, folds):
@@ -136,14 +152,14 @@ class _Folds:
         found = {kind for _, _, contrasts, _, _ in self.problems for kind in contrasts.kinds}
         self.present = [kind for kind in kinds if kind in found]
         self.rows = np.concatenate([part[part > 0] for part in parts])
-        self.tried = {}  # ridges of the kinds that are present -> losses of the held-out rows
+        self.tried = {}  # ridges of the kinds that are present -> losses of the held-out rows, fold by fold
 
-    def losses(self, ridge):
-        key = tuple(ridge[kind] for kind in self.present)
-        if key in self.tried:
-            return self.tried[key]
-        found = []
-        for f, (rows, terms, contrasts, held, features) in enumerate(self.problems):
+    def losses(self, ridge, n_folds=None):
+        """Losses of the held-out rows of the first folds, default all."""
+        n_folds = n_folds or len(self.problems)
+        found = self.tried.setdefault(tuple(ridge[kind] for kind in self.present), [])
+        for f in range(len(found), n_folds):
+            rows, terms, contrasts, held, features = self.problems[f]
             theta = _fit_weights(contrasts, rows, ridge, self.starts[f], _ROUGH)
             self.starts[f] = theta
             scores = features.scores(TermWeights.from_flat(theta, terms))
@@ -151,11 +167,16 @@ class _Folds:
             found.append(np.logaddexp.reduce(scores, axis=1) - own)
             if self.progress is not None:
                 self.progress(1)
-        self.tried[key] = np.concatenate(found)
-        return self.tried[key]
+        return np.concatenate(found[:n_folds])
 
-    def total(self, ridge):
-        return float(self.rows @ self.losses(ridge))
+    def total(self, ridge, n_folds=None):
+        losses = self.losses(ridge, n_folds)
+        return float(self.rows[: len(losses)] @ losses)
+
+    def totals(self):
+        """Held-out loss of every point that was tried in all folds."""
+        whole = {key: found for key, found in self.tried.items() if len(found) == len(self.problems)}
+        return {key: float(self.rows @ np.concatenate(found)) for key, found in whole.items()}
 
     def gains(self, ridge, present):
         """Whether `ridge` beats `present` beyond SURE paired standard errors."""
@@ -174,8 +195,8 @@ def _fit_weights(contrasts, rows, ridge, start=None, tolerance=1e-10):
     free = np.abs(values) < OFF
     theta = centre.copy()
     begin = centre if start is None else np.where(free, start, centre)
-    used = contrasts.values if free.all() else contrasts.values[:, :, free]
-    theta[free] = ridge_fit(used, rows, centre[free], np.abs(values[free]), begin[free], tolerance)
+    used = contrasts.take([kind for kind, value in ridge.items() if abs(value) < OFF])
+    theta[free] = fit_weights(used, rows, np.abs(values[free]), centre[free], begin[free], tolerance)
     return theta
 
 

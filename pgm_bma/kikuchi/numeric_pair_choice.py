@@ -4,12 +4,13 @@ The terms of all pairs would be dear, so that pairs are screened first by what i
 """
 
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
 from pgm_bma.kikuchi import _numeric_kernels as kernels
 from pgm_bma.kikuchi import numeric_pairs
-from pgm_bma.kikuchi.weights import ridge_fit
+from pgm_bma.kikuchi.numeric_solve import against_own, fit_weights
 
 _PENALTIES = {"prior": 5.0, "level": 0.1, "single": 5.0, "linear": 10.0, "state": 30.0, "gaussian": 30.0}
 _MOST_STATES = 64  # of a categorical column in a pair
@@ -17,14 +18,25 @@ _MOST_PAIR_COLUMNS = 100
 _SCREEN_BINS = 4  # of a numeric column, where pairs are screened
 
 
-def choose_pairs(data, shares, singles, logs, contrasts, kinds, gammas):
+def unexplained(data, contrasts):
+    """What terms with the ridges of `_PENALTIES` leave unexplained of the classes: `Unexplained`."""
+    penalties = np.array([_PENALTIES[k] for k in contrasts.kinds])
+    centre = np.array([float(k in ("prior", "single")) for k in contrasts.kinds])
+    weights = fit_weights(contrasts, data.weights, penalties, centre, centre, tolerance=1e-3)
+    probability = _other_probabilities(contrasts.scores(weights))
+    other = np.arange(data.n_classes)[None, :] != data.target[:, None]
+    predicted = np.zeros(other.shape)
+    predicted[other] = probability.ravel()
+    predicted[~other] = 1.0 - probability.sum(axis=1)
+    rows = data.weights[:, None]
+    return Unexplained(probability, (~other - predicted) * rows, predicted * (1 - predicted) * rows)
+
+
+def choose_pairs(data, shares, singles, logs, left, gammas):
     """Pairs by score test given all other terms: (pairs, log tables, left-out contrasts)."""
-    penalties = np.array([_PENALTIES[k] for k in kinds])
-    centre = np.array([float(k in ("prior", "single")) for k in kinds])
-    weights = ridge_fit(contrasts, data.weights, centre, penalties, centre, tolerance=1e-3)
-    probability = _other_probabilities(contrasts @ weights)
+    probability = left.probability
     n_kept = int(min(60, max(20, 1e5 / (data.weights.sum() * data.n_classes))))
-    candidates = _screened(data, singles, probability, n_kept + n_kept // 2)
+    candidates = _screened(data, singles, left, n_kept + n_kept // 2)
     found = []
     for i, j in candidates:
         average = _pair(data, i, j, shares, gammas)
@@ -44,13 +56,6 @@ def choose_pairs(data, shares, singles, logs, contrasts, kinds, gammas):
     return list(chosen), list(tables), list(chosen_contrasts)
 
 
-def against_own(values, target):
-    """(n, n_classes) -> (n, n_classes - 1): the other classes, in order, minus the row's own."""
-    n, n_classes = values.shape
-    other = np.arange(n_classes)[None, :] != target[:, None]
-    return values[other].reshape(n, n_classes - 1) - values[np.arange(n), target][:, None]
-
-
 def _other_probabilities(scores):
     """(n, n_classes - 1) scores of the other classes against a row's own -> their probabilities."""
     top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)[:, None]
@@ -58,7 +63,7 @@ def _other_probabilities(scores):
     return odds / (np.exp(-top) + odds.sum(axis=1, keepdims=True))
 
 
-def _screened(data, singles, probability, n_candidates):
+def _screened(data, singles, left, n_candidates):
     """Pairs of columns in whose coarse cells the other terms leave most unexplained; all, while they are few."""
     usable = [
         j for j in range(len(singles)) if 1 < data.n_bins[j] and (data.numeric[j] or data.n_bins[j] <= _MOST_STATES)
@@ -67,17 +72,11 @@ def _screened(data, singles, probability, n_candidates):
     usable = sorted(sorted(usable, key=lambda j: -spread[j])[:_MOST_PAIR_COLUMNS])
     pairs = np.array(list(combinations(usable, 2)), dtype=np.int64).reshape(-1, 2)
     if len(pairs) > n_candidates:
-        other = np.arange(data.n_classes)[None, :] != data.target[:, None]
-        predicted = np.zeros(other.shape)
-        predicted[other] = probability.ravel()
-        predicted[~other] = 1.0 - probability.sum(axis=1)
-        residuals = (~other - predicted) * data.weights[:, None]
-        variances = predicted * (1 - predicted) * data.weights[:, None]
         columns = [coarse(data.codes[:, j], data.n_bins[j], data.numeric[j], _SCREEN_BINS) for j in usable]
         columns = np.array(columns, dtype=np.int64)
         scores = np.empty(len(pairs))
         kernels.screen_pairs(
-            columns, columns.max(axis=1) + 1, residuals, variances, np.searchsorted(usable, pairs), scores
+            columns, columns.max(axis=1) + 1, left.residuals, left.variances, np.searchsorted(usable, pairs), scores
         )
         pairs = pairs[np.sort(np.argsort(-scores, kind="stable")[:n_candidates])]
     return [(int(i), int(j)) for i, j in pairs]
@@ -99,3 +98,11 @@ def coarse(bins, n_bins, numeric, n_wanted=numeric_pairs.MAX_PAIR_BINS):
         return bins
     step = -(-int(n_bins) // n_wanted)
     return np.where(bins >= 0, bins // step, -1)
+
+
+class Unexplained(NamedTuple):
+    """probability (n, n_classes - 1) of the classes that are not a row's own; residuals and variances (n, n_classes) of all."""
+
+    probability: np.ndarray
+    residuals: np.ndarray
+    variances: np.ndarray

@@ -1,6 +1,7 @@
 """What a fit of averaged terms says: scores, evidence of one row, importances, and factors over the elementary bins."""
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from pgm_bma.foundation.table import fold
 from pgm_bma.kikuchi.numeric_fit import KINDS
 from pgm_bma.kikuchi.numeric_gaussian import N_STRENGTHS
 from pgm_bma.kikuchi.numeric_pair_choice import coarse
-from pgm_bma.kikuchi.numeric_terms import NumericData, design, row_features
+from pgm_bma.kikuchi.numeric_terms import NumericData, design, has_level, row_features
 
 _BLOCK = 4096  # rows scored at a time
 
@@ -42,7 +43,15 @@ def numeric_data(training, values, numeric):
         len(training.classes),
         weights,
         min(float(weights @ weights / total), 1.0) if total > 0 else 1.0,
+        [None if is_number else _whole_levels(s) for s, is_number in zip(training.schema.states, numeric)],
     )
+
+
+def _whole_levels(states):
+    """States as numbers where all of them are numbers, else None."""
+    if all(isinstance(s, (int, float, np.integer, np.floating)) and not isinstance(s, bool) for s in states):
+        return np.array(states, dtype=float)
+    return None
 
 
 def average_scores(fit, codes, values):
@@ -59,8 +68,11 @@ def explained(fit, codes, values):
     terms, weights = fit.terms, fit.weights
     rows = row_features(terms, codes, values)
     lines = (rows.sets * weights.sets).transpose(0, 2, 1)
-    for place, columns in _design_owners(terms):
-        lines[:, place] += rows.design[:, columns] @ weights.slopes[columns]
+    places = {members: k for k, members in enumerate(line_sets(terms))}
+    more = np.zeros((len(codes), len(places) - lines.shape[1], lines.shape[2]))
+    lines = np.concatenate([lines, more], axis=1)
+    for members, _, columns in design_owners(terms):
+        lines[:, places[members]] += rows.design[:, columns] @ weights.slopes[columns]
     if terms.gaussian is None:
         return lines
     return np.concatenate([lines, (rows.densities @ weights.densities)[:, None]], axis=1)
@@ -68,38 +80,41 @@ def explained(fit, codes, values):
 
 def explained_labels(fit, names):
     """Names of the lines of `explained`."""
-    labels = set_labels(fit.terms, names)
+    labels = set_labels(line_sets(fit.terms), names)
     return labels if fit.terms.gaussian is None else [*labels, "(gaussian)"]
 
 
-def _design_owners(terms):
-    """[(line of `explained`, columns of the design)]: levels belong to the prior, slopes and states to their column."""
-    owners, first = [], 0
-    if terms.linear or terms.indicated:
-        owners, first = [(0, slice(0, 1))], 1
-    sizes = {int(j): 1 for j in np.flatnonzero(terms.numeric)} if terms.linear else {}
-    for j, size in {**sizes, **{j: len(terms.singles[j]) for j in terms.indicated}}.items():
-        owners.append((1 + j, slice(first, first + size)))
-        first += size
-    return owners
+def line_sets(terms):
+    """Sets of columns with a line of evidence each: those with one weight, then those that have cells alone."""
+    return [*terms.sets, *(s for s in terms.cells if s not in terms.sets)]
 
 
-def set_labels(terms, names):
-    """Names of the single and pair terms, "(prior)" for the class alone."""
-    return [", ".join(str(names[a]) for a in s) or "(prior)" for s in terms.sets]
+def design_owners(terms):
+    """[(set of columns, kind, columns of the design)]: levels belong to the empty set, slopes and states to their column."""
+    parts = [((), "level", 1)] if has_level(terms) else []
+    if terms.linear:
+        parts += [((int(j),), "linear", 1) for j in np.flatnonzero(terms.numeric)]
+    parts += [((j,), "linear", 1) for j, _ in terms.levels]
+    parts += [((j,), "state", len(terms.singles[j])) for j in terms.indicated]
+    parts += [((i, j), "cell", len(terms.singles[i]) * len(terms.singles[j])) for i, j in terms.cells]
+    ends = np.cumsum([size for _, _, size in parts])
+    return [(members, kind, slice(int(end) - size, int(end))) for (members, kind, size), end in zip(parts, ends)]
+
+
+def set_labels(sets, names):
+    """Names of the terms of sets of columns, "(prior)" for the class alone."""
+    return [", ".join(str(names[a]) for a in s) or "(prior)" for s in sets]
 
 
 def weight_series(fit, names, states, classes):
     """All weights with their names: (labels, values)."""
     terms, weights = fit.terms, fit.weights
-    labels, values = set_labels(terms, names), [weights.sets]
-    for place, columns in _design_owners(terms):
-        if place == 0:
-            parts = ["(level"]
-        elif terms.numeric[place - 1]:
-            parts = [f"{names[place - 1]} (linear"]
-        else:
-            parts = [f"{names[place - 1]} (state {state}" for state in states[place - 1]]
+    labels, values = set_labels(terms.sets, names), [weights.sets]
+    for members, kind, columns in design_owners(terms):
+        owner = "".join(f"{names[j]}, " for j in members)[:-2]
+        parts = [f"{owner} ({kind}".lstrip()]
+        if kind in ("state", "cell"):
+            parts = [f"{parts[0]} {', '.join(map(str, cell))}" for cell in product(*(states[j] for j in members))]
         labels += [f"{part}, {c})" for part in parts for c in classes]
         values.append(weights.slopes[columns].ravel())
     if terms.gaussian is not None:
@@ -111,7 +126,7 @@ def weight_series(fit, names, states, classes):
 def average_importances(fit, data):
     """Mean over the rows of the standard deviation over the classes of a column's weighted terms: (n_columns,) in nats."""
     result = np.zeros(data.codes.shape[1])
-    owners = [*(list(s) for s in fit.terms.sets), list(np.flatnonzero(data.numeric))]  # the last: densities
+    owners = [*(list(s) for s in line_sets(fit.terms)), list(np.flatnonzero(data.numeric))]  # the last: densities
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         evidence = explained(fit, data.codes[block], data.values[block])
@@ -129,7 +144,7 @@ def column_evidence(fit, j, values):
     codes = np.full((n_bins, len(terms.singles)), -1)
     codes[:, j] = np.arange(n_bins)
     x = design(terms, codes, values)
-    if x.shape[1]:
+    if has_level(terms):
         x[:, 0] = 0.0  # the level belongs to no column
     return weights.sets[1 + j] * terms.singles[j] + x @ weights.slopes
 
@@ -143,7 +158,7 @@ def average_factors(fit):
             "terms=('single', 'pair')"
         )
     n = len(terms.singles)
-    levels = weights.slopes[0] if len(weights.slopes) else 0.0
+    levels = weights.slopes[0] if has_level(terms) else 0.0
     factors = [((n,), weights.sets[0] * np.log(terms.shares) + levels)]
     for j, logs in enumerate(terms.singles):
         factors.append(((j, n), column_evidence(fit, j, np.zeros((len(logs), int(terms.numeric.sum()))))))
@@ -153,6 +168,10 @@ def average_factors(fit):
         )
         both = table[first[:, None], second[None, :]] - terms.singles[i][:, None] - terms.singles[j][None, :]
         factors.append(((i, j, n), weights.sets[t] * both))
+    for members, kind, columns in design_owners(terms):
+        if kind == "cell":
+            shape = [len(terms.singles[j]) for j in members]
+            factors.append(((*members, n), weights.slopes[columns].reshape(*shape, -1)))
     return factors
 
 

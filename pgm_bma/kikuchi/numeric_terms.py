@@ -8,13 +8,16 @@ together (see `numeric_gaussian`). These have one weight each. "linear" (standar
 The contrasts of a training row are those of terms that were made without it.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from pgm_bma.kikuchi import numeric_cuts as cuts
+from pgm_bma.kikuchi.numeric_cells import cell_indicators, choose_cells
 from pgm_bma.kikuchi.numeric_gaussian import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
-from pgm_bma.kikuchi.numeric_pair_choice import against_own, choose_pairs, coarse
+from pgm_bma.kikuchi.numeric_pair_choice import choose_pairs, coarse, unexplained
+from pgm_bma.kikuchi.numeric_solve import Contrasts, against_own, class_directions
 from pgm_bma.kikuchi.weights import MAX_CONTRASTS
 
 CLIP = 4.0  # standard deviations at which a value stops to pull
@@ -44,31 +47,50 @@ def make_terms(data, kinds):
         sets,
         data.numeric,
         "linear" in kinds,
+        level_scale(data) if "linear" in kinds else [],
+        [],
     )
-    after, after_labels = [], []
+    densities, n_densities = [], 0
     if "gaussian" in kinds:
         terms = terms._replace(gaussian=fit_gaussian(data.values, data.target, data.n_classes, data.weights))
     if terms.gaussian is not None:
-        densities = gaussian_terms(terms.gaussian, data.values, data.target, data.unit)
-        after = [against_own(densities[:, :, g], data.target) for g in range(N_STRENGTHS)]
-        after_labels = ["gaussian"] * N_STRENGTHS
-    slopes, slope_labels = slope_contrasts(design(terms, data.codes, data.values), data), design_kinds(terms)
-    n_slopes = slopes.shape[2] // max(len(slope_labels), 1)
-    after = np.concatenate([*(c[:, :, None] for c in after), slopes], axis=2)
-    after_labels = after_labels + [kind for kind in slope_labels for _ in range(n_slopes)]
-    if "pair" in kinds and len(data.target):
-        known = np.concatenate([np.stack(columns, axis=2), after], axis=2)
-        pairs, tables, contrasts = choose_pairs(data, shares, singles, logs, known, labels + after_labels, gammas)
-        columns += contrasts
-        terms = terms._replace(pairs=pairs, tables=tables, kinds=labels + ["pair"] * len(pairs), sets=sets + pairs)
-    size = len(data.target) * (data.n_classes - 1) * (len(columns) + after.shape[2])
-    if size > MAX_CONTRASTS:
-        raise ValueError(
-            f"numeric='average' needs {len(data.target)} rows x {data.n_classes - 1} contrasts x {len(columns) + after.shape[2]} "
-            f"terms in memory (limit {MAX_CONTRASTS:.3g} numbers); take fewer rows or columns, or numeric='mdl'"
+        found, n_densities = gaussian_terms(terms.gaussian, data.values, data.target, data.unit), N_STRENGTHS
+        densities = [against_own(found[:, :, g], data.target) for g in range(N_STRENGTHS)]
+    x = design(terms, data.codes, data.values)
+    contrasts = Contrasts(
+        np.stack(columns + densities, axis=2),
+        x,
+        data.target,
+        data.n_classes,
+        labels + ["gaussian"] * n_densities,
+        design_kinds(terms),
+    )
+    if len(data.target) and {"pair", "cell"} & set(kinds):
+        left = unexplained(data, contrasts)
+        pairs, tables, more = (
+            choose_pairs(data, shares, singles, logs, left, gammas) if "pair" in kinds else ([], [], [])
         )
-    values = np.concatenate([np.stack(columns, axis=2), after], axis=2)
-    return terms, Contrasts(values, [*terms.kinds, *after_labels])
+        columns += more
+        labels, sets = labels + ["pair"] * len(pairs), sets + pairs
+        cells = choose_cells(data, left, len(contrasts.kinds)) if "cell" in kinds else []
+        terms = terms._replace(pairs=pairs, tables=tables, kinds=labels, sets=sets, cells=cells)
+        x = np.concatenate([x, cell_design(terms, data.codes)], axis=1)
+        _check_size(data, len(columns) + n_densities + x.shape[1])
+        contrasts = contrasts._replace(
+            values=np.stack(columns + densities, axis=2),
+            design=x,
+            term_kinds=labels + ["gaussian"] * n_densities,
+            column_kinds=design_kinds(terms),
+        )
+    return terms, contrasts
+
+
+def _check_size(data, n_terms):
+    if len(data.target) * (data.n_classes - 1) * n_terms > MAX_CONTRASTS:
+        raise ValueError(
+            f"numeric='average' needs {len(data.target)} rows x {data.n_classes - 1} contrasts x {n_terms} terms in memory "
+            f"(limit {MAX_CONTRASTS:.3g} numbers); take fewer rows or columns, or numeric='mdl'"
+        )
 
 
 def _single(data, j, shares, gammas):
@@ -106,6 +128,21 @@ def standardisation(data):
     return np.stack([mean, np.where(spread > 0, spread, 1.0)])
 
 
+def level_scale(data):
+    """Columns of whole numbers that are states: [(column, (n_states,) standardised numbers, clipped)]; at least three states."""
+    found = []
+    for j, levels in enumerate(data.levels):
+        if levels is None or len(levels) < 3:
+            continue
+        seen = data.codes[:, j] >= 0
+        mass = np.bincount(data.codes[seen, j], data.weights[seen], minlength=len(levels))
+        mean = mass @ levels / max(mass.sum(), 1e-300)
+        spread = np.sqrt(mass @ (levels - mean) ** 2 / max(mass.sum(), 1e-300))
+        if spread > 0:
+            found.append((j, np.clip((levels - mean) / spread, -CLIP, CLIP)))
+    return found
+
+
 def _indicated(data):
     """Categorical columns whose states get weights of their own: those of fewest states, while these are few in all."""
     columns = [j for j in range(len(data.n_bins)) if not data.numeric[j] and data.n_bins[j] > 1]
@@ -115,43 +152,39 @@ def _indicated(data):
 
 
 def design(terms, codes, values):
-    """(n_samples, n_columns): 1, standardised numbers (clipped), indicators of states; zero where missing."""
+    """(n_samples, n_columns): 1, standardised numbers (clipped), indicators of states and of cells; zero where missing."""
     n = len(codes)
     parts = []
-    if terms.linear or terms.indicated:
+    if has_level(terms):
         parts.append(np.ones((n, 1)))
     if terms.linear and values.shape[1]:
         parts.append(np.nan_to_num(np.clip((values - terms.scale[0]) / terms.scale[1], -CLIP, CLIP)))
+    for j, levels in terms.levels:
+        parts.append(np.where(codes[:, j] >= 0, levels[np.maximum(codes[:, j], 0)], 0.0)[:, None])
     for j in terms.indicated:
         parts.append((codes[:, j, None] == np.arange(len(terms.singles[j]))[None, :]).astype(float))
-    return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
+    parts.append(cell_design(terms, codes))
+    return np.concatenate(parts, axis=1)
+
+
+def cell_design(terms, codes):
+    """Indicators of the cells of all pairs that have weights of cells: (n_samples, n_cells)."""
+    n_bins = [len(single) for single in terms.singles]
+    parts = [cell_indicators(codes, pair, n_bins) for pair in terms.cells]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(codes), 0))
+
+
+def has_level(terms):
+    """Whether every class has a free level."""
+    return bool(terms.linear or terms.indicated)
 
 
 def design_kinds(terms):
     """Kinds of the columns of `design`."""
-    kinds = ["level"] if terms.linear or terms.indicated else []
-    kinds += ["linear"] * (terms.scale.shape[1] if terms.linear else 0)
-    return kinds + ["state"] * sum(len(terms.singles[j]) for j in terms.indicated)
-
-
-def class_directions(n_classes):
-    """(n_classes, n_classes - 1) orthonormal directions of weights that sum to zero over the classes.
-
-    A ridge keeps the sum of a column's weights at zero, so that these directions lose nothing.
-    """
-    helmert = np.zeros((n_classes, n_classes - 1))
-    for k in range(1, n_classes):
-        helmert[:k, k - 1], helmert[k, k - 1] = 1.0, -k
-    return helmert / np.linalg.norm(helmert, axis=0)
-
-
-def slope_contrasts(x, data):
-    """Contrasts of the columns of a design, with their weights along `class_directions`: (n, n_classes - 1, n_columns x ...)."""
-    directions = class_directions(data.n_classes)
-    steps = np.stack([against_own(np.tile(d, (len(x), 1)), data.target) for d in directions.T], axis=2)
-    return (x[:, None, :, None] * steps[:, :, None, :]).reshape(
-        len(x), data.n_classes - 1, x.shape[1] * directions.shape[1]
-    )
+    kinds = ["level"] if has_level(terms) else []
+    kinds += ["linear"] * ((terms.scale.shape[1] if terms.linear else 0) + len(terms.levels))
+    kinds += ["state"] * sum(len(terms.singles[j]) for j in terms.indicated)
+    return kinds + ["cell"] * sum(len(terms.singles[i]) * len(terms.singles[j]) for i, j in terms.cells)
 
 
 # -------------------------------------------------------------------------------------------------------- new rows
@@ -207,17 +240,11 @@ class TermWeights(NamedTuple):
         return cls(theta[:n_sets], theta[n_sets : n_sets + n_densities], slopes)
 
 
-class Contrasts(NamedTuple):
-    """values (n, n_classes - 1, n_weights) of the training rows, each left out of its own terms; kinds of the weights."""
-
-    values: np.ndarray
-    kinds: list
-
-
 class NumericData(NamedTuple):
     """codes (n, d) elementary bins or states, -1 = missing; values (n, d_numeric) raw numbers, NaN = missing; numeric (d,) bool.
 
     n_bins (d,); target (n,); weights (n,); unit : weight of a row that is left out
+    levels : for each column the numbers that are its states, or None
     """
 
     codes: np.ndarray
@@ -228,6 +255,7 @@ class NumericData(NamedTuple):
     n_classes: int
     weights: np.ndarray
     unit: float
+    levels: list
 
     def take(self, rows, weights):
         return self._replace(
@@ -259,7 +287,8 @@ class NumericData(NamedTuple):
 class AverageTerms(NamedTuple):
     """Tables of all terms, ln P(c | ...) - ln p_c: singles (n_bins, n_classes) each, pairs of columns; scale of linear terms.
 
-    kinds and sets name the terms with one weight; indicated : columns with a weight per state; linear : numbers have weights
+    kinds and sets name the terms with one weight; indicated : columns with a weight per state; linear : numbers have weights;
+    levels : columns whose states are numbers with weights, see `level_scale`; cells : pairs of columns with a weight per cell
     """
 
     shares: np.ndarray
@@ -274,3 +303,5 @@ class AverageTerms(NamedTuple):
     sets: list
     numeric: np.ndarray
     linear: bool
+    levels: Sequence = ()
+    cells: Sequence = ()

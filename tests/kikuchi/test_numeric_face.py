@@ -109,19 +109,20 @@ def test_left_out_terms_are_those_of_a_refit(fitted):
     theta = np.random.default_rng(0).normal(size=len(contrasts.kinds))
     weights = numeric_terms.TermWeights.from_flat(theta, terms)
     keep_shares = numeric_terms.cuts.class_shares
-    keep_scale = numeric_terms.standardisation
+    keep_scale, keep_levels = numeric_terms.standardisation, numeric_terms.level_scale
     numeric_terms.cuts.class_shares = lambda *_: terms.shares
     numeric_terms.standardisation = lambda *_: terms.scale
+    numeric_terms.level_scale = lambda *_: terms.levels
     try:
         for row in (0, 7, 50):
             rest = np.arange(len(y)) != row
             less, _ = numeric_terms.make_terms(data.take(rest, data.weights[rest]), kinds)
             scores = numeric_terms.row_features(less, data.codes[[row]], data.values[[row]]).scores(weights)[0]
             own = int(data.target[row])
-            np.testing.assert_allclose(contrasts.values[row, 0] @ theta, scores[1 - own] - scores[own], atol=1e-10)
+            np.testing.assert_allclose(contrasts.scores(theta)[row, 0], scores[1 - own] - scores[own], atol=1e-10)
     finally:
         numeric_terms.cuts.class_shares = keep_shares
-        numeric_terms.standardisation = keep_scale
+        numeric_terms.standardisation, numeric_terms.level_scale = keep_scale, keep_levels
 
 
 def test_dependence_inside_a_class_is_seen_by_the_gaussian_terms():
