@@ -11,7 +11,7 @@ import numpy as np
 
 from pgm_bma.kikuchi import _numeric_kernels as kernels
 
-_MOST_WEIGHTS = 300  # of all terms: Newton steps stay cheap
+_MOST_WEIGHTS, _MOST_OF_ALL = 240, 300  # of cells, and with those of the other terms: Newton steps stay cheap
 _MOST_CELLS = 64  # of one pair
 _MOST_COLUMNS = 100
 
@@ -44,7 +44,7 @@ def choose_cells(data, left, n_known):
         np.array(pairs, dtype=np.int64),
         scores,
     )
-    chosen, room = [], (_MOST_WEIGHTS - n_known) // max(data.n_classes - 1, 1)
+    chosen, room = [], min(_MOST_WEIGHTS, _MOST_OF_ALL - n_known) // max(data.n_classes - 1, 1)
     for t in np.argsort(-scores, kind="stable"):
         i, j = pairs[t]
         if sizes[i] * sizes[j] <= room:
