@@ -23,6 +23,7 @@ EXCEPTIONS = {
 }
 # cells that are missing in training are sampled state by state: with gaps, the law holds for complete rows only
 COMPLETE_ROWS = {name: {"missing": "drop"} for name in ("FixedOrderClassifier", "OrderAveragedClassifier")}
+AS_TEXT = {"KikuchiBayesClassifier"}  # whole numbers have a slope there, which names have not
 TOLERANCE = 1e-8  # rounding: sums in another order, amplified by up to 1e8 in log odds of thousands of nats
 
 
@@ -85,6 +86,8 @@ def test_labels_of_states(name, kind):
         other[column] = X[column].map({state: f"s{9 - k}" for k, state in enumerate(states)}).astype(object)
     other = other.mask(X.isna())
     plain = X.assign(level=X["level"].astype(object)) if "level" in X else X  # no unused category on either side
+    if name in AS_TEXT:
+        plain = plain.astype(object).map(lambda value: f"t{value}", na_action="ignore")
     given = COMPLETE_ROWS.get(name, {})
     expected = fitted(name, plain, y, **given).predict_proba(plain)
     classes = y.map({"bad": "z", "good": "a"})
