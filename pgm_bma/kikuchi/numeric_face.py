@@ -154,6 +154,9 @@ class NumericTerms:
         if self.preset is not None:
             raise ValueError(f"preset={self.preset!r} takes states, numeric='average' numbers; drop one")
         data = numeric_data(training, raw, [name in self._numeric_cuts.names for name in names])
+        nominal = [] if self.categorical_columns is None else list(self.categorical_columns)
+        levels = [None if name in nominal else numbers for name, numbers in zip(names, data.levels)]
+        data = data._replace(levels=levels)
         with progress(self.verbose, "steps", label="averaged terms") as step:
             result = fit_average(data, kinds, step)
         self._result, self._free_terms, self._state_columns = result, None, np.zeros(0, dtype=np.int64)

@@ -48,9 +48,9 @@ def numeric_data(training, values, numeric):
 
 
 def _whole_levels(states):
-    """States as numbers where all of them are numbers, else None."""
+    """States as numbers where all of them are numbers whose squares can be added, else None."""
     if all(isinstance(s, (int, float, np.integer, np.floating)) and not isinstance(s, bool) for s in states):
-        return np.array(states, dtype=float)
+        return np.array(states, dtype=float) if all(-1e100 < s < 1e100 for s in states) else None
     return None
 
 

@@ -126,5 +126,6 @@ def test_whole_numbers_that_are_states_have_a_slope():
     np.testing.assert_allclose(
         other.predict_proba(3 * X + 7), model.predict_proba(X), atol=1e-9
     )  # rounding of the scale
-    flags = KikuchiBayesClassifier().fit(X > 4, y)
-    assert not flags.term_weights_.index.str.contains("linear").any()
+    for states, parameters in ((X > 4, {}), (X * 10.0**200, {}), (X, {"categorical_columns": list("abc")})):
+        plain = KikuchiBayesClassifier(**parameters).fit(states, y)
+        assert not plain.term_weights_.index.str.contains("linear").any()
