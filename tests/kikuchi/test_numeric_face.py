@@ -213,3 +213,24 @@ def test_pipelines_and_a_grid_over_numeric_and_terms():
     assert search.best_params_["kikuchi__numeric"] == "average"
     assert search.best_estimator_.named_steps["kikuchi"].numeric_columns_ == ["a", "b"]
     assert search.best_params_["kikuchi__terms"] == ("single", "linear") and search.score(X, y) > -0.2
+
+
+def test_whole_numbers_that_are_categories_are_names():
+    """No slope: the answer is that of other names for the states, and not that of the numbers."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 200)
+    X = pd.DataFrame({"a": np.clip(2 * y + rng.integers(0, 4, 200), 0, 5), "b": rng.integers(0, 3, 200)})
+
+    def proba(frame):
+        return KikuchiBayesClassifier(random_state=0).fit(frame, y).predict_proba(frame)
+
+    as_names = proba(X.map("s{}".format))
+    np.testing.assert_allclose(
+        proba(X.astype("category")), as_names, atol=1e-9
+    )  # only the order of additions may differ
+    np.testing.assert_allclose(
+        KikuchiBayesClassifier(random_state=0, categorical_columns=np.array(["a", "b"])).fit(X, y).predict_proba(X),
+        as_names,
+        atol=1e-9,
+    )
+    assert np.abs(proba(X) - as_names).max() > 1e-3
