@@ -52,11 +52,6 @@ def sums(contrasts, wide, rows, theta, wanted):
     """Sums over rows as `weights.minimise` wants them: see `weights.loss_sums`."""
     n, n_classes, n_terms = wide.shape
     x, directions = contrasts.design, class_directions(n_classes)
-    if wanted == "scale":
-        first = 0.25 * rows @ (wide * wide).sum(axis=1)
-        # squared distances of a direction's entries from that of the own class
-        apart = ((directions[None] - directions[:, None]) ** 2).sum(axis=1)[contrasts.target]
-        return (np.concatenate([first, (0.25 * (x * x * rows[:, None]).T @ apart).ravel()]),)
     scores = wide.reshape(n * n_classes, n_terms) @ theta[:n_terms]
     scores = scores.reshape(n, n_classes) + x @ (theta[n_terms:].reshape(x.shape[1], n_classes - 1) @ directions.T)
     top = scores.max(axis=1, keepdims=True)
@@ -73,7 +68,15 @@ def sums(contrasts, wide, rows, theta, wanted):
     )
     if wanted == "gradient":
         return loss, slope
-    return loss, slope, _curvature(wide, x, directions, probability, mass, rows)
+    curvature = _curvature_diagonal if wanted == "scale" else _curvature
+    return loss, slope, curvature(wide, x, directions, probability, mass, rows)
+
+
+def _curvature_diagonal(wide, x, directions, probability, mass, rows):
+    """The diagonal of `_curvature`."""
+    spread = wide - np.matmul(probability[:, None, :], wide)
+    along = mass @ directions**2 - rows[:, None] * (probability @ directions) ** 2
+    return np.concatenate([np.einsum("rc,rct,rct->t", mass, spread, spread), ((x * x).T @ along).ravel()])
 
 
 def _curvature(wide, x, directions, probability, mass, rows):
