@@ -85,7 +85,8 @@ def _order_posterior():
 
 def _missing_cells():
     """Structures sampled with missing cells: draws of the state where columns are few, lists and moves where they are many."""
-    from pgm_bma.orders import augment
+    from pgm_bma.orders import augment, augment_lists
+    from pgm_bma.orders.family_table import Scoring, family_table
 
     few, many = _with_gaps(_table()[0]), _with_gaps(_table(MANY_COLUMNS)[0])
     weights = np.where(few.isna().any(axis=1), 1.0, 1.5)
@@ -100,6 +101,8 @@ def _missing_cells():
     counts = [np.ones((3 ** len(z), 3)) for z in parents]
     theta = augment.draw_tables(gaps.prior, counts, rng)
     augment.draw_singly(gaps, filled, parents, theta, rng)  # where a clique is too large
+    table = family_table(augment.completed(gaps, filled), gaps.cardinalities, gaps.weights, Scoring(max_indegree=2))
+    augment_lists.lost_on(np.ones(len(table.log_scores), dtype=bool), table)  # where lists leave families out
 
 
 def _discretize():
