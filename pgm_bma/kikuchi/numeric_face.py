@@ -137,10 +137,7 @@ class NumericTerms:
             weights = table.check_weights(sample_weight, len(X))
             kept = np.ones(len(X), dtype=bool) if weights is None else weights > 0
             numeric = self._numeric_cuts
-            frame = as_frame(X)
-            self._raw_values = raw_values(frame[kept], numeric) if numeric.names else np.zeros((kept.sum(), 0))
-            named = [] if self.categorical_columns is None else self.categorical_columns
-            self._nominal = [*named, *(column for column, dtype in frame.dtypes.items() if _is_category(dtype))]
+            self._raw_values = raw_values(as_frame(X)[kept], numeric) if numeric.names else np.zeros((kept.sum(), 0))
         return cut
 
     def _encode_values(self, X, codes):
@@ -157,7 +154,7 @@ class NumericTerms:
         if self.preset is not None:
             raise ValueError(f"preset={self.preset!r} takes states, numeric='average' numbers; drop one")
         data = numeric_data(training, raw, [name in self._numeric_cuts.names for name in names])
-        nominal = self.__dict__.pop("_nominal")
+        nominal = [] if self.categorical_columns is None else list(self.categorical_columns)
         levels = [None if name in nominal else numbers for name, numbers in zip(names, data.levels)]
         data = data._replace(levels=levels)
         with progress(self.verbose, "steps", label="averaged terms") as step:
@@ -173,11 +170,6 @@ class NumericTerms:
         self._importances = average_importances(result, data)
         self._middles, self._bin_shares = data.bin_middles(), data.bin_shares()
         return kinds
-
-
-def _is_category(dtype):
-    """Whether the frame itself says that its values are names, even where they look like numbers."""
-    return isinstance(dtype, pd.CategoricalDtype) and not dtype.ordered
 
 
 def column_curves(fit, schema, cuts, middles, shares, classes):

@@ -215,7 +215,7 @@ def test_pipelines_and_a_grid_over_numeric_and_terms():
     assert search.best_params_["kikuchi__terms"] == ("single", "linear") and search.score(X, y) > -0.2
 
 
-def test_whole_numbers_that_are_categories_are_names():
+def test_whole_numbers_in_categorical_columns_are_names():
     """No slope: the answer is that of other names for the states, and not that of the numbers."""
     rng = np.random.default_rng(5)
     y = rng.integers(0, 2, 200)
@@ -231,6 +231,6 @@ def test_whole_numbers_that_are_categories_are_names():
     np.testing.assert_allclose(
         KikuchiBayesClassifier(random_state=0, categorical_columns=np.array(["a", "b"])).fit(X, y).predict_proba(X),
         as_names,
-        atol=1e-9,
+        atol=1e-9,  # only the order of additions may differ
     )
     assert np.abs(proba(X) - as_names).max() > 1e-3
