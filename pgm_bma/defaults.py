@@ -43,7 +43,7 @@ def default_clusterer(**parameters: Any) -> "EMAClusterer":
     """The clusterer to begin with, not fitted: `EMAClusterer`.
 
     On the development tables it gives held-out rows more probability than plain EM, in about its time. Methods with arcs between
-    the columns give them a little more still, at five to fifteen times the time, and their clusters agree less with the classes:
+    the columns give them a little more still, at seven to sixteen times the time, and their clusters agree less with the classes:
     arcs then explain what clusters otherwise would.
 
     Parameters
