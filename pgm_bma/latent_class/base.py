@@ -23,6 +23,7 @@ from pgm_bma.foundation.validation import (
     Jobs,
     Number,
     Optional,
+    Rule,
     Verbose,
     check,
     check_choice,
@@ -65,16 +66,7 @@ PAPER_EM = {
     "accelerate": False,
 }
 PAPER_EMA = {**PAPER_EM, "averaging": "linear", "combine_starts": "likelihood"}
-
-
-class GivenTables:
-    """Rule of `init`: a pgmpy network with its tables."""
-
-    def admits(self, value):
-        return hasattr(value, "cpds")
-
-    def __str__(self):
-        return "a pgmpy network with its CPDs"
+GIVEN_TABLES = Rule("a pgmpy network with its CPDs", lambda value: hasattr(value, "cpds"))
 
 
 def resolve_init(init, averaging):
@@ -148,7 +140,7 @@ class LatentClassBase(LatentClassResults):
 
     _rules = {
         **RULES,
-        "init": Either(Choice("auto", "random", "em"), GivenTables()),
+        "init": Either(Choice("auto", "random", "em"), GIVEN_TABLES),
         "tol": Number(0),
         "verbose": Verbose(),
     }
