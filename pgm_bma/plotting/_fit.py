@@ -87,9 +87,7 @@ def plot_criteria(path: Any, *, title: str | None = None, ax: Any = None) -> Any
     ax.minorticks_off()
     ax.set_ylim(0, 1.3 * highest)
     ax.set_xticks(numbers)
-    ax.set_xlabel(f"number of clusters (shaded: chosen by the evidence, {chosen})", fontsize=FONT)
-    ax.set_ylabel("above its own best", fontsize=FONT)
-    bare(ax, "y")
+    bare(ax, "y", f"number of clusters (shaded: chosen by the evidence, {chosen})", "above its own best")
     ax.legend(
         loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=FONT - 1, title="criterion: its choice",
         title_fontsize=FONT - 1, handlelength=3.2,
