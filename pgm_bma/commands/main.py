@@ -72,12 +72,10 @@ def build_parser():
     parser.add_argument("--version", action="version", version=f"pgm-bma {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_demo(commands)
-    if methods.clusterers():
-        _add_cluster(commands)
+    _add_cluster(commands)
     _add_classify(commands)
-    if methods.structure_learners():
-        _add_structure(commands)
-        _add_impute(commands)
+    _add_structure(commands)
+    _add_impute(commands)
     _add_compare(commands)
     datasets = commands.add_parser("datasets", help="list the embedded data sets and networks")
     datasets.set_defaults(run=_datasets)
@@ -108,7 +106,7 @@ def _add_cluster(commands):
         metavar="K",
         help="a number (3), a choice (2:8) or, for ema and em, auto (default: 1:8)",
     )
-    _method(parser, methods.clusterers())
+    _method(parser, methods.CLUSTERERS)
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
     )
@@ -123,7 +121,7 @@ def _add_cluster(commands):
 def _add_classify(commands):
     parser = _table_command(commands, "classify", "fit a classifier, judge it on rows it has not seen, and predict")
     _class_column(parser)
-    _method(parser, methods.classifiers())
+    _method(parser, methods.CLASSIFIERS)
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
@@ -134,13 +132,13 @@ def _add_classify(commands):
 
 def _add_structure(commands):
     parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
-    _method(parser, methods.structure_learners())
+    _method(parser, methods.STRUCTURES)
     parser.set_defaults(run=_learn("structure"))
 
 
 def _add_impute(commands):
     parser = _table_command(commands, "impute", "completed copies of a table with gaps, averaged over structures")
-    _method(parser, methods.structure_learners())
+    _method(parser, methods.STRUCTURES)
     parser.add_argument(
         "--copies", type=_positive, default=5, metavar="N", help="completed tables to write (default: %(default)s)"
     )
@@ -151,7 +149,7 @@ def _add_compare(commands):
     parser = _table_command(commands, "compare", "all classifiers on the same folds, in one table with standard errors")
     _class_column(parser)
     _cross_validation(parser)
-    parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.classifiers())}")
+    parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.CLASSIFIERS)}")
     parser.set_defaults(run=_learn("compare"))
 
 

@@ -39,7 +39,7 @@ def cluster(arguments, console):
     """Find clusters, and say what marks them."""
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
-    run = Run(arguments, console, methods.clusterers())
+    run = Run(arguments, console, methods.CLUSTERERS)
     if arguments.clusters == "auto" and arguments.method not in COUNTING:
         raise UsageError(f"--clusters auto is for --method {' and '.join(COUNTING)}; give a choice such as 1:8")
     target = arguments.target if arguments.target is not None else run.raw.target
@@ -89,7 +89,7 @@ def _finish_scanned(run, title, found, estimator, name):
 
 def classify(arguments, console):
     """Fit a classifier, judge it on rows it has not seen, and predict."""
-    run = Run(arguments, console, methods.classifiers())
+    run = Run(arguments, console, methods.CLASSIFIERS)
     unknown = "they are predicted only" if arguments.test is None else "they are not used"
     known, frame, target, weights = _read_classes(run, unknown)
     data = run.data
@@ -144,7 +144,7 @@ def _fit_structures(arguments, console):
         raise UsageError(
             f"--discretize mdl needs a class, and {arguments.command} treats all columns alike; take frequency or width"
         )
-    run = Run(arguments, console, methods.structure_learners())
+    run = Run(arguments, console, methods.STRUCTURES)
     run.read(None)
     model = run.fit(run.data.frame, weights=run.data.weights)
     return run, model, last_step(model)
@@ -152,7 +152,7 @@ def _fit_structures(arguments, console):
 
 def compare(arguments, console):
     """All classifiers on the same folds, in one table."""
-    offered = methods.classifiers()
+    offered = methods.CLASSIFIERS
     chosen = _chosen_methods(arguments.methods, offered)
     run = Run(arguments, console, offered, chosen[0])
     _, frame, target, weights = _read_classes(run, "they are not used")
