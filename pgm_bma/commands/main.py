@@ -8,6 +8,7 @@ import argparse
 import os
 import re
 import sys
+from functools import partial
 
 from pgm_bma import __version__
 from pgm_bma.commands import methods
@@ -54,23 +55,16 @@ def main(argv=None):
         return _problem(f"pgm-bma: {_message(error)}", 1)
 
 
-class _Parser(argparse.ArgumentParser):
-    """No abbreviated options: --k would be read as --keep-constant."""
-
-    def __init__(self, **keywords):
-        super().__init__(**keywords, allow_abbrev=False)
-
-
 def build_parser():
-    parser = argparse.ArgumentParser(
+    make = partial(argparse.ArgumentParser, allow_abbrev=False)  # --k would be read as --keep-constant
+    parser = make(
         prog="pgm-bma",
-        allow_abbrev=False,
         description="Average over graphical-model structures of discrete data instead of betting on one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pgm-bma {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=make)
     _add_demo(commands)
     _add_cluster(commands)
     _add_classify(commands)
@@ -205,7 +199,7 @@ def _table_command(commands, name, help):
         "--bins", type=_positive, default=3, metavar="N", help="bins of frequency and width (default: %(default)s)"
     )
     parser.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="of everything random (default: %(default)s)"
+        "--seed", type=partial(_at_least, 0), default=0, metavar="N", help="of everything random (default: %(default)s)"
     )
     parser.add_argument(
         "--jobs", type=_jobs, default=1, metavar="N", help="processors, -1 for all; results do not depend on it"
@@ -246,7 +240,7 @@ def _class_column(parser):
 
 def _cross_validation(parser):
     text = "cross-validation (default: %(default)s folds)"
-    parser.add_argument("--cv", type=_folds, default=10, metavar="FOLDS", help=text)
+    parser.add_argument("--cv", type=partial(_at_least, 2), default=10, metavar="FOLDS", help=text)
 
 
 def _clusters(text):
@@ -282,16 +276,7 @@ def _at_least(least, text):
     return number
 
 
-def _positive(text):
-    return _at_least(1, text)
-
-
-def _folds(text):
-    return _at_least(2, text)
-
-
-def _seed(text):
-    return _at_least(0, text)
+_positive = partial(_at_least, 1)
 
 
 def _jobs(text):
