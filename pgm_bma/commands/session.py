@@ -278,12 +278,9 @@ class Run:
         return [("In pgmpy, with all names, states and latent variables as they are here:", code), saved]
 
     def _record(self, found):
-        arguments = {name: value for name, value in vars(self.arguments).items() if name not in NOT_RECORDED}
-        arguments["clusters"] = clusters_text(arguments["clusters"]) if "clusters" in arguments else None
-        arguments[CODES] = [codes_text(pair) for pair in arguments[CODES]]
         self.folder.record(
             command=self.arguments.command,
-            arguments={name: value for name, value in arguments.items() if not _is_nothing(value)},
+            arguments=in_words(vars(self.arguments)),
             data={**source_record(self.raw, self.folder.path), "rows": len(self.data.frame)},
             **self.others,
             result=found.numbers,
@@ -346,31 +343,23 @@ def column_table(frame):
 def to_argv(command, arguments):
     """Words of the command line that give these arguments; what equals nothing is left out."""
     words = [command, str(arguments["file"])]
-    for name, value in arguments.items():
-        if name == "file" or name in NOT_RECORDED or _is_nothing(value):
-            continue
+    for name, value in in_words(arguments).items():
         option = f"--{name.replace('_', '-')}"
-        value = clusters_text(value) if name == "clusters" else value
         if value is True:
             words.append(option)
-        else:
-            values = value if isinstance(value, list) else [value]
-            values = (
-                [each if isinstance(each, str) else codes_text(each) for each in values] if name == CODES else values
-            )
-            words += [f"{option}={each}" for each in values]
+        elif name != "file":
+            words += [f"{option}={each}" for each in (value if isinstance(value, list) else [value])]
     return words
 
 
-def _is_nothing(value):
-    return value is None or value is False or value == []
-
-
-def clusters_text(clusters):
-    """The text of --clusters: 4, 2:8 or auto."""
-    if isinstance(clusters, range):
-        return f"{clusters.start}:{clusters.stop - 1}"
-    return ",".join(map(str, clusters)) if isinstance(clusters, list) else str(clusters)
+def in_words(arguments):
+    """Parsed arguments as a record keeps them; what equals nothing is left out."""
+    found = {name: value for name, value in arguments.items() if name not in NOT_RECORDED}
+    if "clusters" in found:
+        numbers = found["clusters"]
+        found["clusters"] = f"{numbers.start}:{numbers.stop - 1}" if isinstance(numbers, range) else str(numbers)
+    found[CODES] = [each if isinstance(each, str) else codes_text(each) for each in found.get(CODES, [])]
+    return {name: value for name, value in found.items() if value is not None and value is not False and value != []}
 
 
 def source_record(raw, folder):
