@@ -56,9 +56,7 @@ def plan_rows(tree, codes, weights=None, fold=True):
     else:
         distinct = first = np.arange(len(job_start) - 1)
     order = np.argsort(kind[first], kind="stable")  # jobs of one kind side by side
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    job = place[distinct] if len(distinct) else distinct
+    job = np.argsort(order)[distinct]
     chosen = first[order]
     kind_jobs = np.searchsorted(kind[chosen], np.arange(len(kind_first) + 1))
     kind_length = np.diff(job_start)[kind_first]
@@ -129,9 +127,7 @@ def row_log_likelihood(plan, theta):
         hidden = job >= 0
         rows[~hidden] += log_psi[plan.row_bases[~hidden, cluster]]
         above = plan.tree.parent[cluster]
-        root = (
-            hidden & (plan.job_of[:, above] != job) if above >= 0 else hidden
-        )  # every job once, at its topmost cluster
+        root = hidden & ((above < 0) | (plan.job_of[:, above] != job))  # every job once, at its topmost cluster
         rows[root] += log_z[job[root]]
     return rows
 
@@ -257,12 +253,9 @@ def _reduce_clusters(tree, codes):
             base += values * step
         bases[:, c] = base
         distinct, inverse = np.unique(mask, return_inverse=True)
-        numbers = (
-            np.where(distinct > 0, len(masks) - (distinct[0] == 0) + np.arange(len(distinct)), -1) if n_rows else []
-        )
-        if n_rows:
-            plans[:, c] = numbers[inverse]
-        masks += [int(m) for m in distinct if m > 0]
+        hidden_some = distinct > 0
+        plans[:, c] = np.where(hidden_some, len(masks) + np.cumsum(hidden_some) - 1, -1)[inverse]
+        masks += distinct[hidden_some].tolist()
         cluster_of += [c] * (len(masks) - len(cluster_of))
     return plans, bases, joined, _catalogue(tree, cluster_of, masks)
 
@@ -467,7 +460,7 @@ class _IndexPool:
     """Mixed-radix index arrays, equal ones stored once."""
 
     def __init__(self):
-        self.known, self.parts, self.length = {}, [], 0
+        self.known, self.parts, self.length = {}, [np.zeros(0, dtype=np.int32)], 0
 
     def add(self, cards, steps):
         key = (tuple(cards), tuple(steps))
@@ -481,4 +474,4 @@ class _IndexPool:
         return self.known[key]
 
     def array(self):
-        return np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)
+        return np.concatenate(self.parts)
