@@ -194,8 +194,7 @@ def _place_families(cards, hidden, scopes, n_families, bags, links):
 
 def _clique_scope(bag, inside):
     """Order of a clique's variables: a family's own order where one fills the clique, so that its table is used as it is."""
-    same = [scope for scope in inside if len(scope) == len(bag)]
-    return same[0] if same else tuple(sorted(bag))
+    return next((scope for scope in inside if len(scope) == len(bag)), tuple(sorted(bag)))
 
 
 def _cell_map(cluster, scope, cards):
