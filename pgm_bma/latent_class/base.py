@@ -35,7 +35,7 @@ from pgm_bma.latent_class.cluster_number import fresh, scan_clusters, scan_numbe
 from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
 from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes
 from pgm_bma.latent_class.problem import PriorSettings
-from pgm_bma.latent_class.results import LatentClassResults
+from pgm_bma.latent_class.results import LatentClassResults, keep_scores
 from pgm_bma.latent_class.statistics import fit_statistics, size_statistics
 from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, known_states, read_cluster_network
 
@@ -160,12 +160,7 @@ class LatentClassBase(LatentClassResults):
         self._warn(folded.n_rows if is_scan else len(folded.codes))
         fit = self._result
         self.n_clusters_ = len(fit.theta_c)
-        self.log_likelihood_ = fit.log_likelihood
-        self.evidence_bound_ = fit.evidence_bound
-        self.cheeseman_stutz_ = fit.cheeseman_stutz
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
-        self.score_path_ = fit.score_path
+        keep_scores(self, fit)
         cardinalities = folded.schema.cardinalities
         self.__dict__.pop("_cached_rows", None)
         if is_scan:
