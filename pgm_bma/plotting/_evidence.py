@@ -104,13 +104,9 @@ def plot_evidence(
 
 def _times(total):
     ratio = np.exp(min(total, 700.0))
-    return (
-        f"{ratio:.2g}"
-        if ratio < 10
-        else f"{ratio:,.0f}"
-        if ratio < 1e6
-        else f"more than {10 ** int(np.log10(ratio)):.0e}"
-    )
+    if ratio < 10:
+        return f"{ratio:.2g}"
+    return f"{ratio:,.0f}" if ratio < 1e6 else f"more than {10 ** int(np.log10(ratio)):.0e}"
 
 
 def _bounded(longest):

@@ -410,11 +410,8 @@ def _highlighted(network, graph, highlight):
         names = [getattr(network, attribute, None) for attribute in ("target_name_", "cluster_name")]
         found = sorted(getattr(graph, "latents", ()), key=str)
         return found or [name for name in names if isinstance(name, str) and name in graph][:1]
-    wanted = (
-        list(highlight)
-        if isinstance(highlight, list | tuple | set) and not (is_hashable(highlight) and highlight in graph)
-        else [highlight]
-    )
+    several = isinstance(highlight, list | tuple | set) and not (is_hashable(highlight) and highlight in graph)
+    wanted = list(highlight) if several else [highlight]
     unknown = [v for v in wanted if not NAME.admits(v) or v not in graph]
     if unknown:
         raise ValueError(
