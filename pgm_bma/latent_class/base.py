@@ -69,20 +69,6 @@ PAPER_EMA = {**PAPER_EM, "averaging": "linear", "combine_starts": "likelihood"}
 GIVEN_TABLES = Rule("a pgmpy network with its CPDs", lambda value: hasattr(value, "cpds"))
 
 
-def resolve_init(init, averaging):
-    """ "auto" is what was measured to serve each method best: the variational twin begins as EM, the others at random tables."""
-    if isinstance(init, str) and init == "auto":
-        return "em" if averaging == "variational" else "random"
-    return init
-
-
-def resolve_combination(combine_starts, averaging):
-    """ "auto" is the best start for EM, the paper's likelihood average for EMA, weights by evidence for its twin."""
-    if combine_starts == "auto":
-        return {None: "best", "linear": "likelihood", "variational": "evidence"}[averaging]
-    return combine_starts
-
-
 def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero, parameter_prior="paper"):
     """PriorSettings from the public parameters: `alpha` a number or a dict by role, or BDeu's sample size."""
     if equivalent_sample_size is not None:
@@ -108,14 +94,18 @@ def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
     """
     averaging = values.get("averaging")
     arc_prior = arc_prior_array(values.get("arc_prior", 0.5), names)
-    alpha, mass = values["alpha"], values["equivalent_sample_size"]
+    alpha, mass, combine_starts = values["alpha"], values["equivalent_sample_size"], values["combine_starts"]
+    if combine_starts == "auto":
+        combine_starts = {None: "best", "linear": "likelihood", "variational": "evidence"}[averaging]
+    if isinstance(init, str) and init == "auto":
+        init = "em" if averaging == "variational" else "random"
     return Settings(
         averaging=averaging,
         priors=prior_settings(alpha, mass, arc_prior, allow_zero, values["parameter_prior"]),
         n_init=values["n_init"],
         n_final=values["n_final"],
-        init=resolve_init(init, averaging),
-        combine_starts=resolve_combination(values["combine_starts"], averaging),
+        init=init,
+        combine_starts=combine_starts,
         collapse=values["collapse"],
         max_iter=int(values["max_iter"]),  # numpy's own types would compile the loop once more
         tol=float(tol),
