@@ -73,7 +73,7 @@ def cluster(arguments, console):
 
 def _tell_scanned_clusters(run, estimator):
     """Findings of clusters in a scan, told on its sample; the labels of all rows go to files of their own."""
-    seen = run.scanned.rows_of(run.data.frame.columns)
+    seen = run.scanned.table.frame[list(run.data.frame.columns)]
     found = clusters.cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target)
     if estimator.n_clusters_ > 1:
         found.add(clusters.residual_findings(estimator, seen, None))

@@ -82,16 +82,10 @@ def find_profile(engine, names, declared, weight=None):
         states.append(tuple(known))
         counts += [float(count.get(state, 0)) for state in known]
         has_missing.append(sum(count.values()) < n_rows)
-    table.warn_of_idle(
-        names, states, {name for name, (values, *_) in zip(names, found) if not any_value(values)}, declared
-    )
+    nothing = {name for name, (values, *_) in zip(names, found) if all(map(is_missing, values))}
+    table.warn_of_idle(names, states, nothing, declared)
     schema = table.Schema(tuple(names), tuple(states))
     return Profile(schema, n_rows, float(n_rows), np.array(counts), np.array(has_missing))
-
-
-def any_value(values):
-    """Whether a list of values holds one that is not missing."""
-    return any(not is_missing(value) for value in values)
 
 
 class Coder:
