@@ -9,6 +9,7 @@ from sklearn.base import clone
 from pgm_bma.foundation import table
 from pgm_bma.foundation.clusterer import MAX_DRAWN_CELLS
 from pgm_bma.foundation.docstrings import fill
+from pgm_bma.foundation.pairs import indicators
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import brief, check_number
@@ -274,10 +275,7 @@ def _pair_probabilities(clusterer, rng):
     if isinstance(clusterer, LatentClassResults):
         return expected_pairs(clusterer._result.theta_c, clusterer._result.theta)
     codes = clusterer._sample_codes(EXPECTED_ROWS, rng.spawn(1)[0])[0]
-    cardinalities = clusterer.schema_.cardinalities
-    columns = np.repeat(np.arange(len(cardinalities)), cardinalities)
-    states = np.concatenate([np.arange(r) for r in cardinalities])
-    one_hot = (codes[:, columns] == states).astype(np.float32)
+    one_hot = indicators(codes, clusterer.schema_.cardinalities, np.float32)
     return (one_hot.T @ one_hot).astype(float) / len(codes)
 
 
