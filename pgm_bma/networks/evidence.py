@@ -66,17 +66,12 @@ def plan_rows(tree, codes, weights=None, fold=True):
     kind_start = state_offsets(kind_length)
     picked = np.repeat(job_start[kind_first] - kind_start[:-1], kind_length) + np.arange(kind_start[-1])
     entries, sizes = _resolve_entries(tree, catalogue, kind_start, entry_plan[picked], entry_parent[picked])
+    kinds = kind_start, kind_jobs.astype(np.int64), base_start[kind_jobs[:-1]]
     return EvidencePlan(
         tree=tree,
         weights=weights,
         constant=constant,
-        kind_start=kind_start,
-        kind_jobs=kind_jobs.astype(np.int64),
-        kind_base=base_start[kind_jobs[:-1]],
-        entries=entries,
-        bases=entry_base[positions],
-        cell_index=catalogue.cell_index,
-        sizes=sizes,
+        jobs=Jobs(*kinds, entries, entry_base[positions], catalogue.cell_index, sizes),
         job_weights=np.bincount(job, weights[job_rows], minlength=len(chosen)).astype(float),
         job_rows=job_rows[chosen],
         job_of=np.where(job_of >= 0, job[job_of], -1) if len(job) else job_of,
@@ -183,8 +178,8 @@ def completions(plan, theta, rng=None):
     Drawing wants a plan made with ``fold=False``, so that equal rows are drawn independently.
     """
     tree = plan.tree
-    chosen = np.empty(len(plan.bases), dtype=np.int64)
-    uniforms = np.empty(0) if rng is None else rng.random(len(plan.bases))
+    chosen = np.empty(len(plan.jobs.bases), dtype=np.int64)
+    uniforms = np.empty(0) if rng is None else rng.random(len(chosen))
     bad = kernels.complete(cluster_tables(tree, theta), *plan.jobs, uniforms, rng is None, chosen)
     if bad >= 0:
         raise ImpossibleEvidence(int(plan.job_rows[bad]))
@@ -387,12 +382,27 @@ class ImpossibleEvidence(ValueError):
         )
 
 
+class Jobs(NamedTuple):
+    """The kernels' arguments after the tables; see there for the layout of `entries`.
+
+    kind_start, kind_jobs, kind_base : (n_kinds + 1,) ranges of entries and jobs of every kind, and where its bases begin
+    bases : table cell of every entry of every job
+    """
+
+    kind_start: np.ndarray
+    kind_jobs: np.ndarray
+    kind_base: np.ndarray
+    entries: np.ndarray
+    bases: np.ndarray
+    cell_index: np.ndarray
+    sizes: np.ndarray
+
+
 class EvidencePlan(NamedTuple):
-    """Rows prepared for a tree; see the kernels for the layout of `entries`.
+    """Rows prepared for a tree.
 
     constant : (n_cluster_cells,) weights of the fully observed clusters
-    kind_start, kind_jobs, kind_base : (n_kinds + 1,) ranges of entries and jobs of every kind, and where its bases begin
-    bases : table cell of every entry of every job      job_weights, job_rows : (n_jobs,) total weight, a row that has the job
+    job_weights, job_rows : (n_jobs,) total weight, a row that has the job
     job_of : (n_rows, n_clusters) job of a cluster in a row, -1 where it is fully observed      row_bases : its table cell
     plan_cluster, plan_mask : cluster and hidden variables (bits by position in its scope) of every plan
     """
@@ -401,13 +411,7 @@ class EvidencePlan(NamedTuple):
     codes: np.ndarray
     weights: np.ndarray
     constant: np.ndarray
-    kind_start: np.ndarray
-    kind_jobs: np.ndarray
-    kind_base: np.ndarray
-    entries: np.ndarray
-    bases: np.ndarray
-    cell_index: np.ndarray
-    sizes: np.ndarray
+    jobs: Jobs
     job_weights: np.ndarray
     job_rows: np.ndarray
     job_of: np.ndarray
@@ -415,27 +419,14 @@ class EvidencePlan(NamedTuple):
     plan_cluster: np.ndarray
     plan_mask: list
 
-    @property
-    def jobs(self):
-        """The kernels' arguments after the tables."""
-        return (
-            self.kind_start,
-            self.kind_jobs,
-            self.kind_base,
-            self.entries,
-            self.bases,
-            self.cell_index,
-            self.sizes,
-        )
-
     def base_owners(self):
         """(job, cluster) of every place in `bases`."""
-        length = np.diff(self.kind_start)
-        kind = np.repeat(np.arange(len(length)), np.diff(self.kind_jobs))
+        length = np.diff(self.jobs.kind_start)
+        kind = np.repeat(np.arange(len(length)), np.diff(self.jobs.kind_jobs))
         jobs = np.repeat(np.arange(len(kind)), length[kind])
         start = state_offsets(length[kind])[:-1]
-        entry = np.arange(len(jobs)) - start[jobs] + self.kind_start[kind[jobs]]
-        return jobs, self.plan_cluster[self.entries[entry, kernels.PLAN]]
+        entry = np.arange(len(jobs)) - start[jobs] + self.jobs.kind_start[kind[jobs]]
+        return jobs, self.plan_cluster[self.jobs.entries[entry, kernels.PLAN]]
 
 
 class _Catalogue(NamedTuple):
