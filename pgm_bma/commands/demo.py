@@ -234,15 +234,10 @@ def order_average(out):
     either = (edges + edges.T).where(np.triu(np.ones(edges.shape, dtype=bool), 1)).stack()
     print("\nP(arc | data) over all 10! orders, the surest pairs, and how the direction is shared:")
     surest = either.sort_values(ascending=False).head(6)
-    print(
-        _table(
-            ["pair", "joined", "forth", "back"],
-            [
-                (f"{a} - {b}", f"{p:.3f}", f"{edges.loc[a, b]:.3f}", f"{edges.loc[b, a]:.3f}")
-                for (a, b), p in surest.items()
-            ],
-        )
-    )
+    rows = [
+        (f"{a} - {b}", *(f"{x:.3f}" for x in (p, edges.loc[a, b], edges.loc[b, a]))) for (a, b), p in surest.items()
+    ]
+    print(_table(["pair", "joined", "forth", "back"], rows))
     pgm_bma.write_bif(classifier.model_, out / "breast-best-network.bif")
     ax = plot_network(classifier.edge_graph_, highlight=target, threshold=0.1, title="arcs over all orders")
     _picture(ax, out / "breast-arc-posteriors.png")
