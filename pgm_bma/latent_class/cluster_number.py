@@ -245,18 +245,9 @@ class Search(NamedTuple):
         log_p = log_joint(self.codes, fit.theta_c, fit.theta, fit.state_start)
         inside = np.exp(log_p[:, k] - np.logaddexp.reduce(log_p, axis=1)) * self.weights
         keep = inside > 1e-9 * inside.sum()
-        two = fit_latent_class(
-            self.codes[keep],
-            self.cardinalities,
-            2,
-            weights=inside[keep],
-            rng=fresh(self.rng),
-            n_init=SPLIT_STARTS,
-            n_final=2,
-            accelerate=True,
-            priors=self.settings.priors,
-            tol=1e-3,
-        )
+        settings = Settings(priors=self.settings.priors, n_init=SPLIT_STARTS, n_final=2, accelerate=True, tol=1e-3)
+        rows = self._replace(codes=self.codes[keep], weights=inside[keep], settings=settings)
+        two = rows._run(2)
         if len(two.theta_c) < 2:
             return None
         others = [c for c in range(len(fit.theta_c)) if c != k]
