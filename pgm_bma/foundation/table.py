@@ -34,6 +34,7 @@ from pgm_bma.foundation.columns import (
     take_column,
     unmasked,
 )
+from pgm_bma.foundation.validation import Choice, check
 from pgm_bma.foundation.warn import warn
 
 __all__ = [
@@ -192,8 +193,7 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     >>> encode_like({"b": 7, "a": "y"}, Schema(("a",), (("n", "y"),))).tolist()
     [[1]]
     """
-    if handle_unknown not in ("error", "missing"):
-        raise ValueError(f"handle_unknown={handle_unknown!r} is not one of 'error', 'missing'")
+    check("handle_unknown", handle_unknown, Choice("error", "missing"))
     names, columns, _ = read_columns(X)
     if columns.named and not by_position:
         position = {name: i for i, name in enumerate(names)}
