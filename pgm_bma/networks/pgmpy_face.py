@@ -5,7 +5,7 @@ naive Bayes below one latent root and every column is complete, so that ``Latent
 accelerate=False)`` gives the same tables.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -197,15 +197,14 @@ class EMEstimator(DiscreteParameterEstimator):
         is_latent_class = self._is_plain_latent_class(network)
         with progress_bar(self.show_progress, "starts" if is_latent_class else "updates") as progress:
             if is_latent_class:
-                found = self._fit_latent_class(network, progress)
+                cpts, fit, self.starts_ = self._fit_latent_class(network, progress)
             else:
-                found = self._fit_network(network, alpha, progress)
-        set_tables(self, model, network, found.cpts)
-        self.log_likelihood_ = float(found.log_likelihood)
-        self.score_path_ = np.asarray(found.score_path)
-        self.n_iter_ = int(found.n_iter)
-        self.converged_ = bool(found.converged)
-        self.starts_ = found.starts
+                cpts, fit, self.starts_ = self._fit_network(network, alpha, progress)
+        set_tables(self, model, network, cpts)
+        self.log_likelihood_ = float(fit.log_likelihood)
+        self.score_path_ = np.asarray(fit.score_path)
+        self.n_iter_ = int(fit.n_iter)
+        self.converged_ = bool(fit.converged)
         warn_unless_converged(self)
         return self
 
@@ -262,8 +261,7 @@ class EMEstimator(DiscreteParameterEstimator):
                 break
         starts = starts_frame(fit, None).drop(columns=["evidence_bound", "collapsed"])
         starts.insert(starts.columns.get_loc("converged"), "objective", [path[-1] for path in fit.starts.paths])
-        cpts = [fit.theta_c[None, :], *fit.tables]
-        return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
+        return [fit.theta_c[None, :], *fit.tables], fit, starts
 
     def _fit_network(self, network, alpha, progress):
         if self.combine_starts != "best":
@@ -306,7 +304,7 @@ class EMEstimator(DiscreteParameterEstimator):
         cpts = fit.cpts
         if not network.init and not isinstance(self.alpha, dict):
             cpts = _number_by_probability(network, cpts, fit.expected_counts)
-        return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
+        return cpts, fit, starts
 
 
 def _number_by_probability(network, cpts, counts):
@@ -317,14 +315,3 @@ def _number_by_probability(network, cpts, counts):
             order = np.argsort(-counts[node].sum(axis=0), kind="stable")
             cpts = relabel(cpts, network.parents, network.cardinalities, node, order)
     return cpts
-
-
-class _Found(NamedTuple):
-    """What either room hands to the face."""
-
-    cpts: list
-    log_likelihood: float
-    score_path: np.ndarray
-    n_iter: int
-    converged: bool
-    starts: pd.DataFrame
