@@ -100,9 +100,8 @@ def plot_network(
     marked = _highlighted(network, graph, highlight)
     nodes = list(graph.nodes())
     posterior = _posteriors(graph, arc_posterior, marked)
-    arcs = [arc for arc in graph.edges() if posterior.get(arc, 1.0) >= threshold and arc[0] != arc[1]]
-    known = set(graph.edges())
-    arcs += [a for a, p in posterior.items() if a not in known and p >= threshold and a[0] in graph and a[1] in graph]
+    joined = [(a, b) for a, b in dict.fromkeys([*graph.edges(), *posterior]) if a != b and a in graph and b in graph]
+    arcs = [arc for arc in joined if posterior.get(arc, 1.0) >= threshold]
     shown = _strongest(nodes, arcs, posterior, marked, max_nodes)
     arcs = [arc for arc in arcs if arc[0] in shown and arc[1] in shown]
     shown = [v for v in nodes if v in shown]
