@@ -19,6 +19,7 @@ from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
 from pgm_bma.latent_class.base import prior_settings
+from pgm_bma.latent_class.cluster_number import fresh
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import starts_frame
 from pgm_bma.networks.cpds import read_cpds
@@ -250,13 +251,11 @@ class EMEstimator(DiscreteParameterEstimator):
             progress=progress,
         )
         cards = network.cardinalities
-        root = random_generator(self.seed).bit_generator.seed_seq
+        rng = random_generator(self.seed)
         # the number of states is given here: when all starts have identical clusters they are kept as they are
         for collapse in ("stop", "ignore") if self.collapse == "stop" else ("ignore",):
-            rng = np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=root.spawn_key))
-            fit = fit_latent_class(
-                network.codes[:, 1:], cards[1:], int(cards[0]), rng=rng, collapse=collapse, **keywords
-            )
+            more = {"rng": fresh(rng), "collapse": collapse, **keywords}
+            fit = fit_latent_class(network.codes[:, 1:], cards[1:], int(cards[0]), **more)
             if not fit.all_collapsed:
                 break
         starts = starts_frame(fit, None).drop(columns=["evidence_bound", "collapsed"])
