@@ -12,7 +12,7 @@ from pgm_bma.foundation.priors import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_pr
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.seeds import fresh, random_generator
 from pgm_bma.foundation.table import column_names
 from pgm_bma.foundation.validation import (
     Choice,
@@ -31,7 +31,7 @@ from pgm_bma.foundation.validation import (
     resolve_preset,
 )
 from pgm_bma.foundation.warn import warn
-from pgm_bma.latent_class.cluster_number import fresh, scan_clusters, scan_numbers, search_clusters
+from pgm_bma.latent_class.cluster_number import scan_clusters, scan_numbers, search_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
 from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes
 from pgm_bma.latent_class.problem import PriorSettings

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.seeds import fresh
 from pgm_bma.foundation.starts import choose_starts
 from pgm_bma.latent_class.loop import (
     LatentClassFit,
@@ -115,12 +116,6 @@ def search_clusters(codes, cardinalities, settings=None, *, rng, max_clusters=No
 def number_score(fit, averaging):
     """What chooses the number of clusters, nats, higher is better."""
     return fit.evidence_bound if averaging == "variational" else fit.cheeseman_stutz
-
-
-def fresh(rng):
-    """A generator with the seed of `rng` and none of its starts spawned yet."""
-    seeds = rng.bit_generator.seed_seq
-    return np.random.default_rng(np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key))
 
 
 def _alike(fit):
