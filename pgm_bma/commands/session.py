@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -179,10 +180,12 @@ class Run:
         )
         report.facts("What was asked", self._asked(estimator is not None))
         report.facts("Data", self._data_facts())
-        about_model, image = "", None
+        about_model = ""
         if estimator is not None:
             about_model = self._write_model(model)
-            image, problem = folder.graph(*picture_of(estimator))
+            rows = with_target(as_seen(model, self.data.frame), self.data.target)
+            graph, draw, make = views(estimator, rows)
+            image, problem = folder.graph(graph, draw)
             if problem:
                 console.note(problem)
         report.warnings(console.warnings)
@@ -190,8 +193,7 @@ class Run:
         for heading, frame, caption in found.headline:
             report.table(heading, frame, caption)
         if estimator is not None:
-            rows = with_target(as_seen(model, self.data.frame), self.data.target)
-            show_model(report, estimator, rows, image, about_model)
+            report.live("The model", "graph", make(), about_model, image)
         for heading, kind, make, caption, draw in found.live:
             self._explore(report, heading, kind, make, caption, draw)
         for heading, draw, caption in console.progress(found.figures, len(found.figures), "drawing", quiet=True):
@@ -305,27 +307,19 @@ def as_seen(model, frame):
     return model[:-1].transform(frame) if hasattr(model, "steps") else frame
 
 
-def picture_of(estimator):
-    """(graph to export, function that draws it)."""
-    if hasattr(estimator, "region_graph_"):
-        graph = estimator.region_graph_
-        if graph.number_of_nodes() > MANY_REGIONS:
-            return graph, lambda: plotting.plot_interactions(estimator.interaction_strength_)
-        return graph, lambda: plotting.plot_region_graph(graph, target=estimator.target_name_)
-    graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
-    name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)
-    return graph, lambda: plotting.plot_network(graph, highlight=name if name in graph else None)
-
-
-def show_model(report, estimator, rows, image, caption):
-    """The model in the report, to explore; its picture is for paper."""
+def views(estimator, rows):
+    """(graph of the model, how to draw it, how to make the data of its live picture)"""
     if not hasattr(estimator, "region_graph_"):
-        data = network_data(estimator, rows)
-    elif estimator.region_graph_.number_of_nodes() > MANY_REGIONS:
-        data = interaction_data(estimator, rows)
-    else:
-        data = region_data(estimator)
-    report.live("The model", "graph", data, caption, image)
+        graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
+        name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)
+        draw = partial(plotting.plot_network, graph, highlight=name if name in graph else None)
+        return graph, draw, partial(network_data, estimator, rows)
+    graph = estimator.region_graph_
+    if graph.number_of_nodes() > MANY_REGIONS:
+        draw = partial(plotting.plot_interactions, estimator.interaction_strength_)
+        return graph, draw, partial(interaction_data, estimator, rows)
+    draw = partial(plotting.plot_region_graph, graph, target=estimator.target_name_)
+    return graph, draw, partial(region_data, estimator)
 
 
 def column_table(frame):
