@@ -251,13 +251,9 @@ def arc_table(posterior):
 
 def _undecided(posterior):
     names, values = list(posterior.index), posterior.to_numpy()
-    pairs = []
-    for i in range(len(names)):
-        for j in range(i):
-            either = values[i, j] + values[j, i]
-            if either >= SURE and max(values[i, j], values[j, i]) < TURNED * either:
-                pairs.append((either, names[j], names[i]))
-    return [(a, b) for _, a, b in sorted(pairs, key=lambda pair: -pair[0])]
+    either = np.tril(values + values.T, -1)
+    found = np.argwhere((either >= SURE) & (np.maximum(values, values.T) < TURNED * either))
+    return [(names[j], names[i]) for i, j in sorted(found.tolist(), key=lambda pair: -either[*pair])]
 
 
 def _regions(estimator, frame, target):
