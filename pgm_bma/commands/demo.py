@@ -31,8 +31,7 @@ def run(out="pgm-bma-demo", overwrite=False):
     with ProcessPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         for text in pool.map(partial(_printed, out=out), SECTIONS):
             print(text, end="", flush=True)
-    for name in sorted(_demo_files(out)):
-        folder.wrote(name)
+    folder.wrote(*sorted(_demo_files(out)))
     folder.record(command="demo", seconds=round(time.perf_counter() - began, 3))
     print(f"\nAll files are in {out}/ ({time.perf_counter() - began:.0f} s).\n{NEXT}")
 
