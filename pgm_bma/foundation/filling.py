@@ -23,8 +23,7 @@ def filled_column(column, states, codes):
     empty = column.isna().to_numpy()
     if not empty.any():
         return column
-    values = np.empty(len(column), dtype=object)
-    values[:] = [states[code] for code in codes]
+    values = np.fromiter((states[code] for code in codes), dtype=object, count=len(column))
     whole = column.astype(object).where(~empty, pd.Series(values, index=column.index))
     try:
         return whole.astype(column.dtype)
