@@ -253,13 +253,11 @@ def _title(title, data):
 
 def _table(header, rows):
     """Plain text table: the first column left, the others right."""
-    rows = [tuple(map(str, row)) for row in rows]
-    widths = [max(len(row[i]) for row in [tuple(header), *rows]) for i in range(len(header))]
-    lines = []
-    for row in [tuple(header), tuple("-" * w for w in widths), *rows]:
-        first, *others = (cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths)))
-        lines.append("  ".join([first, *others]))
-    return "\n".join(lines)
+    lines = [list(map(str, row)) for row in [header, *rows]]
+    first, *others = [max(map(len, column)) for column in zip(*lines)]
+    lines.insert(1, ["-" * width for width in (first, *others)])
+    padded = [[line[0].ljust(first), *map(str.rjust, line[1:], others)] for line in lines]
+    return "\n".join(map("  ".join, padded))
 
 
 def _picture(ax, path):

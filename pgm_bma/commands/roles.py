@@ -230,14 +230,10 @@ def quoted(text):
 
 
 def _kind_line(name, column, kind, option):
-    different = count(
-        column.nunique(), "different number" if pd.api.types.is_numeric_dtype(column.dtype) else "different text"
-    )
-    cure = (
-        f"say so with --id {quoted(name)}, or leave it out with --drop"
-        if option == "--id"
-        else "leave it out with --drop"
-    )
+    what = "different number" if pd.api.types.is_numeric_dtype(column.dtype) else "different text"
+    different, cure = count(column.nunique(), what), "leave it out with --drop"
+    if option == "--id":
+        cure = f"say so with --id {quoted(name)}, or {cure}"
     return (
         f"column {name!r} {WHAT_IT_IS[kind]} ({different} in {count(int(column.notna().sum()), 'row')}); {cure} {quoted(name)}, or "
         f"take it as it is with --categorical {quoted(name)}"
