@@ -71,11 +71,8 @@ def categoricals(X):
     if isinstance(X, pd.DataFrame):
         return [name for name, dtype in X.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
     schema = getattr(X, "schema", None)
-    return (
-        [name for name, dtype in schema.items() if str(dtype).startswith(("Categorical", "Enum"))]
-        if hasattr(schema, "items")
-        else []
-    )
+    kinds = schema.items() if hasattr(schema, "items") else ()
+    return [name for name, dtype in kinds if str(dtype).startswith(("Categorical", "Enum"))]
 
 
 def default_names(n_columns):

@@ -17,9 +17,8 @@ from pgm_bma.foundation.rows import Block, ClusterRows, Profile, Rows, StreamedR
 from pgm_bma.foundation.scan_pieces import row_weights
 from pgm_bma.foundation.scan_texts import texts_like
 
-MAX_STATES = (
-    100_000  # of a column whose rows are visited in passes: more is a key, and its tables would be larger than the rows
-)
+# of a column whose rows are visited in passes: more is a key, and its tables would be larger than the rows
+MAX_STATES = 100_000
 _STRANGE = -2  # code of a value that no state is
 
 
