@@ -421,12 +421,8 @@ def _judged(y_true, values, classes, positive):
         positive = classes[-1]
     if positive is not None:
         return values[:, classes.index(positive)], y_true == positive, str(positive)
-    best = values.argmax(axis=1)
-    return (
-        values[np.arange(len(values)), best],
-        np.array([classes[b] == y for b, y in zip(best, y_true)]),
-        "the predicted class",
-    )
+    hits = np.array([classes[best] == y for best, y in zip(values.argmax(axis=1), y_true)])
+    return values.max(axis=1), hits, "the predicted class"
 
 
 def _bins(chosen, happened, n_bins):

@@ -122,11 +122,7 @@ def plot_starts(
     check_arguments(locals(), score=NAME, label=Optional(TEXT), title=TITLE)
     starts = getattr(starts, "starts_", starts)
     with reading("starts", starts, "a table of starts, a list of scores, or a fitted estimator"):
-        table = (
-            starts.copy()
-            if isinstance(starts, pd.DataFrame)
-            else pd.DataFrame({score: np.asarray(starts, dtype=float)})
-        )
+        table = starts if isinstance(starts, pd.DataFrame) else pd.DataFrame({score: np.asarray(starts, dtype=float)})
     if score not in table:
         raise ValueError(f"starts has no column {score!r}; its columns are {list(table.columns)}")
     with reading("starts", starts, f"a table whose column {score!r} holds numbers"):
