@@ -86,11 +86,9 @@ def load_dataset(name: str) -> "tuple[pd.DataFrame, str]":
     for path in [Path(folder) / f"{name}{ending}" for ending in (".csv", ".csv.gz")] if folder else []:
         if path.is_file():
             return _read(path, name)
-    where = (
-        f"not in the folder PGM_BMA_DATA={folder!r} as {name}.csv or {name}.csv.gz"
-        if folder
-        else "PGM_BMA_DATA is not set"
-    )
+    where = "PGM_BMA_DATA is not set"
+    if folder:
+        where = f"not in the folder PGM_BMA_DATA={folder!r} as {name}.csv or {name}.csv.gz"
     if name not in OUTSIDE:
         raise ValueError(f"no data set {name!r}: {_suggestion(name, [*list_datasets(), *OUTSIDE])} ({where})")
     return _from_openml(name, where)
@@ -211,11 +209,9 @@ def _suggestion(name, known):
     known = sorted(known, key=str.lower)
     folded = {each.lower().replace("_", "-"): each for each in known}
     close = difflib.get_close_matches(str(name).lower().replace("_", "-"), folded, n=3, cutoff=0.6)
-    return (
-        f"did you mean {' or '.join(repr(folded[each]) for each in close)}?"
-        if close
-        else f"there are {', '.join(known)}"
-    )
+    if close:
+        return f"did you mean {' or '.join(repr(folded[each]) for each in close)}?"
+    return f"there are {', '.join(known)}"
 
 
 def _frame(columns, rows):

@@ -30,7 +30,7 @@ from pgm_bma.foundation.cut_points import (
 )
 from pgm_bma.foundation.docstrings import fill
 from pgm_bma.foundation.table import check_weights, missing_cells
-from pgm_bma.foundation.validation import Choice, Integer, Number, check_parameters, is_hashable, reading
+from pgm_bma.foundation.validation import Choice, Integer, Number, Rule, check_parameters, is_hashable, reading
 
 MAX_BINS = 1000  # every bin is a state of every table behind it, with a label of its own: more is a mistake
 
@@ -405,14 +405,7 @@ class WidthDiscretizer(_CountedBins):
         return width_cut_points(values, self.n_bins, weights)
 
 
-class _Share:
-    """A rule of `check_parameters`."""
-
-    def admits(self, value):
-        return Number(0, 1, open_low=True).admits(value) and value < 1
-
-    def __str__(self):
-        return "a number above 0 and below 1"
+SHARE = Rule("a number above 0 and below 1", lambda value: Number(0, 1, open_low=True).admits(value) and value < 1)
 
 
 class SampleQuantileBinarizer(_BinTransformer):
@@ -445,7 +438,7 @@ class SampleQuantileBinarizer(_BinTransformer):
            ['high', 'low', 'high', 'low']], dtype=object)
     """
 
-    _rules = {"quantile": _Share()}
+    _rules = {"quantile": SHARE}
 
     def __init__(self, quantile: float = 0.9, columns: Sequence | None = None, encode: str = "label"):
         self.quantile = quantile

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation import table
+from pgm_bma.foundation.columns import is_missing, plain
 from pgm_bma.foundation.validation import Fitted, Integer, Number, as_numbers, check, reading
 from pgm_bma.foundation.warn import warn
 
@@ -82,7 +83,7 @@ def capped_log_loss(
         classes = list(classes)
     with reading("y", y, "one class for each row"):
         labels = list(table.as_column(y))
-        gone = [row for row, label in enumerate(labels) if _is_missing(label)]
+        gone = [row for row, label in enumerate(labels) if is_missing(plain(label))]
         unknown = [label for label in labels if label not in column]
     proba = _probabilities(proba, len(labels), len(classes))
     if gone:
@@ -111,10 +112,6 @@ def _probabilities(proba, n_rows, n_classes):
             "scores or percentages"
         )
     return proba
-
-
-def _is_missing(label):
-    return label is None or label is pd.NA or (isinstance(label, (float, np.floating)) and np.isnan(label))
 
 
 def error_decomposition(classifier: Any, X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from pgm_bma.foundation.validation import (
     as_numbers,
     check,
     check_arguments,
+    is_hashable,
     reading,
     refuse_no_rows,
 )
@@ -271,7 +272,8 @@ def order_correlation(order: Sequence, reference: Sequence) -> float | np.ndarra
         position = {node: i for i, node in enumerate(reference)}
     with reading("order", order, "a list of nodes, or several of them"):
         order = list(order)
-    many = bool(order) and isinstance(order[0], list | tuple | np.ndarray) and _not_a_node(order[0], position)
+    first = order[0] if order else None
+    many = isinstance(first, list | tuple | np.ndarray) and not (is_hashable(first) and first in position)
     n = len(reference)
     if n < 2 or len(position) != n:
         raise ValueError("an order needs at least two nodes, each of them once")
@@ -359,13 +361,6 @@ def _paired_codes(labels_a, labels_b, sample_weight):
     if len(codes[0]) != len(codes[1]):
         raise ValueError(f"the partitions have {len(codes[0])} and {len(codes[1])} rows")
     return *codes, check_weights(sample_weight, len(codes[0]))
-
-
-def _not_a_node(value, nodes):
-    try:
-        return value not in nodes
-    except TypeError:  # lists and arrays cannot be node names
-        return True
 
 
 def _comparable(p, q, latents, over):

@@ -12,6 +12,10 @@ import pytest
 
 from pgm_bma.commands import run_files, session
 
+collect_ignore = [
+    "typing/readme.py"
+]  # examples for the type checker, which write where they run; tests/test_package.py runs them
+
 
 @pytest.fixture(scope="module")
 def awkward(tmp_path_factory):

@@ -3,6 +3,7 @@
 import configparser
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -176,6 +177,29 @@ def test_the_type_checked_examples_are_those_of_the_readme():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     examples = (ROOT / "tests" / "typing" / "readme.py").read_text().partition("# fmt: off\n")[2]
     assert examples == "\n".join(blocks)
+
+
+def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)  # where they write
+    runpy.run_path(str(ROOT / "tests" / "typing" / "readme.py"))
+    assert (tmp_path / "voting.bif").exists()
+
+
+def test_nothing_is_written_into_the_top_folder():
+    """A file there that no page and no build wants was written by a test or an example, in a run before if not in this one."""
+    files = {path.name for path in ROOT.iterdir() if path.is_file() and not path.name.startswith(".")}
+    assert files <= {
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "README.md",
+        "pyproject.toml",
+        "setup.cfg",
+    }
 
 
 # what users import; a name leaves only after a minor version of warnings

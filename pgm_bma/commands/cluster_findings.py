@@ -79,13 +79,9 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
             lambda: cluster_data(estimator),
             f"Choose a cluster: the columns that mark it come first. Choose a second one to compare both. {ESTIMATED}",
         )
-        found.table(
-            "What marks each cluster",
-            marks[marks["lift"] > MARKED]
-            .drop(columns="size")
-            .rename(columns={"probability": "share in the cluster", "lift": "times as often as overall"}),
-            "Values that a cluster has more often than the rest.",
-        )
+        names = {"probability": "share in the cluster", "lift": "times as often as overall"}
+        shown = marks[marks["lift"] > MARKED].drop(columns="size").rename(columns=names)
+        found.table("What marks each cluster", shown, "Values that a cluster has more often than the rest.")
     found.add(arc_findings(estimator))
     if truth is not None and k > 1:
         found.add(_against_classes(labels, truth))
@@ -196,7 +192,7 @@ def profile_findings(estimator):
 
 def residual_findings(estimator, frame, weights):
     """Pairs of columns that depend on each other more than the clusters explain, and the method that models them."""
-    if "bivariate_residuals" not in pgm_bma.__all__ or frame.shape[1] < 2:
+    if frame.shape[1] < 2:
         return Findings()
     from scipy.stats import chi2
 

@@ -31,8 +31,7 @@ def run(out="pgm-bma-demo", overwrite=False):
     with ProcessPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         for text in pool.map(partial(_printed, out=out), SECTIONS):
             print(text, end="", flush=True)
-    for name in sorted(_demo_files(out)):
-        folder.wrote(name)
+    folder.wrote(*sorted(_demo_files(out)))
     folder.record(command="demo", seconds=round(time.perf_counter() - began, 3))
     print(f"\nAll files are in {out}/ ({time.perf_counter() - began:.0f} s).\n{NEXT}")
 
@@ -234,15 +233,10 @@ def order_average(out):
     either = (edges + edges.T).where(np.triu(np.ones(edges.shape, dtype=bool), 1)).stack()
     print("\nP(arc | data) over all 10! orders, the surest pairs, and how the direction is shared:")
     surest = either.sort_values(ascending=False).head(6)
-    print(
-        _table(
-            ["pair", "joined", "forth", "back"],
-            [
-                (f"{a} - {b}", f"{p:.3f}", f"{edges.loc[a, b]:.3f}", f"{edges.loc[b, a]:.3f}")
-                for (a, b), p in surest.items()
-            ],
-        )
-    )
+    rows = [
+        (f"{a} - {b}", *(f"{x:.3f}" for x in (p, edges.loc[a, b], edges.loc[b, a]))) for (a, b), p in surest.items()
+    ]
+    print(_table(["pair", "joined", "forth", "back"], rows))
     pgm_bma.write_bif(classifier.model_, out / "breast-best-network.bif")
     ax = plot_network(classifier.edge_graph_, highlight=target, threshold=0.1, title="arcs over all orders")
     _picture(ax, out / "breast-arc-posteriors.png")
@@ -259,13 +253,11 @@ def _title(title, data):
 
 def _table(header, rows):
     """Plain text table: the first column left, the others right."""
-    rows = [tuple(map(str, row)) for row in rows]
-    widths = [max(len(row[i]) for row in [tuple(header), *rows]) for i in range(len(header))]
-    lines = []
-    for row in [tuple(header), tuple("-" * w for w in widths), *rows]:
-        first, *others = (cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths)))
-        lines.append("  ".join([first, *others]))
-    return "\n".join(lines)
+    lines = [list(map(str, row)) for row in [header, *rows]]
+    first, *others = [max(map(len, column)) for column in zip(*lines)]
+    lines.insert(1, ["-" * width for width in (first, *others)])
+    padded = [[line[0].ljust(first), *map(str.rjust, line[1:], others)] for line in lines]
+    return "\n".join(map("  ".join, padded))
 
 
 def _picture(ax, path):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import confusion_matrix
 
 from pgm_bma import plotting
 from pgm_bma.commands.console import count, listed
@@ -103,10 +104,8 @@ def prediction_findings(truth, proba, baseline, how):
         },
     )
     predicted = np.argmax(proba, axis=1)
-    table = pd.DataFrame(
-        [[int(((codes == i) & (predicted == j)).sum()) for j in range(len(classes))] for i in range(len(classes))],
-        columns=[f"predicted {c}" for c in classes],
-    )
+    counts = confusion_matrix(codes, predicted, labels=range(len(classes)))
+    table = pd.DataFrame(counts, columns=[f"predicted {c}" for c in classes])
     table.insert(0, "true class", [str(c) for c in classes])
     found.head("True and predicted classes", table, "Rows of each true class by what was predicted.")
     if ours.log_loss > simple.log_loss:
@@ -213,13 +212,12 @@ def arc_findings(estimator):
         caption += (
             f" Prior: {estimator.structure_prior!r} for sets of parents; every {once} of the columns counts once."
         )
-    tables = [("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], caption)]
-    figures = []
+    found = Findings(words)
+    found.table("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], caption)
     if len(posterior) <= 80:
-        figures.append(
-            ("Probability of every arc", lambda: plotting.plot_arc_posteriors(posterior), "From the row to the column.")
-        )
-    return Findings(words, tables=tables, figures=figures)
+        picture = lambda: plotting.plot_arc_posteriors(posterior)  # noqa: E731
+        found.figure("Probability of every arc", picture, "From the row to the column.")
+    return found
 
 
 def chain_findings(estimator):
@@ -234,25 +232,14 @@ def chain_findings(estimator):
         swaps = f"after {count(estimator.n_sweeps_, 'sweep')} they {said}: no arc differs by more than {end['difference']:.2f}"
         swaps += "" if estimator.converged_ else f", {count(end['n_apart'], 'arc')} by more than 0.2"
     kept = len(estimator.order_log_scores_) // estimator.n_chains
-    return Findings(
-        [f"{count(estimator.n_chains, 'chain')} of {kept} kept orders; {swaps}."],
-        tables=[
-            (
-                "Where the chains differ most",
-                worst,
-                "Means over all chains, R-hat (near 1 is good) and effective sizes.",
-            )
-        ],
-        figures=[
-            (
-                "Scores along the chains",
-                lambda: plotting.plot_score_traces(estimator),
-                "Chains that have met run through each other."
-                if estimator.n_chains > 1
-                else "One chain has nothing to agree with: --set n_chains=4 runs several.",
-            )
-        ],
-    )
+    found = Findings([f"{count(estimator.n_chains, 'chain')} of {kept} kept orders; {swaps}."])
+    means = "Means over all chains, R-hat (near 1 is good) and effective sizes."
+    found.table("Where the chains differ most", worst, means)
+    caption = "Chains that have met run through each other."
+    if estimator.n_chains == 1:
+        caption = "One chain has nothing to agree with: --set n_chains=4 runs several."
+    found.figure("Scores along the chains", lambda: plotting.plot_score_traces(estimator), caption)
+    return found
 
 
 def arc_table(posterior):
@@ -264,13 +251,9 @@ def arc_table(posterior):
 
 def _undecided(posterior):
     names, values = list(posterior.index), posterior.to_numpy()
-    pairs = []
-    for i in range(len(names)):
-        for j in range(i):
-            either = values[i, j] + values[j, i]
-            if either >= SURE and max(values[i, j], values[j, i]) < TURNED * either:
-                pairs.append((either, names[j], names[i]))
-    return [(a, b) for _, a, b in sorted(pairs, key=lambda pair: -pair[0])]
+    either = np.tril(values + values.T, -1)
+    found = np.argwhere((either >= SURE) & (np.maximum(values, values.T) < TURNED * either))
+    return [(names[j], names[i]) for i, j in sorted(found.tolist(), key=lambda pair: -either[*pair])]
 
 
 def _regions(estimator, frame, target):
@@ -318,6 +301,4 @@ def _regions(estimator, frame, target):
 
 
 def percent(share):
-    return (
-        f"{100 * share:.0f}\u00a0%" if share in (0.0, 1.0) else f"{100 * share:.1f}\u00a0%"
-    )  # not torn apart at a line end
+    return f"{100 * share:.{0 if share in (0.0, 1.0) else 1}f}\u00a0%"  # not torn apart at a line end

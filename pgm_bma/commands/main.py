@@ -8,6 +8,7 @@ import argparse
 import os
 import re
 import sys
+from functools import partial
 
 from pgm_bma import __version__
 from pgm_bma.commands import methods
@@ -54,30 +55,21 @@ def main(argv=None):
         return _problem(f"pgm-bma: {_message(error)}", 1)
 
 
-class _Parser(argparse.ArgumentParser):
-    """No abbreviated options: --k would be read as --keep-constant."""
-
-    def __init__(self, **keywords):
-        super().__init__(**keywords, allow_abbrev=False)
-
-
 def build_parser():
-    parser = argparse.ArgumentParser(
+    make = partial(argparse.ArgumentParser, allow_abbrev=False)  # --k would be read as --keep-constant
+    parser = make(
         prog="pgm-bma",
-        allow_abbrev=False,
         description="Average over graphical-model structures of discrete data instead of betting on one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pgm-bma {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=make)
     _add_demo(commands)
-    if methods.clusterers():
-        _add_cluster(commands)
+    _add_cluster(commands)
     _add_classify(commands)
-    if methods.structure_learners():
-        _add_structure(commands)
-        _add_impute(commands)
+    _add_structure(commands)
+    _add_impute(commands)
     _add_compare(commands)
     datasets = commands.add_parser("datasets", help="list the embedded data sets and networks")
     datasets.set_defaults(run=_datasets)
@@ -108,7 +100,7 @@ def _add_cluster(commands):
         metavar="K",
         help="a number (3), a choice (2:8) or, for ema and em, auto (default: 1:8)",
     )
-    _method(parser, methods.clusterers())
+    _method(parser, methods.CLUSTERERS)
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
     )
@@ -123,7 +115,7 @@ def _add_cluster(commands):
 def _add_classify(commands):
     parser = _table_command(commands, "classify", "fit a classifier, judge it on rows it has not seen, and predict")
     _class_column(parser)
-    _method(parser, methods.classifiers())
+    _method(parser, methods.CLASSIFIERS)
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
@@ -134,13 +126,13 @@ def _add_classify(commands):
 
 def _add_structure(commands):
     parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
-    _method(parser, methods.structure_learners())
+    _method(parser, methods.STRUCTURES)
     parser.set_defaults(run=_learn("structure"))
 
 
 def _add_impute(commands):
     parser = _table_command(commands, "impute", "completed copies of a table with gaps, averaged over structures")
-    _method(parser, methods.structure_learners())
+    _method(parser, methods.STRUCTURES)
     parser.add_argument(
         "--copies", type=_positive, default=5, metavar="N", help="completed tables to write (default: %(default)s)"
     )
@@ -151,7 +143,7 @@ def _add_compare(commands):
     parser = _table_command(commands, "compare", "all classifiers on the same folds, in one table with standard errors")
     _class_column(parser)
     _cross_validation(parser)
-    parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.classifiers())}")
+    parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.CLASSIFIERS)}")
     parser.set_defaults(run=_learn("compare"))
 
 
@@ -207,7 +199,7 @@ def _table_command(commands, name, help):
         "--bins", type=_positive, default=3, metavar="N", help="bins of frequency and width (default: %(default)s)"
     )
     parser.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="of everything random (default: %(default)s)"
+        "--seed", type=partial(_at_least, 0), default=0, metavar="N", help="of everything random (default: %(default)s)"
     )
     parser.add_argument(
         "--jobs", type=_jobs, default=1, metavar="N", help="processors, -1 for all; results do not depend on it"
@@ -248,7 +240,7 @@ def _class_column(parser):
 
 def _cross_validation(parser):
     text = "cross-validation (default: %(default)s folds)"
-    parser.add_argument("--cv", type=_folds, default=10, metavar="FOLDS", help=text)
+    parser.add_argument("--cv", type=partial(_at_least, 2), default=10, metavar="FOLDS", help=text)
 
 
 def _clusters(text):
@@ -284,16 +276,7 @@ def _at_least(least, text):
     return number
 
 
-def _positive(text):
-    return _at_least(1, text)
-
-
-def _folds(text):
-    return _at_least(2, text)
-
-
-def _seed(text):
-    return _at_least(0, text)
+_positive = partial(_at_least, 1)
 
 
 def _jobs(text):

@@ -19,7 +19,7 @@ class Method(NamedTuple):
         return build(**{name: value for name, value in wanted.items() if name in known})
 
 
-_CLUSTERERS = {
+CLUSTERERS = {
     "ema": Method(
         "EMAClusterer",
         "expectation model averaging",
@@ -44,7 +44,7 @@ _CLUSTERERS = {
         "arcs instead of choosing one.",
     ),
 }
-_CLASSIFIERS = {
+CLASSIFIERS = {
     "averaged-nb": Method(
         "AveragedNaiveBayesClassifier",
         "averaged naive Bayes",
@@ -79,7 +79,7 @@ _CLASSIFIERS = {
         "form.",
     ),
 }
-_STRUCTURE = {
+STRUCTURES = {
     "order": Method(
         "OrderPosterior",
         "posterior of the arcs, by orders",
@@ -98,19 +98,3 @@ def default(command, offered):
     plain = type(estimator)().get_params(deep=False)
     given = estimator.get_params(deep=False).items()
     return name, [f"{key}={value!r}" for key, value in given if repr(value) != repr(plain[key])]
-
-
-def clusterers():
-    return _offered(_CLUSTERERS)
-
-
-def classifiers():
-    return _offered(_CLASSIFIERS)
-
-
-def structure_learners():
-    return _offered(_STRUCTURE)
-
-
-def _offered(methods):
-    return {name: method for name, method in methods.items() if method.estimator in pgm_bma.__all__}

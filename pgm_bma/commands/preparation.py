@@ -180,13 +180,11 @@ def _set_aside(frame, names, target, said):
     if absent or target in names:
         wrong = absent[0] if absent else target
         raise ValueError(f"{wrong!r} is a covariate or outcome; it cannot be dropped, or be id, weight or target, too")
-    return pd.DataFrame(
-        {
-            name: frame[name] if _is_number(frame[name]) and name not in said.categorical else _categorical(frame[name])
-            for name in names
-        },
-        index=frame.index,
-    )
+    aside = frame[list(names)].copy()
+    for name in names:
+        if not _is_number(aside[name]) or name in said.categorical:
+            aside[name] = _categorical(aside[name])
+    return aside
 
 
 def _classes(column, source):

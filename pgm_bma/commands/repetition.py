@@ -16,7 +16,7 @@ from pgm_bma.foundation.scan_duckdb import find_files
 
 
 def repeat(record, out, parser, console, overwrite=False):
-    """Repeat a run into folder `out`; returns 0 if its tables are the same, else 1."""
+    """Repeat a run into folder `out`; tables that come out differently are a ValueError that names them."""
     document, folder = read_record(record)
     arguments = dict(document["arguments"])
     arguments["file"] = _same_data(document["data"], folder, arguments)
@@ -28,22 +28,17 @@ def repeat(record, out, parser, console, overwrite=False):
         console.warn(f"the run was made by version {document['pgm_bma']}, this is {__version__}")
     again = _parsed(parser, to_argv(document["command"], arguments), record)
     again.overwrite = overwrite
-    code = again.run(again)
-    if code:
-        return code
-    again = json.loads((Path(arguments["out"]) / RECORD).read_text(encoding="utf-8"))
-    new = again["files"]
+    again.run(again)
+    found = json.loads((Path(arguments["out"]) / RECORD).read_text(encoding="utf-8"))
     tables = {name: digest for name, digest in document["files"].items() if name.endswith(".csv")}
+    changed = [name for name, digest in tables.items() if found["files"].get(name) != digest]
+    same = f"{', '.join(tables)} came out the same, byte for byte"
     if not tables:  # a scan, whose tables are Parquet files
-        if again["result"] != document["result"]:
-            raise ValueError(f"the result came out differently from the recorded run{_other_versions(document)}")
-        console.item("repeated", "the numbers of the result came out the same")
-        return 0
-    changed = [name for name, digest in tables.items() if new.get(name) != digest]
+        changed = ["the result"] if found["result"] != document["result"] else []
+        same = "the numbers of the result came out the same"
     if changed:
         raise ValueError(f"{', '.join(changed)} came out differently from the recorded run{_other_versions(document)}")
-    console.item("repeated", f"{', '.join(tables)} came out the same, byte for byte")
-    return 0
+    console.item("repeated", same)
 
 
 def _parsed(parser, words, record):

@@ -65,4 +65,3 @@ def _show(tables):
         print(textwrap.fill(line, columns, initial_indent=f"  {name:<{width}}  ", subsequent_indent=indent))
     if not tables:
         print("  (none)")
-    return 0

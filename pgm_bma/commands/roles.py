@@ -142,7 +142,7 @@ def problems_of(frame, roles, has_id, binning, supervised):
             cure = [("--id", name)] if kind == "id" and not has_id else [("--drop", name)]
             has_id = has_id or kind == "id"
             found.append(Problem(_kind_line(name, column, kind, cure[0][0]), cure))
-        elif weighted and _is_many(column):
+        elif weighted and column.nunique() > MAX_FLOAT_STATES:
             line = f"column {name!r} looks like weights of the rows; say so with --weight {quoted(name)}"
             found.append(Problem(f"{line}, or --numeric {quoted(name)}", [("--weight", name)]))
         elif (problem := discrete_problem(name, column, binning, supervised)) is not None:
@@ -230,22 +230,14 @@ def quoted(text):
 
 
 def _kind_line(name, column, kind, option):
-    different = count(
-        column.nunique(), "different number" if pd.api.types.is_numeric_dtype(column.dtype) else "different text"
-    )
-    cure = (
-        f"say so with --id {quoted(name)}, or leave it out with --drop"
-        if option == "--id"
-        else "leave it out with --drop"
-    )
+    what = "different number" if pd.api.types.is_numeric_dtype(column.dtype) else "different text"
+    different, cure = count(column.nunique(), what), "leave it out with --drop"
+    if option == "--id":
+        cure = f"say so with --id {quoted(name)}, or {cure}"
     return (
         f"column {name!r} {WHAT_IT_IS[kind]} ({different} in {count(int(column.notna().sum()), 'row')}); {cure} {quoted(name)}, or "
         f"take it as it is with --categorical {quoted(name)}"
     )
-
-
-def _is_many(column):
-    return column.nunique() > MAX_FLOAT_STATES
 
 
 def _is_code(column, codes):

@@ -67,8 +67,9 @@ class Folder:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return set()
 
-    def wrote(self, name):
-        self.files[name] = hashlib.sha256((self.path / name).read_bytes()).hexdigest()
+    def wrote(self, *names):
+        for name in names:
+            self.files[name] = hashlib.sha256((self.path / name).read_bytes()).hexdigest()
 
     def csv(self, name, frame):
         write_csv(self.path / name, frame)
@@ -91,8 +92,7 @@ class Folder:
             return None, f"the graph was not drawn: {problem}"
         with closed_after(ax):
             image = picture(ax, self.path / "graph")
-        self.wrote("graph.png")
-        self.wrote("graph.svg")
+        self.wrote("graph.png", "graph.svg")
         return image, None
 
     def model(self, estimator):
@@ -102,18 +102,14 @@ class Folder:
         network, why_not = bayesian_network(estimator)
         if network is None:
             write_uai(estimator.model_, self.path / "model.uai")
-            self.wrote("model.uai")
-            self.wrote("model.uai.json")
+            self.wrote("model.uai", "model.uai.json")
             return f"There is no model.bif: {why_not}. model.uai holds the undirected model, model.uai.json its names"
         write_bif(network, self.path / "model.bif")
         self.wrote("model.bif")
         if getattr(estimator, "model_is_exact_", True):
             return "model.bif is the fitted model itself"
-        averaged = (
-            "the predictions average"
-            if hasattr(estimator, "predict_proba")
-            else "the probabilities of the arcs are averages"
-        )
+        predicts = hasattr(estimator, "predict_proba")
+        averaged = "the predictions average" if predicts else "the probabilities of the arcs are averages"
         return f"model.bif holds the single best network; {averaged} over many, which estimator.pgm keeps"
 
     def estimator(self, estimator, bins=None):

@@ -39,7 +39,7 @@ def cluster(arguments, console):
     """Find clusters, and say what marks them."""
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
-    run = Run(arguments, console, methods.clusterers())
+    run = Run(arguments, console, methods.CLUSTERERS)
     if arguments.clusters == "auto" and arguments.method not in COUNTING:
         raise UsageError(f"--clusters auto is for --method {' and '.join(COUNTING)}; give a choice such as 1:8")
     target = arguments.target if arguments.target is not None else run.raw.target
@@ -69,17 +69,15 @@ def cluster(arguments, console):
     labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))
     labels = _with_row_names(labels, run.data.index)
     run.finish(f"Clusters in {run.name}", found, model, "labels.csv", labels)
-    return 0
 
 
 def _tell_scanned_clusters(run, estimator):
     """Findings of clusters in a scan, told on its sample; the labels of all rows go to files of their own."""
-    seen = run.scanned.rows_of(run.data.frame.columns)
+    seen = run.scanned.table.frame[list(run.data.frame.columns)]
     found = clusters.cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target)
     if estimator.n_clusters_ > 1:
         found.add(clusters.residual_findings(estimator, seen, None))
     _finish_scanned(run, f"Clusters in {run.name}", found, estimator, "labels")
-    return 0
 
 
 def _finish_scanned(run, title, found, estimator, name):
@@ -91,7 +89,7 @@ def _finish_scanned(run, title, found, estimator, name):
 
 def classify(arguments, console):
     """Fit a classifier, judge it on rows it has not seen, and predict."""
-    run = Run(arguments, console, methods.classifiers())
+    run = Run(arguments, console, methods.CLASSIFIERS)
     unknown = "they are predicted only" if arguments.test is None else "they are not used"
     known, frame, target, weights = _read_classes(run, unknown)
     data = run.data
@@ -104,8 +102,7 @@ def classify(arguments, console):
         if run.scanned is not None:
             run.note("cross-validation: on the sample, whose models see fewer rows than the one that is kept")
             found = telling.classifier_findings(model, frame, target, judged)
-            _finish_scanned(run, f"Predicting {target.name} in {run.name}", found, model, "predictions")
-            return 0
+            return _finish_scanned(run, f"Predicting {target.name} in {run.name}", found, model, "predictions")
         full = class_probabilities(model, data.frame, target.cat.categories) if not known.all() else None
         table = _predictions(data, known, proba, fold, full)
     judged.warnings += telling.class_warnings(target)
@@ -113,34 +110,20 @@ def classify(arguments, console):
     found = telling.classifier_findings(last_step(model), as_seen(model, frame), target, judged, names)
     found.add(gap_findings(last_step(model)))
     run.finish(f"Predicting {target.name} in {run.name}", found, model, "predictions.csv", table)
-    return 0
 
 
 def structure(arguments, console):
     """Posterior probabilities of the arcs between all columns."""
-    if arguments.discretize == "mdl":
-        raise UsageError(
-            "--discretize mdl needs a class, and structure treats all columns alike; take frequency or width"
-        )
-    run = Run(arguments, console, methods.structure_learners())
-    run.read(None)
-    model = run.fit(run.data.frame, weights=run.data.weights)
-    estimator = last_step(model)
+    run, model, estimator = _fit_structures(arguments, console)
     found = telling.arc_findings(estimator).add(gap_findings(estimator)).add(telling.chain_findings(estimator))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", telling.arc_table(estimator.edge_posterior_))
-    return 0
 
 
 def impute(arguments, console):
     """Completed copies of the table, drawn from the posterior over structures and their parameters."""
-    if arguments.discretize == "mdl":
-        raise UsageError("--discretize mdl needs a class, and impute treats all columns alike; take frequency or width")
     if is_scanned(arguments):
         raise UsageError("impute completes tables that are read whole; give one file, without --memory and --workers")
-    run = Run(arguments, console, methods.structure_learners())
-    run.read(None)
-    model = run.fit(run.data.frame, weights=run.data.weights)
-    estimator = last_step(model)
+    run, model, estimator = _fit_structures(arguments, console)
     rows = as_seen(model, run.data.frame)
     if not pd.DataFrame(rows).isna().to_numpy().any():
         run.note("no cell is missing: every copy is the table itself")
@@ -151,21 +134,25 @@ def impute(arguments, console):
         f"completed.csv holds {count(arguments.copies, 'completed copy', 'completed copies')} of the table, one below the other. "
         "Analyse each by itself and pool the results: how the copies differ is what the gaps leave open.",
     )
-    run.finish(
-        f"Completed {run.name}",
-        found,
-        model,
-        "completed.csv",
-        _with_row_names(
-            completed_table(copies), pd.Index(np.tile(run.data.index, len(copies)), name=run.data.index.name)
-        ),
-    )
-    return 0
+    index = pd.Index(np.tile(run.data.index, len(copies)), name=run.data.index.name)
+    run.finish(f"Completed {run.name}", found, model, "completed.csv", _with_row_names(completed_table(copies), index))
+
+
+def _fit_structures(arguments, console):
+    """The run, what was fitted to all columns of its table, and the estimator in it."""
+    if arguments.discretize == "mdl":
+        raise UsageError(
+            f"--discretize mdl needs a class, and {arguments.command} treats all columns alike; take frequency or width"
+        )
+    run = Run(arguments, console, methods.STRUCTURES)
+    run.read(None)
+    model = run.fit(run.data.frame, weights=run.data.weights)
+    return run, model, last_step(model)
 
 
 def compare(arguments, console):
     """All classifiers on the same folds, in one table."""
-    offered = methods.classifiers()
+    offered = methods.CLASSIFIERS
     chosen = _chosen_methods(arguments.methods, offered)
     run = Run(arguments, console, offered, chosen[0])
     _, frame, target, weights = _read_classes(run, "they are not used")
@@ -193,7 +180,6 @@ def compare(arguments, console):
         console.warn(message)
     found = _compare_findings(table, n_folds, probabilities, target)
     run.finish(f"Classifiers compared on {run.name}", found, None, "comparison.csv", table.drop(columns="seconds"))
-    return 0
 
 
 # ------------------------------------------------------------------------------------------------ predictions

@@ -95,10 +95,6 @@ class Scanned:
         index = pd.RangeIndex(1, len(frame) + 1, name="row")
         return RawTable(frame, str(self.arguments.file), files_checksum(self.paths), index, notes=[note])
 
-    def rows_of(self, columns):
-        """The sample as the files hold it."""
-        return self.table.frame[list(columns)]
-
     def fit(self, estimator, columns, target=None):
         """Fit on all rows."""
         names = [*columns, *(() if target is None else (target,))]

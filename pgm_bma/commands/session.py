@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -179,10 +180,12 @@ class Run:
         )
         report.facts("What was asked", self._asked(estimator is not None))
         report.facts("Data", self._data_facts())
-        about_model, image = "", None
+        about_model = ""
         if estimator is not None:
             about_model = self._write_model(model)
-            image, problem = folder.graph(*picture_of(estimator))
+            rows = with_target(as_seen(model, self.data.frame), self.data.target)
+            graph, draw, make = views(estimator, rows)
+            image, problem = folder.graph(graph, draw)
             if problem:
                 console.note(problem)
         report.warnings(console.warnings)
@@ -190,8 +193,7 @@ class Run:
         for heading, frame, caption in found.headline:
             report.table(heading, frame, caption)
         if estimator is not None:
-            rows = with_target(as_seen(model, self.data.frame), self.data.target)
-            show_model(report, estimator, rows, image, about_model)
+            report.live("The model", "graph", make(), about_model, image)
         for heading, kind, make, caption, draw in found.live:
             self._explore(report, heading, kind, make, caption, draw)
         for heading, draw, caption in console.progress(found.figures, len(found.figures), "drawing", quiet=True):
@@ -278,12 +280,9 @@ class Run:
         return [("In pgmpy, with all names, states and latent variables as they are here:", code), saved]
 
     def _record(self, found):
-        arguments = {name: value for name, value in vars(self.arguments).items() if name not in NOT_RECORDED}
-        arguments["clusters"] = clusters_text(arguments["clusters"]) if "clusters" in arguments else None
-        arguments[CODES] = [codes_text(pair) for pair in arguments[CODES]]
         self.folder.record(
             command=self.arguments.command,
-            arguments={name: value for name, value in arguments.items() if not _is_nothing(value)},
+            arguments=in_words(vars(self.arguments)),
             data={**source_record(self.raw, self.folder.path), "rows": len(self.data.frame)},
             **self.others,
             result=found.numbers,
@@ -308,27 +307,19 @@ def as_seen(model, frame):
     return model[:-1].transform(frame) if hasattr(model, "steps") else frame
 
 
-def picture_of(estimator):
-    """(graph to export, function that draws it)."""
-    if hasattr(estimator, "region_graph_"):
-        graph = estimator.region_graph_
-        if graph.number_of_nodes() > MANY_REGIONS:
-            return graph, lambda: plotting.plot_interactions(estimator.interaction_strength_)
-        return graph, lambda: plotting.plot_region_graph(graph, target=estimator.target_name_)
-    graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
-    name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)
-    return graph, lambda: plotting.plot_network(graph, highlight=name if name in graph else None)
-
-
-def show_model(report, estimator, rows, image, caption):
-    """The model in the report, to explore; its picture is for paper."""
+def views(estimator, rows):
+    """(graph of the model, how to draw it, how to make the data of its live picture)"""
     if not hasattr(estimator, "region_graph_"):
-        data = network_data(estimator, rows)
-    elif estimator.region_graph_.number_of_nodes() > MANY_REGIONS:
-        data = interaction_data(estimator, rows)
-    else:
-        data = region_data(estimator)
-    report.live("The model", "graph", data, caption, image)
+        graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
+        name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)
+        draw = partial(plotting.plot_network, graph, highlight=name if name in graph else None)
+        return graph, draw, partial(network_data, estimator, rows)
+    graph = estimator.region_graph_
+    if graph.number_of_nodes() > MANY_REGIONS:
+        draw = partial(plotting.plot_interactions, estimator.interaction_strength_)
+        return graph, draw, partial(interaction_data, estimator, rows)
+    draw = partial(plotting.plot_region_graph, graph, target=estimator.target_name_)
+    return graph, draw, partial(region_data, estimator)
 
 
 def column_table(frame):
@@ -346,31 +337,23 @@ def column_table(frame):
 def to_argv(command, arguments):
     """Words of the command line that give these arguments; what equals nothing is left out."""
     words = [command, str(arguments["file"])]
-    for name, value in arguments.items():
-        if name == "file" or name in NOT_RECORDED or _is_nothing(value):
-            continue
+    for name, value in in_words(arguments).items():
         option = f"--{name.replace('_', '-')}"
-        value = clusters_text(value) if name == "clusters" else value
         if value is True:
             words.append(option)
-        else:
-            values = value if isinstance(value, list) else [value]
-            values = (
-                [each if isinstance(each, str) else codes_text(each) for each in values] if name == CODES else values
-            )
-            words += [f"{option}={each}" for each in values]
+        elif name != "file":
+            words += [f"{option}={each}" for each in (value if isinstance(value, list) else [value])]
     return words
 
 
-def _is_nothing(value):
-    return value is None or value is False or value == []
-
-
-def clusters_text(clusters):
-    """The text of --clusters: 4, 2:8 or auto."""
-    if isinstance(clusters, range):
-        return f"{clusters.start}:{clusters.stop - 1}"
-    return ",".join(map(str, clusters)) if isinstance(clusters, list) else str(clusters)
+def in_words(arguments):
+    """Parsed arguments as a record keeps them; what equals nothing is left out."""
+    found = {name: value for name, value in arguments.items() if name not in NOT_RECORDED}
+    if "clusters" in found:
+        numbers = found["clusters"]
+        found["clusters"] = f"{numbers.start}:{numbers.stop - 1}" if isinstance(numbers, range) else str(numbers)
+    found[CODES] = [each if isinstance(each, str) else codes_text(each) for each in found.get(CODES, [])]
+    return {name: value for name, value in found.items() if value is not None and value is not False and value != []}
 
 
 def source_record(raw, folder):

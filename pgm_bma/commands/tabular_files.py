@@ -207,7 +207,7 @@ def _read_text(content, path, header):
 
 def _check_widths(text, separator, quote, n_names, header, path):
     """Every row must have as many cells as the header: pandas would fill up or take the first column for an index."""
-    for number, row in enumerate(_rows(text, separator, quote, limit=None), start=1 - header):
+    for number, row in enumerate(_all_rows(text, separator, quote), start=1 - header):
         if number > 0 and len(row) != n_names:
             place, model = ("below the header ", "the header") if header else ("", "the first row")
             raise ValueError(f"{path}: row {number} {place}has {count(len(row), 'cell')}, {model} has {n_names}")
@@ -256,10 +256,9 @@ def _wrapped(rows, quote):
     return bool(begun) and all(len(cell) > 1 and cell.endswith(quote) for cell in begun)
 
 
-def _rows(text, separator, quote, limit=_SNIFFED_ROWS):
-    """The first rows (or all of them, one by one), blank ones left out."""
-    found = _all_rows(text, separator, quote)
-    return found if limit is None else list(islice(found, limit))
+def _rows(text, separator, quote):
+    """The first rows, blank ones left out."""
+    return list(islice(_all_rows(text, separator, quote), _SNIFFED_ROWS))
 
 
 def _all_rows(text, separator, quote):

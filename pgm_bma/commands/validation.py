@@ -112,18 +112,12 @@ def class_probabilities(model, X, classes):
 def collected_warnings():
     """A list of the messages of warnings, each once; what pgmpy says about its own future is left out."""
     messages = []
-
-    def keep(message, *_):
-        text = one_line(message)
-        if text not in messages:
-            messages.append(text)
-
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.showwarning = keep
         yield messages
+    messages += dict.fromkeys(one_line(each.message) for each in caught)
 
 
 def scores(codes, proba):

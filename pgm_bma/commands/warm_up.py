@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
+from pgm_bma.commands.methods import Method
 from pgm_bma.foundation.compiling import announcing, cache_folder
 
 N_ROWS, N_COLUMNS = 40, 8
@@ -62,19 +63,19 @@ SHORT_CHAIN = {"method": "mcmc", "n_orders": 4, "burn_in": 20, "thin": 2}
 
 
 def _classify(name, *settings):
-    X, y = _table()
-    for parameters in settings or ({},):
-        for rows, weights in ((X, None), (_with_gaps(X), None), (X, np.linspace(0.5, 1.5, N_ROWS))):
-            classifier = _build(name, parameters).fit(rows, y, sample_weight=weights)
-            classifier.predict_proba(rows)
+    _fit_all(name, _table()[1], settings or ({},))
 
 
 def _cluster(name, *settings):
+    _fit_all(name, None, [{"n_clusters": 2, "n_init": 3, **parameters} for parameters in settings or ({},)])
+
+
+def _fit_all(name, y, settings):
+    """Complete rows, rows with gaps and weighted rows, under every setting."""
     X, _ = _table()
-    for parameters in settings or ({},):
+    for parameters in settings:
         for rows, weights in ((X, None), (_with_gaps(X), None), (X, np.linspace(0.5, 1.5, N_ROWS))):
-            clusterer = _build(name, {"n_clusters": 2, "n_init": 3, **parameters})
-            clusterer.fit(rows, sample_weight=weights).predict_proba(rows)
+            _build(name, parameters).fit(rows, y, sample_weight=weights).predict_proba(rows)
 
 
 def _order_posterior():
@@ -125,10 +126,7 @@ def _networks():
 
 def _build(name, parameters):
     """The estimator with those parameters that it has, a seed, and few steps where it takes many."""
-    build = getattr(pgm_bma, name)
-    known = build().get_params(deep=False)
-    wanted = {"random_state": 0, "max_iter": 5, **parameters}
-    return build(**{key: value for key, value in wanted.items() if key in known})
+    return Method(name, "", "").make(random_state=0, **{"max_iter": 5, **parameters})
 
 
 def _table(n_columns=N_COLUMNS):

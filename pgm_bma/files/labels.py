@@ -63,7 +63,7 @@ def from_json(node, other=None):
         return _CONTAINERS[tag](from_json(item, other) for item in value)
     if tag in _DECODERS:
         return _DECODERS[tag](value)
-    if tag.startswith("pandas."):
+    if tag in _PANDAS:
         return _decode_pandas(tag, value, other)
     if other is not None:
         return other(tag, value)
@@ -101,11 +101,7 @@ def _decode_pandas(tag, value, other):
         return pd.Timedelta(np.timedelta64(value[1], value[0])).as_unit(value[0])
     if tag == "pandas.Interval":
         return pd.Interval(from_json(value[0], other), from_json(value[1], other), closed=value[2])
-    if tag == "pandas.Period":
-        return pd.Period(ordinal=value[0], freq=value[1])
-    if other is not None:
-        return other(tag, value)
-    raise ValueError(f"unknown kind of value {tag!r}; the file was written by a newer version or is damaged")
+    return pd.Period(ordinal=value[0], freq=value[1])
 
 
 def _zone_code(zone):
@@ -174,4 +170,5 @@ _DECODERS = {
     "Fraction": _decode_fraction,
     "numpy": _decode_numpy,
 }
+_PANDAS = {f"pandas.{kind}" for kind in ("missing", "Timestamp", "Timedelta", "Interval", "Period")}
 _CONTAINERS = {"tuple": tuple, "set": set, "frozenset": frozenset}

@@ -286,10 +286,7 @@ def _decode_ndarray(value, decode):
 
 def _decode_objects(value, decode):
     shape, items = value
-    array = np.empty(len(items), dtype=object)
-    for i, item in enumerate(items):  # one by one: numpy would look into tuples
-        array[i] = decode(item)
-    return array.reshape(shape)
+    return np.fromiter(map(decode, items), dtype=object, count=len(items)).reshape(shape)
 
 
 def _decode_seed_sequence(value, decode):

@@ -161,14 +161,8 @@ def _decode_cpd(value, inner):
 
     nodes, states = [inner(node) for node in value[0]], [[inner(state) for state in node] for node in value[1]]
     cardinalities = [len(node) for node in states]
-    return TabularCPD(
-        nodes[0],
-        cardinalities[0],
-        inner(value[2]),
-        evidence=nodes[1:],
-        evidence_card=cardinalities[1:],
-        state_names=dict(zip(nodes, states)),
-    )
+    family = nodes[1:], cardinalities[1:], dict(zip(nodes, states))
+    return TabularCPD(nodes[0], cardinalities[0], inner(value[2]), *family)
 
 
 # exact class -> the networkx class that fills it

@@ -169,10 +169,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
             self.__dict__.pop("feature_names_in_", None)
         if len(read.codes) < n_rows:
             y = y[table.check_weights(sample_weight, n_rows) > 0]
-        if name in read.schema.names:
-            raise ValueError(
-                f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
-            )
+        self._refuse_clash(name, read.schema.names)
         if isinstance(y, np.ndarray) and y.dtype.kind == "f" and np.isfinite(y).all() and len(y):
             with np.errstate(invalid="ignore"):  # it tries whether numbers of any size are integers
                 check_classification_targets(y)
@@ -180,6 +177,12 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         target, classes = table.encode_target(y, name, declared, keep_missing=keep, cure=self._missing_target_cure)
         self._set_classes(name, classes)
         return Training(read.schema, read.codes, target, classes, read.weights)
+
+    def _refuse_clash(self, name, columns):
+        if name in columns:
+            raise ValueError(
+                f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
+            )
 
     def _set_classes(self, name, classes):
         if len(classes) < 2:
@@ -202,10 +205,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         self._set_classes(name, rows.schema.states[position])
         names, states = rows.schema.names, rows.schema.states
         names, states = (part[:position] + part[position + 1 :] for part in (names, states))
-        if name in names:
-            raise ValueError(
-                f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
-            )
+        self._refuse_clash(name, names)
         profile = rows.profile._replace(
             schema=table.Schema(names, states),
             state_counts=np.delete(rows.state_counts, np.arange(own.start, own.stop)),

@@ -71,11 +71,8 @@ def categoricals(X):
     if isinstance(X, pd.DataFrame):
         return [name for name, dtype in X.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
     schema = getattr(X, "schema", None)
-    return (
-        [name for name, dtype in schema.items() if str(dtype).startswith(("Categorical", "Enum"))]
-        if hasattr(schema, "items")
-        else []
-    )
+    kinds = schema.items() if hasattr(schema, "items") else ()
+    return [name for name, dtype in kinds if str(dtype).startswith(("Categorical", "Enum"))]
 
 
 def default_names(n_columns):
@@ -363,17 +360,12 @@ def _look_up(table, codes):
 
 def unseen(name, value, unknown):
     """The error for a value that is no state of its column."""
-    if unknown == "undeclared":
-        return ValueError(
-            f"column {name!r} holds {value!r}, which state_names[{name!r}] does not list; add it there, or set it to NaN"
-        )
-    if unknown == "no state":
-        return ValueError(
-            f"column {name!r} holds {value!r}, which is no state of that node of the network; correct it, or set it to NaN"
-        )
-    return ValueError(
-        f"column {name!r} holds {value!r}, unseen in fit; pass state_names={{{name!r}: [...]}} or handle_unknown='missing'"
-    )
+    told = {
+        "undeclared": f"which state_names[{name!r}] does not list; add it there, or set it to NaN",
+        "no state": "which is no state of that node of the network; correct it, or set it to NaN",
+        "error": f"unseen in fit; pass state_names={{{name!r}: [...]}} or handle_unknown='missing'",
+    }
+    return ValueError(f"column {name!r} holds {value!r}, {told[unknown]}")
 
 
 def refuse_floats(name, values, has_missing, declared):

@@ -33,10 +33,8 @@ class DiscreteEstimator(Shown, BaseEstimator):
         "state_names": Optional(Instance(dict, "a dict column -> states")),
         "handle_unknown": Choice("missing", "error"),
     }
-    _read_first: tuple[str, ...] = (
-        "state_names",
-        "handle_unknown",
-    )  # parameters that are needed before `_fit` checks all of them
+    # parameters that are needed before `_fit` checks all of them
+    _read_first: tuple[str, ...] = ("state_names", "handle_unknown")
     # True: `model_` is the fitted distribution itself, so its exact queries equal predict_proba
     model_is_exact_ = True
     # True: rows matter by their counts of every column under every class only

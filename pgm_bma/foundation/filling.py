@@ -3,16 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation import table
+from pgm_bma.foundation import numeric_columns, table
 
 
 def as_frame(data):
     """A table of another library, or a single row, as a DataFrame."""
-    if table.is_one_row(data):
-        return table.made_frame({name: [value] for name, value in data.items()})
-    if not hasattr(data, "columns") and not hasattr(data, "column_names"):
-        return table.made_frame(list(data))
-    return table.made_frame({name: table.take_column(data, name)[0] for name in table.column_names(data)})
+    return numeric_columns.as_frame(data) if table.is_named(data) else table.made_frame(list(data))
 
 
 def labelled(column, states, codes):
@@ -27,8 +23,7 @@ def filled_column(column, states, codes):
     empty = column.isna().to_numpy()
     if not empty.any():
         return column
-    values = np.empty(len(column), dtype=object)
-    values[:] = [states[code] for code in codes]
+    values = np.fromiter((states[code] for code in codes), dtype=object, count=len(column))
     whole = column.astype(object).where(~empty, pd.Series(values, index=column.index))
     try:
         return whole.astype(column.dtype)

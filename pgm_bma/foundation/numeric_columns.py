@@ -7,7 +7,7 @@ import pandas as pd
 
 from pgm_bma.foundation import table
 from pgm_bma.foundation.cut_points import bin_labels, bin_values, elementary_edges, mdl_cut_points
-from pgm_bma.foundation.validation import brief
+from pgm_bma.foundation.validation import brief, is_hashable
 from pgm_bma.foundation.warn import warn
 
 MOST_STATES = 20  # distinct whole numbers that are still states
@@ -67,17 +67,10 @@ def _listed(parameter, columns, known):
     if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__") or getattr(columns, "ndim", 1) != 1:
         raise ValueError(f"{parameter} must be a list of columns, got {brief(columns)}; write [{brief(columns, 40)}]")
     names = list(columns)
-    unknown = [name for name in names if not _is_among(name, known)]
+    unknown = [name for name in names if not is_hashable(name) or name not in known]
     if unknown:
         raise ValueError(f"{parameter} names {brief(unknown[0])}, which is no column of X")
     return names
-
-
-def _is_among(name, known):
-    try:
-        return name in known
-    except TypeError:  # a list, or what holds one
-        return False
 
 
 def _looks_numeric(column, many):

@@ -6,19 +6,12 @@ from contextlib import contextmanager
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from pgm_bma.foundation.validation import check_number
-
-
-def check_n_jobs(n_jobs):
-    """An error unless joblib would take it: None, a positive number, or -1, -2, ... (all cores, all but one, ...)."""
-    if n_jobs is None:
-        return
-    check_number("n_jobs", abs(n_jobs) if isinstance(n_jobs, int) else n_jobs, 1, integer=True)
+from pgm_bma.foundation.validation import Jobs, check
 
 
 def n_workers(n_jobs):
     """How many run at once under `n_jobs`, as joblib reads it."""
-    check_n_jobs(n_jobs)
+    check("n_jobs", n_jobs, Jobs())
     return effective_n_jobs(n_jobs)
 
 

@@ -15,7 +15,7 @@ from pgm_bma.foundation.columns import is_missing
 from pgm_bma.foundation.extras import needed
 from pgm_bma.foundation.scan_pieces import PieceBuilder, arrow_codes
 from pgm_bma.foundation.scan_texts import missing_texts, read_texts
-from pgm_bma.foundation.validation import Flag, check
+from pgm_bma.foundation.validation import Flag, Rule, check
 
 LEAST_MEMORY = 512 * 10**6  # with less, DuckDB fails on wide tables instead of spilling
 BATCH = 1 << 16  # rows in one Arrow batch
@@ -24,19 +24,14 @@ _VIEW = "pgm_bma_rows"
 _COUNT = "pgm_bma_count"
 
 
-class _Separator:
-    """What DuckDB takes between two cells."""
-
-    def admits(self, value):
-        return (
-            isinstance(value, str) and 1 <= len(value.encode(errors="replace")) <= 4 and not set(value) & set('"\r\n\0')
-        )
-
-    def __str__(self):
-        return "a text of one to four bytes between two cells, such as ',' or '\\t', without quotes and line ends"
+def _is_separator(value):
+    """Whether DuckDB takes it between two cells."""
+    return isinstance(value, str) and 1 <= len(value.encode(errors="replace")) <= 4 and not set(value) & set('"\r\n\0')
 
 
-SEPARATOR = _Separator()
+SEPARATOR = Rule(
+    "a text of one to four bytes between two cells, such as ',' or '\\t', without quotes and line ends", _is_separator
+)
 
 
 class DuckDBRows:

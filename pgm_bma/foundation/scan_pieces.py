@@ -142,14 +142,10 @@ def folded_frame(names, piece, categories, weight=None):
 
 def _as_column(states, codes, declared):
     """A categorical; floats stay floats, because reading them has rules of its own."""
+    n_types = len({*map(type, states)})
     if not declared and any(isinstance(state, float) for state in states):
-        return np.array([*states, np.nan], dtype=object if len({*map(type, states)}) > 1 else float)[codes]
-    return pd.Categorical.from_codes(codes, categories=pd.Index(states, dtype=_index_dtype(states)))
-
-
-def _index_dtype(states):
-    """Mixed types stay objects: pandas would make one type of True beside 1, or 1 beside 1.5."""
-    return None if len({*map(type, states)}) == 1 else object
+        return np.array([*states, np.nan], dtype=object if n_types > 1 else float)[codes]
+    return pd.Categorical.from_codes(codes, categories=pd.Index(states, dtype=None if n_types == 1 else object))
 
 
 def row_weights(name, values, codes):

@@ -17,9 +17,8 @@ from pgm_bma.foundation.rows import Block, ClusterRows, Profile, Rows, StreamedR
 from pgm_bma.foundation.scan_pieces import row_weights
 from pgm_bma.foundation.scan_texts import texts_like
 
-MAX_STATES = (
-    100_000  # of a column whose rows are visited in passes: more is a key, and its tables would be larger than the rows
-)
+# of a column whose rows are visited in passes: more is a key, and its tables would be larger than the rows
+MAX_STATES = 100_000
 _STRANGE = -2  # code of a value that no state is
 
 
@@ -82,16 +81,10 @@ def find_profile(engine, names, declared, weight=None):
         states.append(tuple(known))
         counts += [float(count.get(state, 0)) for state in known]
         has_missing.append(sum(count.values()) < n_rows)
-    table.warn_of_idle(
-        names, states, {name for name, (values, *_) in zip(names, found) if not any_value(values)}, declared
-    )
+    nothing = {name for name, (values, *_) in zip(names, found) if all(map(is_missing, values))}
+    table.warn_of_idle(names, states, nothing, declared)
     schema = table.Schema(tuple(names), tuple(states))
     return Profile(schema, n_rows, float(n_rows), np.array(counts), np.array(has_missing))
-
-
-def any_value(values):
-    """Whether a list of values holds one that is not missing."""
-    return any(not is_missing(value) for value in values)
 
 
 class Coder:

@@ -24,3 +24,9 @@ def seed_sequence(random_state):
 def random_generator(random_state):
     """One generator from a seed in any accepted form: ``default_rng(seed)`` for an int. Starts and chains spawn from it."""
     return np.random.default_rng(seed_sequence(random_state))
+
+
+def fresh(rng):
+    """A generator with the seed of `rng` and none of its starts spawned yet."""
+    seeds = rng.bit_generator.seed_seq
+    return np.random.default_rng(np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key))

@@ -34,6 +34,7 @@ from pgm_bma.foundation.columns import (
     take_column,
     unmasked,
 )
+from pgm_bma.foundation.validation import Choice, check
 from pgm_bma.foundation.warn import warn
 
 __all__ = [
@@ -192,8 +193,7 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     >>> encode_like({"b": 7, "a": "y"}, Schema(("a",), (("n", "y"),))).tolist()
     [[1]]
     """
-    if handle_unknown not in ("error", "missing"):
-        raise ValueError(f"handle_unknown={handle_unknown!r} is not one of 'error', 'missing'")
+    check("handle_unknown", handle_unknown, Choice("error", "missing"))
     names, columns, _ = read_columns(X)
     if columns.named and not by_position:
         position = {name: i for i, name in enumerate(names)}
@@ -245,11 +245,7 @@ def fold(codes, weights=None):
     Returns (rows, row_weights, inverse): distinct rows in lexicographic order, their total weight, and for every row of
     `codes` the position of its distinct row. Sorted order makes a repeated row and a weight bit-equal.
     """
-    n_rows = len(codes)
-    if codes.shape[1] == 0:
-        return codes[: min(n_rows, 1)], _total_weights(np.zeros(n_rows, int), weights), np.zeros(n_rows, dtype=np.int64)
-    key = np.zeros(n_rows, dtype=np.int64)
-    size = 1
+    key, size = np.zeros(len(codes), dtype=np.int64), 1
     for column in range(codes.shape[1]):
         values = codes[:, column].astype(np.int64) + 1
         width = int(values.max(initial=0)) + 1
@@ -259,11 +255,8 @@ def fold(codes, weights=None):
         key = key * width + values
         size *= width
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return np.take(codes.T, first, axis=1).T, _total_weights(inverse, weights), inverse  # column-contiguous
-
-
-def _total_weights(inverse, weights):
-    return np.bincount(inverse, weights).astype(float)
+    totals = np.bincount(inverse, weights).astype(float)
+    return np.take(codes.T, first, axis=1).T, totals, inverse  # column-contiguous
 
 
 def decode(codes, schema):
@@ -271,8 +264,7 @@ def decode(codes, schema):
     columns = {}
     for position, (name, states) in enumerate(zip(schema.names, schema.states)):
         values = codes[:, position]
-        labels = label_array(states)
-        column = labels[np.maximum(values, 0)]
+        column = label_array(states)[np.maximum(values, 0)]
         known = (values >= 0) & (states != (NO_VALUE,))
         columns[name] = column if known.all() else pd.Series(column).where(known)
     return pd.DataFrame(columns)
@@ -286,9 +278,7 @@ def label_array(states):
         # numpy drops a NUL at the end of a text, and makes floats of -1 beside 2**63
         if labels.tolist() == list(states) and type(labels.tolist()[0]) in kinds:
             return labels
-    labels = np.empty(len(states), dtype=object)
-    labels[:] = list(states)
-    return labels
+    return np.fromiter(states, dtype=object, count=len(states))
 
 
 def check_weights(sample_weight, n_rows):

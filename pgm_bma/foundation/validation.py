@@ -7,8 +7,10 @@ cure. What depends on two parameters at once, or on the data, is checked where i
 """
 
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,57 +48,36 @@ def Integer(low=0, high=np.inf):
     return Number(low, high, integer=True)
 
 
-class Choice:
-    """One of some texts."""
+class Rule(NamedTuple):
+    """What a value must be, in words, and whether one is."""
 
-    def __init__(self, *choices):
-        self.choices = choices
-
-    def admits(self, value):
-        return isinstance(value, str) and value in self.choices
-
-    def __str__(self):
-        return f"one of {', '.join(repr(choice) for choice in self.choices)}"
-
-
-@dataclass(frozen=True)
-class Instance:
-    """A value of a type, described in words."""
-
-    kinds: type | tuple
     words: str
-
-    def admits(self, value):
-        return isinstance(value, self.kinds)
+    admits: Callable
 
     def __str__(self):
         return self.words
 
 
-@dataclass(frozen=True)
-class Just:
+def Choice(*choices):
+    """One of several texts."""
+    words = f"one of {', '.join(repr(choice) for choice in choices)}"
+    return Rule(words, lambda value: isinstance(value, str) and value in choices)
+
+
+def Instance(kinds, words):
+    """A value of a type, described in words."""
+    return Rule(words, lambda value: isinstance(value, kinds))
+
+
+def Just(wanted):
     """Exactly this value (None, True, ...)."""
-
-    value: object
-
-    def admits(self, value):
-        return value is self.value or (type(value) is type(self.value) and value == self.value)
-
-    def __str__(self):
-        return repr(self.value)
+    return Rule(repr(wanted), lambda value: value is wanted or (type(value) is type(wanted) and value == wanted))
 
 
-class Either:
+def Either(*rules):
     """What any of several rules admits; a text is a `Choice` of one, None itself."""
-
-    def __init__(self, *rules):
-        self.rules = [rule if hasattr(rule, "admits") else Just(rule) for rule in rules]
-
-    def admits(self, value):
-        return any(rule.admits(value) for rule in self.rules)
-
-    def __str__(self):
-        return ", or ".join(map(str, self.rules))
+    rules = [rule if hasattr(rule, "admits") else Just(rule) for rule in rules]
+    return Rule(", or ".join(map(str, rules)), lambda value: any(rule.admits(value) for rule in rules))
 
 
 def Optional(rule):
@@ -109,14 +90,9 @@ def Flag():
     return Instance((bool, np.bool_), "True or False")
 
 
-class _Name:
-    """What can name a column or a node: anything hashable but None, NaN, the empty text and what is no text at all."""
-
-    def admits(self, value):
-        return is_hashable(value) and value is not None and not _is_nan(value) and value != "" and is_unicode(value)
-
-    def __str__(self):
-        return "the name of a node: a text that is not empty, or a number"
+def is_name(value):
+    """Whether a value can name a column or a node: all that is hashable but None, NaN, the empty text and what is no text."""
+    return is_hashable(value) and value is not None and not _is_nan(value) and value != "" and is_unicode(value)
 
 
 def is_hashable(value):
@@ -146,41 +122,24 @@ def _is_nan(value):
         return True
 
 
-NAME = _Name()
+NAME = Rule("the name of a node: a text that is not empty, or a number", is_name)
 TEXT = Instance(str, "a text")
 
 
-class Fitted:
+def Fitted(words, *attributes):
     """An object, not its class, that has these attributes."""
-
-    def __init__(self, words, *attributes):
-        self.words, self.attributes = words, attributes
-
-    def admits(self, value):
-        return not isinstance(value, type) and all(hasattr(value, name) for name in self.attributes)
-
-    def __str__(self):
-        return self.words
+    return Rule(words, lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in attributes))
 
 
-class Jobs:
+def Jobs():
     """`n_jobs` as joblib reads it."""
-
-    def admits(self, value):
-        return value is None or (Integer(1).admits(value) or Number(-np.inf, -1, integer=True).admits(value))
-
-    def __str__(self):
-        return "None, a positive integer, or -1 (all cores), -2 (all but one), ..."
+    rule = Either(None, Integer(1), Number(-np.inf, -1, integer=True))
+    return rule._replace(words="None, a positive integer, or -1 (all cores), -2 (all but one), ...")
 
 
-class Verbose:
+def Verbose():
     """True, False, or a level."""
-
-    def admits(self, value):
-        return isinstance(value, (bool, np.bool_)) or Number(0).admits(value)
-
-    def __str__(self):
-        return "True, False or a number at least 0"
+    return Either(Flag(), Number(0))._replace(words="True, False or a number at least 0")
 
 
 def check(name, value, rule):

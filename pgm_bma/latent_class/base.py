@@ -12,7 +12,7 @@ from pgm_bma.foundation.priors import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_pr
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.seeds import fresh, random_generator
 from pgm_bma.foundation.table import column_names
 from pgm_bma.foundation.validation import (
     Choice,
@@ -23,6 +23,7 @@ from pgm_bma.foundation.validation import (
     Jobs,
     Number,
     Optional,
+    Rule,
     Verbose,
     check,
     check_choice,
@@ -30,11 +31,11 @@ from pgm_bma.foundation.validation import (
     resolve_preset,
 )
 from pgm_bma.foundation.warn import warn
-from pgm_bma.latent_class.cluster_number import fresh, scan_clusters, scan_numbers, search_clusters
+from pgm_bma.latent_class.cluster_number import scan_clusters, scan_numbers, search_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
 from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes
 from pgm_bma.latent_class.problem import PriorSettings
-from pgm_bma.latent_class.results import LatentClassResults
+from pgm_bma.latent_class.results import LatentClassResults, keep_scores
 from pgm_bma.latent_class.statistics import fit_statistics, size_statistics
 from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, known_states, read_cluster_network
 
@@ -65,30 +66,7 @@ PAPER_EM = {
     "accelerate": False,
 }
 PAPER_EMA = {**PAPER_EM, "averaging": "linear", "combine_starts": "likelihood"}
-
-
-class GivenTables:
-    """Rule of `init`: a pgmpy network with its tables."""
-
-    def admits(self, value):
-        return hasattr(value, "cpds")
-
-    def __str__(self):
-        return "a pgmpy network with its CPDs"
-
-
-def resolve_init(init, averaging):
-    """ "auto" is what was measured to serve each method best: the variational twin begins as EM, the others at random tables."""
-    if isinstance(init, str) and init == "auto":
-        return "em" if averaging == "variational" else "random"
-    return init
-
-
-def resolve_combination(combine_starts, averaging):
-    """ "auto" is the best start for EM, the paper's likelihood average for EMA, weights by evidence for its twin."""
-    if combine_starts == "auto":
-        return {None: "best", "linear": "likelihood", "variational": "evidence"}[averaging]
-    return combine_starts
+GIVEN_TABLES = Rule("a pgmpy network with its CPDs", lambda value: hasattr(value, "cpds"))
 
 
 def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero, parameter_prior="paper"):
@@ -116,14 +94,18 @@ def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
     """
     averaging = values.get("averaging")
     arc_prior = arc_prior_array(values.get("arc_prior", 0.5), names)
-    alpha, mass = values["alpha"], values["equivalent_sample_size"]
+    alpha, mass, combine_starts = values["alpha"], values["equivalent_sample_size"], values["combine_starts"]
+    if combine_starts == "auto":
+        combine_starts = {None: "best", "linear": "likelihood", "variational": "evidence"}[averaging]
+    if isinstance(init, str) and init == "auto":
+        init = "em" if averaging == "variational" else "random"
     return Settings(
         averaging=averaging,
         priors=prior_settings(alpha, mass, arc_prior, allow_zero, values["parameter_prior"]),
         n_init=values["n_init"],
         n_final=values["n_final"],
-        init=resolve_init(init, averaging),
-        combine_starts=resolve_combination(values["combine_starts"], averaging),
+        init=init,
+        combine_starts=combine_starts,
         collapse=values["collapse"],
         max_iter=int(values["max_iter"]),  # numpy's own types would compile the loop once more
         tol=float(tol),
@@ -148,7 +130,7 @@ class LatentClassBase(LatentClassResults):
 
     _rules = {
         **RULES,
-        "init": Either(Choice("auto", "random", "em"), GivenTables()),
+        "init": Either(Choice("auto", "random", "em"), GIVEN_TABLES),
         "tol": Number(0),
         "verbose": Verbose(),
     }
@@ -168,12 +150,7 @@ class LatentClassBase(LatentClassResults):
         self._warn(folded.n_rows if is_scan else len(folded.codes))
         fit = self._result
         self.n_clusters_ = len(fit.theta_c)
-        self.log_likelihood_ = fit.log_likelihood
-        self.evidence_bound_ = fit.evidence_bound
-        self.cheeseman_stutz_ = fit.cheeseman_stutz
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
-        self.score_path_ = fit.score_path
+        keep_scores(self, fit)
         cardinalities = folded.schema.cardinalities
         self.__dict__.pop("_cached_rows", None)
         if is_scan:

@@ -10,10 +10,12 @@ two, each merge pours two clusters together, and the whole model is iterated on 
 step is tried from the best split before it stops; at the end all starts are run at the number found.
 """
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.seeds import fresh
 from pgm_bma.foundation.starts import choose_starts
 from pgm_bma.latent_class.loop import (
     LatentClassFit,
@@ -48,17 +50,16 @@ def scan_clusters(codes, cardinalities, candidates, settings=None, *, rng, weigh
     settings, changes, weights, rng : as for `fit_latent_class`; every number starts from the same generator, so that the fit at
     k is the fit that k alone would give. Returns a `NumberFit`.
     """
-    settings = (Settings() if settings is None else settings)._replace(**changes)
-    search = Search(
-        np.asfortranarray(codes),
-        np.asarray(cardinalities, dtype=np.int64),
-        np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float),
-        fresh(rng),
-        settings,
-    )
+    search = _search(codes, cardinalities, settings, weights, rng, changes)
     fits = search.fit_numbers(sorted({int(k) for k in candidates}))
     found = [(k, fit, search.statistics(fit)) for k, fit in fits.items()]
-    return _best_number(found, settings.averaging)
+    return _best_number(found, search.settings.averaging)
+
+
+def _search(codes, cardinalities, settings, weights, rng, changes):
+    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
+    settings = (Settings() if settings is None else settings)._replace(**changes)
+    return Search(np.asfortranarray(codes), np.asarray(cardinalities, dtype=np.int64), weights, fresh(rng), settings)
 
 
 def scan_numbers(fit_number, candidates, averaging, cardinalities, total):
@@ -85,8 +86,7 @@ def search_clusters(codes, cardinalities, settings=None, *, rng, max_clusters=No
 
     Returns a `NumberFit`; its path holds every number at which the search stood, with the best score found there.
     """
-    settings = (Settings() if settings is None else settings)._replace(**changes)
-    search = Search(codes, cardinalities, np.ones(len(codes)) if weights is None else weights, fresh(rng), settings)
+    search = _search(codes, cardinalities, settings, weights, rng, changes)
     max_clusters = len(codes) if max_clusters is None else max_clusters
     current = search.fit(1, None)
     best, failures = current, 0
@@ -118,20 +118,11 @@ def number_score(fit, averaging):
     return fit.evidence_bound if averaging == "variational" else fit.cheeseman_stutz
 
 
-def fresh(rng):
-    """A generator with the seed of `rng` and none of its starts spawned yet."""
-    seeds = rng.bit_generator.seed_seq
-    return np.random.default_rng(np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key))
-
-
 def _alike(fit):
     """The pairs of clusters whose tables differ least, weighted by the smaller cluster."""
-    n_clusters = len(fit.theta_c)
     distance = {}
-    for a in range(n_clusters):
-        for b in range(a + 1, n_clusters):
-            gap = np.abs(fit.theta[:, a] - fit.theta[:, b]).sum()
-            distance[a, b] = gap * min(fit.theta_c[a], fit.theta_c[b])
+    for a, b in combinations(range(len(fit.theta_c)), 2):
+        distance[a, b] = np.abs(fit.theta[:, a] - fit.theta[:, b]).sum() * min(fit.theta_c[a], fit.theta_c[b])
     return sorted(distance, key=distance.get)[:MERGE_PAIRS]
 
 
@@ -249,18 +240,9 @@ class Search(NamedTuple):
         log_p = log_joint(self.codes, fit.theta_c, fit.theta, fit.state_start)
         inside = np.exp(log_p[:, k] - np.logaddexp.reduce(log_p, axis=1)) * self.weights
         keep = inside > 1e-9 * inside.sum()
-        two = fit_latent_class(
-            self.codes[keep],
-            self.cardinalities,
-            2,
-            weights=inside[keep],
-            rng=fresh(self.rng),
-            n_init=SPLIT_STARTS,
-            n_final=2,
-            accelerate=True,
-            priors=self.settings.priors,
-            tol=1e-3,
-        )
+        settings = Settings(priors=self.settings.priors, n_init=SPLIT_STARTS, n_final=2, accelerate=True, tol=1e-3)
+        rows = self._replace(codes=self.codes[keep], weights=inside[keep], settings=settings)
+        two = rows._run(2)
         if len(two.theta_c) < 2:
             return None
         others = [c for c in range(len(fit.theta_c)) if c != k]

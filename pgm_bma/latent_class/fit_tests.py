@@ -9,12 +9,13 @@ from sklearn.base import clone
 from pgm_bma.foundation import table
 from pgm_bma.foundation.clusterer import MAX_DRAWN_CELLS
 from pgm_bma.foundation.docstrings import fill
+from pgm_bma.foundation.pairs import indicators
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import brief, check, check_number, refuse_no_rows
+from pgm_bma.foundation.validation import brief, check_number
 from pgm_bma.latent_class.problem import log_joint
 from pgm_bma.latent_class.residuals import bootstrap, expected_pairs, likelihood_ratio, pair_residuals, refit
-from pgm_bma.latent_class.results import CLUSTERER, LatentClassResults
+from pgm_bma.latent_class.results import LatentClassResults, weighted_rows
 from pgm_bma.latent_class.statistics import fit_statistics, goodness
 
 BOOTSTRAP = """random_state : int, Generator, RandomState or None, default=None
@@ -274,21 +275,13 @@ def _pair_probabilities(clusterer, rng):
     if isinstance(clusterer, LatentClassResults):
         return expected_pairs(clusterer._result.theta_c, clusterer._result.theta)
     codes = clusterer._sample_codes(EXPECTED_ROWS, rng.spawn(1)[0])[0]
-    cardinalities = clusterer.schema_.cardinalities
-    columns = np.repeat(np.arange(len(cardinalities)), cardinalities)
-    states = np.concatenate([np.arange(r) for r in cardinalities])
-    one_hot = (codes[:, columns] == states).astype(np.float32)
+    one_hot = indicators(codes, clusterer.schema_.cardinalities, np.float32)
     return (one_hot.T @ one_hot).astype(float) / len(codes)
 
 
 def _folded_rows(clusterer, X, sample_weight, drawn=False):
     """Distinct rows and their weights; where tables of as many rows are `drawn`, their size is checked."""
-    check("clusterer", clusterer, CLUSTERER)
-    codes = clusterer._encode(X)
-    refuse_no_rows(codes)
-    weights = table.check_weights(sample_weight, len(codes))
-    if weights is not None and getattr(clusterer, "weight_type", "repetition") == "sampling":
-        weights = weights * ((weights > 0).sum() / weights.sum())
+    codes, weights = weighted_rows(clusterer, X, sample_weight)
     rows, weights, _ = table.fold(codes, weights)
     if drawn and weights.sum() * codes.shape[1] > MAX_DRAWN_CELLS:
         raise ValueError(

@@ -29,24 +29,9 @@ from pgm_bma.latent_class.problem import (
     cheeseman_stutz,
     expected_counts,
     flatten,
-    log_joint,
     make_problem,
     split_tables,
 )
-
-__all__ = [
-    "LatentClassFit",
-    "Settings",
-    "Starts",
-    "conclude",
-    "draw",
-    "fit_latent_class",
-    "join",
-    "log_joint",
-    "run_all_starts",
-    "run_starts",
-    "soften",
-]
 
 COMBINATIONS = ("best", "uniform", "likelihood", "evidence")
 SHORT_UPDATES = 8  # of the first stage, which is plain; measured: 5 to 20 rank the starts alike

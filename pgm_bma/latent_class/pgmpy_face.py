@@ -15,7 +15,7 @@ from pgm_bma.foundation.validation import Flag, Number, check_choice, check_para
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings
 from pgm_bma.latent_class.loop import fit_latent_class
-from pgm_bma.latent_class.results import starts_frame
+from pgm_bma.latent_class.results import keep_scores, starts_frame
 from pgm_bma.networks.cluster_network import check_naive_bayes
 from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
@@ -196,12 +196,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         theta_c, tables = self._full_tables(fit, int(cardinalities[0]), cluster)
         set_tables(self, model, network, [theta_c[None, :], *tables])
         self.arc_posterior_ = pd.Series(fit.arc_posterior, index=list(columns), name="arc_posterior")
-        self.log_likelihood_ = fit.log_likelihood
-        self.evidence_bound_ = fit.evidence_bound
-        self.cheeseman_stutz_ = fit.cheeseman_stutz
-        self.score_path_ = fit.score_path
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
+        keep_scores(self, fit)
         self.starts_ = starts_frame(fit, values["averaging"])
         warn_unless_converged(self)
         return self

@@ -161,13 +161,9 @@ def _priors(settings, alone, state_start, cardinalities, n_clusters):
     mass, kind = settings.equivalent_sample_size, settings.parameter_prior
     cluster = float(cell_pseudo_count(1, n_clusters, settings.cluster, mass, parameter_prior="paper"))
     # the table with the arc, n_clusters lines, is the paper's
+    how = {"parameter_prior": kind, "reference": n_clusters}
     dependent, independent = (
-        np.broadcast_to(
-            np.asarray(
-                cell_pseudo_count(q, cardinalities, alpha, mass, parameter_prior=kind, reference=n_clusters), float
-            ),
-            n_columns,
-        ).copy()
+        np.full(n_columns, cell_pseudo_count(q, cardinalities, alpha, mass, **how), dtype=float)
         for q, alpha in ((n_clusters, settings.dependent), (1, settings.independent))
     )
     per_state = np.repeat(independent, cardinalities)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import betaincinv, expit, logit, ndtri, softmax
 
+from pgm_bma.foundation.pairs import indicators
 from pgm_bma.latent_class.problem import log_joint
 
 MAX_PARAMETERS = 4000  # the information is a square of this side: 128 MB
@@ -112,7 +113,7 @@ def logit_covariance(codes, weights, theta_c, theta, state_start, alpha_c=0.0, a
         rows = slice(first, first + ROWS_AT_ONCE)
         cells, w, part = codes[rows], weights[rows], r[rows]
         seen = cells >= 0
-        one_hot = (cells[:, columns] == np.arange(n_states) - state_start[:-1][columns]).astype(float)
+        one_hot = indicators(cells, np.diff(state_start))
         scores = np.empty((len(cells), size))  # E[S | row]
         scores[:, :k] = part - theta_c
         for c, block in enumerate(tables):

@@ -10,6 +10,7 @@ import numpy as np
 
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.pairs import indicators
 from pgm_bma.foundation.parallel import map_jobs
 from pgm_bma.latent_class.loop import fit_latent_class
 
@@ -28,10 +29,9 @@ def pair_residuals(codes, weights, cardinalities, expected):
     starts = state_offsets(cardinalities)
     observed = np.zeros_like(expected)
     columns = np.repeat(np.arange(len(cardinalities)), cardinalities)
-    states = np.arange(starts[-1]) - starts[:-1][columns]
     for first in range(0, len(codes), ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
-        one_hot = (codes[rows][:, columns] == states).astype(float)
+        one_hot = indicators(codes[rows], cardinalities)
         observed += (one_hot * weights[rows][:, None]).T @ one_hot
     totals = _by_pair(observed, starts)
     wanted = totals[np.ix_(columns, columns)] * expected

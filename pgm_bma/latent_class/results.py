@@ -8,7 +8,8 @@ import pandas as pd
 
 from pgm_bma.foundation.clusterer import ClustererBase
 from pgm_bma.foundation.starts import starts_table
-from pgm_bma.foundation.validation import Fitted, check_number
+from pgm_bma.foundation.table import check_weights
+from pgm_bma.foundation.validation import Fitted, check, check_number, refuse_no_rows
 from pgm_bma.latent_class.problem import cluster_dependence, log_joint, make_problem, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.statistics import count_parameters
@@ -29,6 +30,27 @@ def starts_frame(fit, averaging):
         evidence_bound=starts.evidence_bound,
         collapsed=starts.collapsed,
     )
+
+
+def keep_scores(estimator, fit):
+    """What both faces tell of a fit, as its own attributes."""
+    for name in ("log_likelihood", "evidence_bound", "cheeseman_stutz", "n_iter", "converged", "score_path"):
+        setattr(estimator, f"{name}_", getattr(fit, name))
+
+
+def weighted_rows(clusterer, X, sample_weight):
+    """Codes of the rows, their weights or None, scaled to the number of rows where they are sampling weights."""
+    check("clusterer", clusterer, CLUSTERER)
+    codes = clusterer._encode(X)
+    refuse_no_rows(codes)
+    weights = check_weights(sample_weight, len(codes))
+    if weights is not None and is_sampling(clusterer):
+        weights = weights * ((weights > 0).sum() / weights.sum())
+    return codes, weights
+
+
+def is_sampling(clusterer):
+    return getattr(clusterer, "weight_type", "repetition") == "sampling"
 
 
 def _cheapest_subsets(costs, k):
@@ -67,11 +89,7 @@ class LatentClassResults(ClustererBase):
                     "profiles_ is computed from the rows of fit, which copies and files do not hold; read it once before saving"
                 )
             codes, weights, squares = self._cached_rows
-            settings = self._settings(self.schema_)
-            problem = make_problem(
-                codes, self.schema_.cardinalities, weights, self.n_clusters_, settings.priors, settings.averaging
-            )
-            self._uncertainty = uncertainty(codes, weights, fit, problem.priors, squared_weights=squares)
+            self._uncertainty = uncertainty(codes, weights, fit, self._priors(codes, weights), squared_weights=squares)
         found, lines = self._uncertainty, []
         for c in range(self.n_clusters_):
             lines.append((c, None, None, fit.theta_c[c], found.size_error[c], found.size_low[c], found.size_high[c]))
@@ -199,6 +217,11 @@ class LatentClassResults(ClustererBase):
             rows.append(fit.theta[first + value] if value >= 0 else np.ones(self.n_clusters_))
         with np.errstate(divide="ignore"):
             return np.log(np.array(rows))
+
+    def _priors(self, codes, weights):
+        """Pseudo-counts of the fitted tables, as these rows make them."""
+        settings, cardinalities = self._settings(self.schema_), self.schema_.cardinalities
+        return make_problem(codes, cardinalities, weights, self.n_clusters_, settings.priors, settings.averaging).priors
 
     def _profiles(self):
         return self._result.theta_c, self._result.tables

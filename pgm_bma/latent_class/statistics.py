@@ -17,7 +17,7 @@ ROWS_PER_CELL = 5  # rows that a cell of the full table needs before the law of 
 
 
 class FitStatistics(NamedTuple):
-    """Figures of one fitted model; criteria are lower for better models."""
+    """Figures of one fitted model; criteria are lower for better models, NaN is not known."""
 
     log_likelihood: float
     n_parameters: int
@@ -25,15 +25,15 @@ class FitStatistics(NamedTuple):
     bic: float
     adjusted_bic: float  # ln((N + 2) / 24) instead of ln N
     caic: float
-    icl: float  # BIC + twice the entropy of the responsibilities
-    entropy_r2: float  # 1: every row is sure of its cluster, 0: none is
-    g2: float  # 2 sum of observed x ln(observed / expected), over the complete rows
-    x2: float  # Pearson's
-    df: int  # min(N, cells - 1) - n_parameters
-    g2_p: float  # asymptotic; NaN where there are too few rows for the cells, or no degrees of freedom
-    x2_p: float
-    smallest_cluster: float  # its share
-    n_occupied: float  # clusters that are the most probable one of some row
+    icl: float = np.nan  # BIC + twice the entropy of the responsibilities
+    entropy_r2: float = np.nan  # 1: every row is sure of its cluster, 0: none is
+    g2: float = np.nan  # 2 sum of observed x ln(observed / expected), over the complete rows
+    x2: float = np.nan  # Pearson's
+    df: int = 0  # min(N, cells - 1) - n_parameters
+    g2_p: float = np.nan  # asymptotic; NaN where there are too few rows for the cells, or no degrees of freedom
+    x2_p: float = np.nan
+    smallest_cluster: float = np.nan  # its share
+    n_occupied: float = np.nan  # clusters that are the most probable one of some row
 
 
 ROWS_AT_ONCE = 1 << 16
@@ -79,15 +79,8 @@ def size_statistics(log_likelihood, theta_c, cardinalities, total):
         bic=bic,
         adjusted_bic=-2 * log_likelihood + n_parameters * np.log((total + 2) / 24),
         caic=bic + n_parameters,
-        icl=np.nan,
-        entropy_r2=np.nan,
-        g2=np.nan,
-        x2=np.nan,
         df=min(round(total), n_cells - 1) - n_parameters,
-        g2_p=np.nan,
-        x2_p=np.nan,
         smallest_cluster=float(theta_c.min()),
-        n_occupied=np.nan,
     )
 
 

@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaincc, log_softmax, logsumexp, softmax
 
+from pgm_bma.foundation.pairs import indicators
+
 CORRECTIONS = ("ml", "bch", "none")
 MAX_UPDATES = 5000
 TOLERANCE = 1e-9  # change of a parameter, in units of its own scale
@@ -64,7 +66,7 @@ def error_slopes(codes, weights, responsibilities, theta, state_start):
     k, r = responsibilities.shape[1], responsibilities
     given = np.eye(k)[assigned.labels]
     columns = np.repeat(np.arange(len(state_start) - 1), np.diff(state_start))
-    one_hot = (codes[:, columns] == np.arange(len(theta)) - state_start[:-1][columns]).astype(float)
+    one_hot = indicators(codes, np.diff(state_start))
     seen = (codes >= 0)[:, columns]
     mass, total = weights @ r, weights.sum()
     slopes = np.zeros((k + k * len(theta), k * k + k))

@@ -12,18 +12,15 @@ from pgm_bma.foundation import table
 from pgm_bma.foundation.columns import as_column, column_names, default_names, is_named, take_column
 from pgm_bma.foundation.validation import (
     as_numbers,
-    check,
     check_choice,
     check_number,
     is_unicode,
     reading,
-    refuse_no_rows,
 )
 from pgm_bma.foundation.warn import warn
 from pgm_bma.latent_class import three_step as steps
-from pgm_bma.latent_class.problem import make_problem
 from pgm_bma.latent_class.profiles import MAX_PARAMETERS, intervals, logit_covariance
-from pgm_bma.latent_class.results import CLUSTERER, LatentClassResults
+from pgm_bma.latent_class.results import LatentClassResults, is_sampling, weighted_rows
 
 MAX_STATES = 50  # of a categorical covariate or outcome
 
@@ -163,16 +160,10 @@ def three_step(
 
 
 def _second_step(clusterer, X, sample_weight):
-    check("clusterer", clusterer, CLUSTERER)
-    codes = clusterer._encode(X)
-    refuse_no_rows(codes)
-    weights = table.check_weights(sample_weight, len(codes))
+    codes, weights = weighted_rows(clusterer, X, sample_weight)
     weights = np.ones(len(codes)) if weights is None else weights
-    is_sampling = getattr(clusterer, "weight_type", "repetition") == "sampling"
-    if is_sampling:
-        weights = weights * ((weights > 0).sum() / weights.sum())
     responsibilities = clusterer.predict_proba(X)
-    squared = weights**2 if is_sampling else None
+    squared = weights**2 if is_sampling(clusterer) else None
     first_step = None
     if isinstance(clusterer, LatentClassResults):
         first_step = _first_step(clusterer, codes, weights, squared)
@@ -187,10 +178,7 @@ def _first_step(clusterer, codes, weights, squared):
     present = weights > 0
     codes, folded, inverse = table.fold(codes[present], weights[present])
     squared = None if squared is None else np.bincount(inverse, squared[present])
-    settings = clusterer._settings(clusterer.schema_)
-    priors = make_problem(
-        codes, clusterer.schema_.cardinalities, folded, len(fit.theta_c), settings.priors, settings.averaging
-    ).priors
+    priors = clusterer._priors(codes, folded)
     tables = fit.theta_c, fit.theta, fit.state_start
     covariance = logit_covariance(codes, folded, *tables, priors.cluster, priors.dependent, squared)
     if np.isnan(covariance).all():

@@ -59,9 +59,8 @@ def average_cuts(counts, alpha, alpha_alone, arc_prior, cut_priors=CUT_PRIORS):
         for h, rho in enumerate(cut_priors):
             log_z = sum_partitions(evidence, rho, cells[h], cuts[h])
             cells[h, 0, m] = 0.0
-            some = cells[
-                h, 0
-            ].sum()  # the first bin lies in one interval: the posterior of any cut, without cancellation
+            # the first bin lies in one interval: the posterior of any cut, without cancellation
+            some = cells[h, 0].sum()
             cells[h] /= some
             cuts[h] /= some
             log_prior = np.log(arc_prior / len(cut_priors)) - np.log(-np.expm1((m - 1) * np.log1p(-rho)))

@@ -186,10 +186,8 @@ def draw_start(problem, number, rng, init=None, draw_all=False):
     plan, tree = problem.plan, problem.plan.tree
     cards, tables = tree.cardinalities, []
     for node, scope in enumerate(tree.families):
-        size = int(tree.family_start[node + 1] - tree.family_start[node])
-        drawn = rng.standard_exponential(
-            (int(cards[node]), size // int(cards[node]))
-        ).T  # always drawn: start i stays start i
+        size, n_states = int(tree.family_start[node + 1] - tree.family_start[node]), int(cards[node])
+        drawn = rng.standard_exponential((n_states, size // n_states)).T  # always drawn: start i stays start i
         is_fixed = not problem.free[np.searchsorted(problem.line_start, tree.family_start[node])]
         given = None if init is None else init[node]
         if given is not None and (number == 0 or is_fixed):

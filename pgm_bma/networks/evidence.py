@@ -56,9 +56,7 @@ def plan_rows(tree, codes, weights=None, fold=True):
     else:
         distinct = first = np.arange(len(job_start) - 1)
     order = np.argsort(kind[first], kind="stable")  # jobs of one kind side by side
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    job = place[distinct] if len(distinct) else distinct
+    job = np.argsort(order)[distinct]
     chosen = first[order]
     kind_jobs = np.searchsorted(kind[chosen], np.arange(len(kind_first) + 1))
     kind_length = np.diff(job_start)[kind_first]
@@ -68,17 +66,12 @@ def plan_rows(tree, codes, weights=None, fold=True):
     kind_start = state_offsets(kind_length)
     picked = np.repeat(job_start[kind_first] - kind_start[:-1], kind_length) + np.arange(kind_start[-1])
     entries, sizes = _resolve_entries(tree, catalogue, kind_start, entry_plan[picked], entry_parent[picked])
+    kinds = kind_start, kind_jobs.astype(np.int64), base_start[kind_jobs[:-1]]
     return EvidencePlan(
         tree=tree,
         weights=weights,
         constant=constant,
-        kind_start=kind_start,
-        kind_jobs=kind_jobs.astype(np.int64),
-        kind_base=base_start[kind_jobs[:-1]],
-        entries=entries,
-        bases=entry_base[positions],
-        cell_index=catalogue.cell_index,
-        sizes=sizes,
+        jobs=Jobs(*kinds, entries, entry_base[positions], catalogue.cell_index, sizes),
         job_weights=np.bincount(job, weights[job_rows], minlength=len(chosen)).astype(float),
         job_rows=job_rows[chosen],
         job_of=np.where(job_of >= 0, job[job_of], -1) if len(job) else job_of,
@@ -129,9 +122,7 @@ def row_log_likelihood(plan, theta):
         hidden = job >= 0
         rows[~hidden] += log_psi[plan.row_bases[~hidden, cluster]]
         above = plan.tree.parent[cluster]
-        root = (
-            hidden & (plan.job_of[:, above] != job) if above >= 0 else hidden
-        )  # every job once, at its topmost cluster
+        root = hidden & ((above < 0) | (plan.job_of[:, above] != job))  # every job once, at its topmost cluster
         rows[root] += log_z[job[root]]
     return rows
 
@@ -187,8 +178,8 @@ def completions(plan, theta, rng=None):
     Drawing wants a plan made with ``fold=False``, so that equal rows are drawn independently.
     """
     tree = plan.tree
-    chosen = np.empty(len(plan.bases), dtype=np.int64)
-    uniforms = np.empty(0) if rng is None else rng.random(len(plan.bases))
+    chosen = np.empty(len(plan.jobs.bases), dtype=np.int64)
+    uniforms = np.empty(0) if rng is None else rng.random(len(chosen))
     bad = kernels.complete(cluster_tables(tree, theta), *plan.jobs, uniforms, rng is None, chosen)
     if bad >= 0:
         raise ImpossibleEvidence(int(plan.job_rows[bad]))
@@ -257,12 +248,9 @@ def _reduce_clusters(tree, codes):
             base += values * step
         bases[:, c] = base
         distinct, inverse = np.unique(mask, return_inverse=True)
-        numbers = (
-            np.where(distinct > 0, len(masks) - (distinct[0] == 0) + np.arange(len(distinct)), -1) if n_rows else []
-        )
-        if n_rows:
-            plans[:, c] = numbers[inverse]
-        masks += [int(m) for m in distinct if m > 0]
+        hidden_some = distinct > 0
+        plans[:, c] = np.where(hidden_some, len(masks) + np.cumsum(hidden_some) - 1, -1)[inverse]
+        masks += distinct[hidden_some].tolist()
         cluster_of += [c] * (len(masks) - len(cluster_of))
     return plans, bases, joined, _catalogue(tree, cluster_of, masks)
 
@@ -394,12 +382,27 @@ class ImpossibleEvidence(ValueError):
         )
 
 
+class Jobs(NamedTuple):
+    """The kernels' arguments after the tables; see there for the layout of `entries`.
+
+    kind_start, kind_jobs, kind_base : (n_kinds + 1,) ranges of entries and jobs of every kind, and where its bases begin
+    bases : table cell of every entry of every job
+    """
+
+    kind_start: np.ndarray
+    kind_jobs: np.ndarray
+    kind_base: np.ndarray
+    entries: np.ndarray
+    bases: np.ndarray
+    cell_index: np.ndarray
+    sizes: np.ndarray
+
+
 class EvidencePlan(NamedTuple):
-    """Rows prepared for a tree; see the kernels for the layout of `entries`.
+    """Rows prepared for a tree.
 
     constant : (n_cluster_cells,) weights of the fully observed clusters
-    kind_start, kind_jobs, kind_base : (n_kinds + 1,) ranges of entries and jobs of every kind, and where its bases begin
-    bases : table cell of every entry of every job      job_weights, job_rows : (n_jobs,) total weight, a row that has the job
+    job_weights, job_rows : (n_jobs,) total weight, a row that has the job
     job_of : (n_rows, n_clusters) job of a cluster in a row, -1 where it is fully observed      row_bases : its table cell
     plan_cluster, plan_mask : cluster and hidden variables (bits by position in its scope) of every plan
     """
@@ -408,13 +411,7 @@ class EvidencePlan(NamedTuple):
     codes: np.ndarray
     weights: np.ndarray
     constant: np.ndarray
-    kind_start: np.ndarray
-    kind_jobs: np.ndarray
-    kind_base: np.ndarray
-    entries: np.ndarray
-    bases: np.ndarray
-    cell_index: np.ndarray
-    sizes: np.ndarray
+    jobs: Jobs
     job_weights: np.ndarray
     job_rows: np.ndarray
     job_of: np.ndarray
@@ -422,27 +419,14 @@ class EvidencePlan(NamedTuple):
     plan_cluster: np.ndarray
     plan_mask: list
 
-    @property
-    def jobs(self):
-        """The kernels' arguments after the tables."""
-        return (
-            self.kind_start,
-            self.kind_jobs,
-            self.kind_base,
-            self.entries,
-            self.bases,
-            self.cell_index,
-            self.sizes,
-        )
-
     def base_owners(self):
         """(job, cluster) of every place in `bases`."""
-        length = np.diff(self.kind_start)
-        kind = np.repeat(np.arange(len(length)), np.diff(self.kind_jobs))
+        length = np.diff(self.jobs.kind_start)
+        kind = np.repeat(np.arange(len(length)), np.diff(self.jobs.kind_jobs))
         jobs = np.repeat(np.arange(len(kind)), length[kind])
         start = state_offsets(length[kind])[:-1]
-        entry = np.arange(len(jobs)) - start[jobs] + self.kind_start[kind[jobs]]
-        return jobs, self.plan_cluster[self.entries[entry, kernels.PLAN]]
+        entry = np.arange(len(jobs)) - start[jobs] + self.jobs.kind_start[kind[jobs]]
+        return jobs, self.plan_cluster[self.jobs.entries[entry, kernels.PLAN]]
 
 
 class _Catalogue(NamedTuple):
@@ -467,7 +451,7 @@ class _IndexPool:
     """Mixed-radix index arrays, equal ones stored once."""
 
     def __init__(self):
-        self.known, self.parts, self.length = {}, [], 0
+        self.known, self.parts, self.length = {}, [np.zeros(0, dtype=np.int32)], 0
 
     def add(self, cards, steps):
         key = (tuple(cards), tuple(steps))
@@ -481,4 +465,4 @@ class _IndexPool:
         return self.known[key]
 
     def array(self):
-        return np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)
+        return np.concatenate(self.parts)

@@ -19,9 +19,8 @@ import numpy as np
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.graphs import ancestors
 
-CROWDED = (
-    64  # neighbours from which a variable waits until the others are gone: its exact cost would take quadratic time
-)
+# neighbours from which a variable waits until the others are gone: its exact cost would take quadratic time
+CROWDED = 64
 MAX_TOTAL_SIZE = 2**31  # cells of all tables, which are counted in 32 bits
 MAX_CLIQUE_SIZE = 2**22  # joint states; a row that hides them all costs about 0.1 s and 100 MB
 
@@ -194,8 +193,7 @@ def _place_families(cards, hidden, scopes, n_families, bags, links):
 
 def _clique_scope(bag, inside):
     """Order of a clique's variables: a family's own order where one fills the clique, so that its table is used as it is."""
-    same = [scope for scope in inside if len(scope) == len(bag)]
-    return same[0] if same else tuple(sorted(bag))
+    return next((scope for scope in inside if len(scope) == len(bag)), tuple(sorted(bag)))
 
 
 def _cell_map(cluster, scope, cards):

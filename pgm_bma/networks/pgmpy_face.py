@@ -5,7 +5,7 @@ naive Bayes below one latent root and every column is complete, so that ``Latent
 accelerate=False)`` gives the same tables.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from pgm_bma.foundation.priors import PSEUDO_COUNT
 from pgm_bma.foundation.rows import Rows
 from pgm_bma.foundation.scan import NotFolded, as_scan, is_scan
-from pgm_bma.foundation.seeds import random_generator
+from pgm_bma.foundation.seeds import fresh, random_generator
 from pgm_bma.foundation.starts import starts_table
 from pgm_bma.foundation.table import check_weights
 from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
@@ -197,15 +197,14 @@ class EMEstimator(DiscreteParameterEstimator):
         is_latent_class = self._is_plain_latent_class(network)
         with progress_bar(self.show_progress, "starts" if is_latent_class else "updates") as progress:
             if is_latent_class:
-                found = self._fit_latent_class(network, progress)
+                cpts, fit, self.starts_ = self._fit_latent_class(network, progress)
             else:
-                found = self._fit_network(network, alpha, progress)
-        set_tables(self, model, network, found.cpts)
-        self.log_likelihood_ = float(found.log_likelihood)
-        self.score_path_ = np.asarray(found.score_path)
-        self.n_iter_ = int(found.n_iter)
-        self.converged_ = bool(found.converged)
-        self.starts_ = found.starts
+                cpts, fit, self.starts_ = self._fit_network(network, alpha, progress)
+        set_tables(self, model, network, cpts)
+        self.log_likelihood_ = float(fit.log_likelihood)
+        self.score_path_ = np.asarray(fit.score_path)
+        self.n_iter_ = int(fit.n_iter)
+        self.converged_ = bool(fit.converged)
         warn_unless_converged(self)
         return self
 
@@ -251,19 +250,16 @@ class EMEstimator(DiscreteParameterEstimator):
             progress=progress,
         )
         cards = network.cardinalities
-        root = random_generator(self.seed).bit_generator.seed_seq
+        rng = random_generator(self.seed)
         # the number of states is given here: when all starts have identical clusters they are kept as they are
         for collapse in ("stop", "ignore") if self.collapse == "stop" else ("ignore",):
-            rng = np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=root.spawn_key))
-            fit = fit_latent_class(
-                network.codes[:, 1:], cards[1:], int(cards[0]), rng=rng, collapse=collapse, **keywords
-            )
+            more = {"rng": fresh(rng), "collapse": collapse, **keywords}
+            fit = fit_latent_class(network.codes[:, 1:], cards[1:], int(cards[0]), **more)
             if not fit.all_collapsed:
                 break
         starts = starts_frame(fit, None).drop(columns=["evidence_bound", "collapsed"])
         starts.insert(starts.columns.get_loc("converged"), "objective", [path[-1] for path in fit.starts.paths])
-        cpts = [fit.theta_c[None, :], *fit.tables]
-        return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
+        return [fit.theta_c[None, :], *fit.tables], fit, starts
 
     def _fit_network(self, network, alpha, progress):
         if self.combine_starts != "best":
@@ -306,7 +302,7 @@ class EMEstimator(DiscreteParameterEstimator):
         cpts = fit.cpts
         if not network.init and not isinstance(self.alpha, dict):
             cpts = _number_by_probability(network, cpts, fit.expected_counts)
-        return _Found(cpts, fit.log_likelihood, fit.score_path, fit.n_iter, fit.converged, starts)
+        return cpts, fit, starts
 
 
 def _number_by_probability(network, cpts, counts):
@@ -317,14 +313,3 @@ def _number_by_probability(network, cpts, counts):
             order = np.argsort(-counts[node].sum(axis=0), kind="stable")
             cpts = relabel(cpts, network.parents, network.cardinalities, node, order)
     return cpts
-
-
-class _Found(NamedTuple):
-    """What either room hands to the face."""
-
-    cpts: list
-    log_likelihood: float
-    score_path: np.ndarray
-    n_iter: int
-    converged: bool
-    starts: pd.DataFrame

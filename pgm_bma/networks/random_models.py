@@ -5,6 +5,7 @@ many; and `random_dag`, uniform over the DAGs that its bounds allow.
 
 from collections.abc import Sequence
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,7 @@ def random_selective_naive_bayes(
     >>> simulate(model, 100, random_state=0, include_latents=True).shape
     (100, 7)
     """
-    rng = random_generator(random_state)
-    n_features = _count("n_features", n_features, 1)
-    sizes = _draw_cardinalities(n_features, min_cardinality, max_cardinality, cardinalities, rng)
-    dependent = _draw_cluster_arcs(n_features, arc_probability, min_cluster_arcs, rng)
-    parents = [()] * n_features
-    return _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays)
+    return _clustered(locals(), lambda n, rng: [()] * n)
 
 
 @fill(model=MODEL)
@@ -128,12 +124,8 @@ def random_augmented_naive_bayes(
     >>> len(model.edges)
     30
     """
-    rng = random_generator(random_state)
-    n_features = _count("n_features", n_features, 1)
-    sizes = _draw_cardinalities(n_features, min_cardinality, max_cardinality, cardinalities, rng)
-    dependent = _draw_cluster_arcs(n_features, arc_probability, min_cluster_arcs, rng)
-    parents = draw_parents(n_features, max_indegree, rng, connected=False, n_arcs=n_arcs, n_steps=n_steps)
-    return _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays)
+    more = {"connected": False, "n_arcs": n_arcs, "n_steps": n_steps}
+    return _clustered(locals(), lambda n, rng: draw_parents(n, max_indegree, rng, **more))
 
 
 @fill(model=MODEL)
@@ -178,12 +170,8 @@ def random_network_classifier(
     >>> max(len(model.get_parents(node)) for node in model.nodes) <= 4
     True
     """
-    rng = random_generator(random_state)
-    n_features = _count("n_features", n_features, 1)
-    sizes = _draw_cardinalities(n_features, min_cardinality, max_cardinality, cardinalities, rng)
-    dependent = _draw_cluster_arcs(n_features, arc_probability, min_cluster_arcs, rng)
-    parents = draw_parents(n_features, max_indegree, rng, connected=connected, n_steps=n_steps)
-    return _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays)
+    more = {"connected": connected, "n_steps": n_steps}
+    return _clustered(locals(), lambda n, rng: draw_parents(n, max_indegree, rng, **more))
 
 
 def random_dag(
@@ -307,16 +295,20 @@ def _first_graph(n_nodes, bound, most, n_arcs, rng):
     return source, target, size
 
 
-def _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefix, rng, as_arrays):
-    """Put the cluster in front as node 0, draw the tables, build the network."""
-    sizes = [_count("n_clusters", n_clusters, 1), *sizes]
+def _clustered(given, draw):
+    """Draw what the arguments `given` ask for, the parents among features by `draw(n_features, rng)`; the cluster is node 0."""
+    asked = SimpleNamespace(**given)
+    rng, n_features = random_generator(asked.random_state), _count("n_features", asked.n_features, 1)
+    sizes = _draw_cardinalities(n_features, asked.min_cardinality, asked.max_cardinality, asked.cardinalities, rng)
+    dependent = _draw_cluster_arcs(n_features, asked.arc_probability, asked.min_cluster_arcs, rng)
+    parents = draw(n_features, rng)
+    sizes = [_count("n_clusters", asked.n_clusters, 1), *sizes]
     positive = Number(0, open_low=True)
-    check_arguments(locals(), alpha=positive, cluster_name=TEXT, prefix=TEXT, as_arrays=Flag())
-    names = (cluster_name, *(f"{prefix}{i}" for i in range(len(sizes) - 1)))
-    if cluster_name in names[1:]:
-        raise ValueError(
-            f"cluster_name={cluster_name!r} is also the name of a feature; choose another or change prefix"
-        )
+    check_arguments(given, alpha=positive, cluster_name=TEXT, prefix=TEXT, as_arrays=Flag())
+    cluster = asked.cluster_name
+    names = (cluster, *(f"{asked.prefix}{i}" for i in range(n_features)))
+    if cluster in names[1:]:
+        raise ValueError(f"cluster_name={cluster!r} is also the name of a feature; choose another or change prefix")
     shifted = [tuple(p + 1 for p in of_node) for of_node in parents]
     families = ((), *((0, *p) if arc else p for arc, p in zip(dependent, shifted)))
     cells = sum(size * prod(sizes[p] for p in family) for size, family in zip(sizes, families))
@@ -326,11 +318,11 @@ def _clustered(n_clusters, sizes, parents, dependent, alpha, cluster_name, prefi
             "states"
         )
     cpts = tuple(
-        rng.dirichlet(np.full(size, float(alpha)), size=prod(sizes[p] for p in family))
+        rng.dirichlet(np.full(size, float(asked.alpha)), size=prod(sizes[p] for p in family))
         for size, family in zip(sizes, families)
     )
-    arrays = NetworkArrays(names, tuple(tuple(range(size)) for size in sizes), families, cpts, (cluster_name,))
-    return arrays if as_arrays else bayesian_network(*arrays)
+    arrays = NetworkArrays(names, tuple(tuple(range(size)) for size in sizes), families, cpts, (cluster,))
+    return arrays if asked.as_arrays else bayesian_network(*arrays)
 
 
 def _draw_cardinalities(n_features, low, high, given, rng):

@@ -18,7 +18,7 @@ from pgm_bma.foundation.priors import PSEUDO_COUNT
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import as_is
 from pgm_bma.foundation.scan_rows import scanned_rows
-from pgm_bma.foundation.validation import Fitted, as_numbers, brief, check
+from pgm_bma.foundation.validation import Fitted, Integer, as_numbers, brief, check
 from pgm_bma.foundation.warn import warn
 from pgm_bma.networks.cpds import cpt_array
 from pgm_bma.networks.objects import bayesian_network
@@ -185,8 +185,7 @@ def declared_states(nodes, state_names, given):
 
 def _latent_cardinality(node, latent_card):
     cardinality = latent_card.get(node, 2)
-    if not isinstance(cardinality, (int, np.integer)) or isinstance(cardinality, bool) or cardinality < 1:
-        raise ValueError(f"latent_card[{node!r}]={cardinality!r} must be an integer at least 1")
+    check(f"latent_card[{node!r}]", cardinality, Integer(1))
     return int(cardinality)
 
 

@@ -67,9 +67,7 @@ def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable 
         )
     if not model.is_directed() or not nx.is_directed_acyclic_graph(model):
         raise ValueError("d-separation wants a directed graph without a cycle; this one is undirected or has one")
-    graph = nx.DiGraph()
-    graph.add_nodes_from(model.nodes())
-    graph.add_edges_from(model.edges())
+    graph = nx.DiGraph(model)  # without what a network of pgmpy asks of its arcs
     with reading("unobserved", unobserved, "the name of a node, or a list of names"):
         alone = isinstance(unobserved, str) or not isinstance(unobserved, Iterable)
         hidden = {unobserved} if alone else set(unobserved)

@@ -36,6 +36,7 @@ from pgm_bma.plotting._style import (
     VERMILION,
     bare,
     inches,
+    name_rows,
     new_axes,
     number,
     shade,
@@ -185,11 +186,8 @@ def plot_relevance(
     sure = None if posterior is None else posterior.reindex(shown.index).to_numpy(dtype=float)
     ax.barh(y, shown.to_numpy(), height=0.72, **_bar_colours(shown, sure, threshold, is_flat))
     labels = short_labels(shown.index, 28)
-    ax.set_yticks(y, [labels[v] for v in shown.index], fontsize=_tick_size(ax, len(shown)), parse_math=False)
-    ax.set_ylim(len(shown) - 0.4, -0.6)  # the best on top
-    bare(ax, "x")
-    ax.tick_params(axis="y", length=0, labelsize=_tick_size(ax, len(shown)))
-    ax.set_xlabel(f"{label}{remark}", fontsize=FONT, parse_math=False)
+    bare(ax, "x", f"{label}{remark}", parse_math=False)
+    name_rows(ax, [labels[v] for v in shown.index])  # the best on top
     if sure is not None:
         _shade_legend(ax, sure, threshold)
     elif threshold is not None:
@@ -305,12 +303,9 @@ def plot_bound_collapse(
     ax.scatter(collapsed, y, s=26, color=BLUE, zorder=4, label="collapsed")
     if reference is not None:
         ax.scatter(reference, y, s=34, marker="|", linewidth=1.8, color=VERMILION, zorder=5, label="reference")
-    ax.set_yticks(y, [text if len(text) <= 34 else text[:33] + "…" for text in labels], parse_math=False)
-    ax.set_ylim(len(lower) - 0.4, -0.6)
     ax.set_xlim(-0.01, 1.01)
-    bare(ax, "x")
-    ax.tick_params(axis="y", length=0, labelsize=_tick_size(ax, len(lower)))
-    ax.set_xlabel("probability", fontsize=FONT)
+    bare(ax, "x", "probability")
+    name_rows(ax, [text if len(text) <= 34 else text[:33] + "…" for text in labels])
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=3, frameon=False, fontsize=FONT - 1)
     return titled(ax, title, pad=22)
 
@@ -377,27 +372,14 @@ def plot_calibration(
             elinewidth=0.9, capsize=2, zorder=3, label=f"{name + ': ' if name else ''}mean gap {gap:.3f}",
         )  # fmt: skip
         if not several:
-            ax.bar(
-                middle,
-                weight * 0.25,
-                width=0.6 / n_bins,
-                color=RULE,
-                zorder=0,
-                label="share of rows (a quarter of its size)",
-            )
+            quarter = "share of rows (a quarter of its size)"
+            ax.bar(middle, weight * 0.25, width=0.6 / n_bins, color=RULE, zorder=0, label=quarter)
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
     ax.set_aspect("equal")
-    bare(ax, "both")
-    ax.set_xlabel(f"predicted probability of {next(iter(judged.values()))[2]}", fontsize=FONT)
-    ax.set_ylabel("how often it came true", fontsize=FONT)
+    bare(ax, "both", f"predicted probability of {next(iter(judged.values()))[2]}", "how often it came true")
     ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
     return titled(ax, title)
-
-
-def _tick_size(ax, n_rows):
-    """Font size at which n rows of text fit the height of the axes."""
-    return float(np.clip(inches(ax)[1] * 72 / max(n_rows, 1) * 0.72, 4.0, FONT - 1))
 
 
 def _posterior_table(posteriors):
@@ -439,12 +421,8 @@ def _judged(y_true, values, classes, positive):
         positive = classes[-1]
     if positive is not None:
         return values[:, classes.index(positive)], y_true == positive, str(positive)
-    best = values.argmax(axis=1)
-    return (
-        values[np.arange(len(values)), best],
-        np.array([classes[b] == y for b, y in zip(best, y_true)]),
-        "the predicted class",
-    )
+    hits = np.array([classes[best] == y for best, y in zip(values.argmax(axis=1), y_true)])
+    return values.max(axis=1), hits, "the predicted class"
 
 
 def _bins(chosen, happened, n_bins):

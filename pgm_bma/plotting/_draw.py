@@ -43,12 +43,9 @@ def paint(layout, boxes, lines, ax=None, handles=(), title=None, remark=None):
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
     width, height = layout.size
-    n_lines = len(remark.splitlines()) if remark else 0
-    around = 0.35 * bool(handles) + 0.2 * bool(remark) + 0.165 * n_lines + 0.3 * bool(title) + 0.08
-    least = max(
-        5.0 if handles else 3.0,
-        max((text_size(line, FONT - 1.5)[0] + 0.2 for line in (remark or "").splitlines()), default=0),
-    )
+    remarks = (remark or "").splitlines()
+    around = 0.35 * bool(handles) + 0.2 * bool(remark) + 0.165 * len(remarks) + 0.3 * bool(title) + 0.08
+    least = max([5.0 if handles else 3.0, *(text_size(line, FONT - 1.5)[0] + 0.2 for line in remarks)])
     ax, scale = drawing_axes(ax, width, height, around, least)
     for (tail, head), points in layout.routes.items():
         line = lines[tail, head]

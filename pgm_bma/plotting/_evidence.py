@@ -16,7 +16,9 @@ from pgm_bma.plotting._style import (
     TITLE,
     VERMILION,
     bare,
+    name_rows,
     new_axes,
+    note,
     short_labels,
     text_size,
     titled,
@@ -87,32 +89,24 @@ def plot_evidence(
         ax.annotate(text, (length, y), xytext=(3 if is_for else -3, 0), textcoords="offset points", va="center",
                     ha="left" if is_for else "right", fontsize=FONT - 2, color=INK)  # fmt: skip
     ax.axvline(0, color=SOFT, linewidth=0.8, zorder=3)
-    ax.set_yticks(range(len(values)), labels, fontsize=FONT - 1, parse_math=False)
-    ax.set_ylim(len(values) - 0.4, -0.6)
     low, high = min(0.0, *values, key=_bounded(longest)), max(0.0, *values, key=_bounded(longest))
     low, high = (float(np.clip(x, -1.15 * longest, 1.15 * longest)) for x in (low, high))
     ax.set_xlim(low - 0.22 * (high - low or 1), high + 0.22 * (high - low or 1))
-    bare(ax, grid="x")
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"nats for {names[0]}, against {names[1]}", fontsize=FONT, parse_math=False)
+    bare(ax, "x", f"nats for {names[0]}, against {names[1]}", parse_math=False)
+    name_rows(ax, labels, FONT - 1)
     total = float(odds.sum())
     if np.isfinite(total):
         note_text = f"together {total:+.2f}: {names[0]} is {_times(abs(total))} times "
         note_text += f"{'more' if total >= 0 else 'less'} probable than {names[1]}"
-        ax.annotate(note_text, (0, 0), xytext=(0, -34), xycoords="axes fraction", textcoords="offset points", va="top",
-                    fontsize=FONT - 1.5, color=SOFT, annotation_clip=False, parse_math=False)  # fmt: skip
+        note(ax, note_text, shift=(0, -34))
     return titled(ax, title)
 
 
 def _times(total):
     ratio = np.exp(min(total, 700.0))
-    return (
-        f"{ratio:.2g}"
-        if ratio < 10
-        else f"{ratio:,.0f}"
-        if ratio < 1e6
-        else f"more than {10 ** int(np.log10(ratio)):.0e}"
-    )
+    if ratio < 10:
+        return f"{ratio:.2g}"
+    return f"{ratio:,.0f}" if ratio < 1e6 else f"more than {10 ** int(np.log10(ratio)):.0e}"
 
 
 def _bounded(longest):

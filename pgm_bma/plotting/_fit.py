@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.validation import Integer, check, check_arguments
+from pgm_bma.foundation.validation import Integer, Rule, check, check_arguments
 from pgm_bma.plotting._style import (
     BLUE,
     DRAWN,
@@ -63,7 +63,7 @@ def plot_criteria(path: Any, *, title: str | None = None, ax: Any = None) -> Any
     ['evidence (-2 x score): 2', 'BIC: 3']
     """
     path = getattr(path, "n_clusters_path_", path)
-    check_arguments(locals(), path=_Table("n_clusters", "score"), title=TITLE)
+    check_arguments(locals(), path=_table_rule("n_clusters", "score"), title=TITLE)
     if path["n_clusters"].nunique() < 2:
         raise ValueError("a single number of clusters was tried; fit with a range, such as n_clusters=range(1, 9)")
     best = path.loc[path.groupby("n_clusters")["score"].idxmax()].sort_values("n_clusters")
@@ -87,9 +87,7 @@ def plot_criteria(path: Any, *, title: str | None = None, ax: Any = None) -> Any
     ax.minorticks_off()
     ax.set_ylim(0, 1.3 * highest)
     ax.set_xticks(numbers)
-    ax.set_xlabel(f"number of clusters (shaded: chosen by the evidence, {chosen})", fontsize=FONT)
-    ax.set_ylabel("above its own best", fontsize=FONT)
-    bare(ax, "y")
+    bare(ax, "y", f"number of clusters (shaded: chosen by the evidence, {chosen})", "above its own best")
     ax.legend(
         loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=FONT - 1, title="criterion: its choice",
         title_fontsize=FONT - 1, handlelength=3.2,
@@ -120,7 +118,7 @@ def plot_residuals(pairs: Any, *, top: int = 40, title: str | None = None, ax: A
     """
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-    table = _Table("residual", others=("first", "second"))
+    table = _table_rule("residual", others=("first", "second"))
     check_arguments(locals(), pairs=table, top=Integer(1), title=TITLE)
     names = list(dict.fromkeys([*pairs["first"], *pairs["second"]]))
     largest = pd.concat([pairs.groupby(end)["residual"].max() for end in ("first", "second")])
@@ -194,7 +192,7 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
     """
     frame = getattr(profiles, "profiles_", profiles)
     check_arguments(locals(), top=Integer(1), title=TITLE)
-    check("profiles", frame, _Table("probability", "low", "high", others=("column", "state", "cluster")))
+    check("profiles", frame, _table_rule("probability", "low", "high", others=("column", "state", "cluster")))
     sizes = frame[frame["column"].isna()]
     tables = frame[frame["column"].notna()]
     clusters = list(sizes["cluster"])
@@ -245,20 +243,19 @@ def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = 
     return titled(ax, title, pad=72 * (above - 0.3))
 
 
-class _Table:
+def _table_rule(*numbers, others=()):
     """A table with rows, with these columns of numbers, and with others."""
+    names = [*others, *numbers]
 
-    def __init__(self, *numbers, others=()):
-        self.numbers, self.others = list(numbers), list(others)
-
-    def admits(self, value):
-        if not isinstance(value, pd.DataFrame) or value.empty or not {*self.numbers, *self.others} <= {*value.columns}:
+    def admits(value):
+        if not isinstance(value, pd.DataFrame) or value.empty or not {*names} <= {*value.columns}:
             return False
-        return all(value[name].dtype.kind in "iuf" for name in self.numbers)
+        return all(value[name].dtype.kind in "iuf" for name in numbers)
 
-    def __str__(self):
-        listed = ", ".join(map(repr, self.others + self.numbers))
-        return f"a table with the columns {listed} (numbers: {', '.join(self.numbers)}), or an estimator that has it"
+    listed = ", ".join(map(repr, names))
+    return Rule(
+        f"a table with the columns {listed} (numbers: {', '.join(numbers)}), or an estimator that has it", admits
+    )
 
 
 def _key(ax, texts, per_line, scale):

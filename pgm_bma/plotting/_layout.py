@@ -115,13 +115,10 @@ def given_layout(nodes, arcs, sizes, places):
     low = [min(places[v][k] - sizes[v][k] / 2 for v in nodes) - MARGIN for k in (0, 1)]
     high = [max(places[v][k] + sizes[v][k] / 2 for v in nodes) + MARGIN for k in (0, 1)]
     positions = {v: (places[v][0] - low[0], places[v][1] - low[1]) for v in nodes}
-    routes = {
-        (tail, head): [
-            _border(positions[tail], positions[head], sizes[tail]),
-            _border(positions[head], positions[tail], sizes[head]),
-        ]
-        for tail, head in arcs
-    }
+    routes = {}
+    for tail, head in arcs:
+        a, b = positions[tail], positions[head]
+        routes[tail, head] = [_border(a, b, sizes[tail]), _border(b, a, sizes[head])]
     return Layout(positions, routes, (high[0] - low[0], high[1] - low[1]))
 
 

@@ -100,9 +100,8 @@ def plot_network(
     marked = _highlighted(network, graph, highlight)
     nodes = list(graph.nodes())
     posterior = _posteriors(graph, arc_posterior, marked)
-    arcs = [arc for arc in graph.edges() if posterior.get(arc, 1.0) >= threshold and arc[0] != arc[1]]
-    known = set(graph.edges())
-    arcs += [a for a, p in posterior.items() if a not in known and p >= threshold and a[0] in graph and a[1] in graph]
+    joined = [(a, b) for a, b in dict.fromkeys([*graph.edges(), *posterior]) if a != b and a in graph and b in graph]
+    arcs = [arc for arc in joined if posterior.get(arc, 1.0) >= threshold]
     shown = _strongest(nodes, arcs, posterior, marked, max_nodes)
     arcs = [arc for arc in arcs if arc[0] in shown and arc[1] in shown]
     shown = [v for v in nodes if v in shown]
@@ -182,27 +181,18 @@ def plot_structure_difference(
         of_a, of_b = (str(name) for name in names)
     first, second = as_graph(a, "a"), as_graph(b, "b")
     nodes = list(dict.fromkeys([*first.nodes(), *second.nodes()]))
-    in_a, in_b = list(first.edges()), list(second.edges())
-    known_a, known_b = set(in_a), set(in_b)
-    kinds = {
-        "in both ({})": ([e for e in in_a if e in known_b], Line(SOFT, 1.2)),
-        f"only {of_a} ({{}})": (
-            [e for e in in_a if e not in known_b and e[::-1] not in known_b],
-            Line(VERMILION, 1.8, (0, (4, 2))),
-        ),
-        f"only {of_b} ({{}})": (
-            [e for e in in_b if e not in known_a and e[::-1] not in known_a],
-            Line(BLUE, 1.8, (0, (1, 1.2))),
-        ),
-        f"turned round in {of_b} ({{}})": (
-            [e for e in in_a if e not in known_b and e[::-1] in known_b and e[::-1] not in known_a],
-            Line(PURPLE, 1.8, (0, (6, 1.5, 1, 1.5))),
-        ),
-    }
-    lines = {arc: line for arcs, line in kinds.values() for arc in arcs}
+    new_a, new_b = ([e for e in g.edges() if not h.has_edge(*e)] for g, h in ((first, second), (second, first)))
+    turned = [e for e in new_a if second.has_edge(*e[::-1]) and not first.has_edge(*e[::-1])]
+    kinds = [
+        ("in both", [e for e in first.edges() if second.has_edge(*e)], Line(SOFT, 1.2)),
+        (f"only {of_a}", [e for e in new_a if not second.has_edge(*e[::-1])], Line(VERMILION, 1.8, (0, (4, 2)))),
+        (f"only {of_b}", [e for e in new_b if not first.has_edge(*e[::-1])], Line(BLUE, 1.8, (0, (1, 1.2)))),
+        (f"turned round in {of_b}", turned, Line(PURPLE, 1.8, (0, (6, 1.5, 1, 1.5)))),
+    ]
+    lines = {arc: line for _, arcs, line in kinds for arc in arcs}
     handles = [
-        Line2D([], [], color=line.color, linewidth=line.width, linestyle=line.style, label=text.format(len(arcs)))
-        for text, (arcs, line) in kinds.items()
+        Line2D([], [], color=line.color, linewidth=line.width, linestyle=line.style, label=f"{text} ({len(arcs)})")
+        for text, arcs, line in kinds
     ]
     marked = _highlighted(a, first, highlight)
     loose = _loose(nodes, list(lines), marked) if len(nodes) > MANY and not isinstance(layout, dict) else []
@@ -419,11 +409,8 @@ def _highlighted(network, graph, highlight):
         names = [getattr(network, attribute, None) for attribute in ("target_name_", "cluster_name")]
         found = sorted(getattr(graph, "latents", ()), key=str)
         return found or [name for name in names if isinstance(name, str) and name in graph][:1]
-    wanted = (
-        list(highlight)
-        if isinstance(highlight, list | tuple | set) and not (is_hashable(highlight) and highlight in graph)
-        else [highlight]
-    )
+    several = isinstance(highlight, list | tuple | set) and not (is_hashable(highlight) and highlight in graph)
+    wanted = list(highlight) if several else [highlight]
     unknown = [v for v in wanted if not NAME.admits(v) or v not in graph]
     if unknown:
         raise ValueError(

@@ -102,9 +102,8 @@ def plot_cluster_profiles(
 
     labels = short_labels(shown, 26)
     legends = {v: _state_line(states[v]) for v in shown}
-    label_width = (
-        max([text_size(labels[v])[0] for v in shown] + [text_size(legends[v], FONT - 2)[0] for v in shown]) + 0.15
-    )
+    widths = [max(text_size(labels[v])[0], text_size(legends[v], FONT - 2)[0]) for v in shown]
+    label_width = max(widths) + 0.15
     cell = CELL if len(cluster_states) <= 5 else max(0.5, 4.5 / len(cluster_states))
     block = label_width + len(cluster_states) * cell + 0.35
     n_blocks = max(1, math.ceil(len(shown) * ROW / 9.5))

@@ -20,6 +20,7 @@ from pgm_bma.plotting._style import (
     VERMILION,
     bare,
     new_axes,
+    note,
     titled,
 )
 
@@ -83,15 +84,10 @@ def plot_score_traces(
     longest = max((len(trace) for trace in traces), default=1)
     if burn_in:
         ax.axvspan(0, min(burn_in, longest), color=RULE, alpha=0.6, linewidth=0, zorder=0)
-        ax.annotate(
-            "burn-in", (0, 1), xycoords=("data", "axes fraction"), xytext=(4, -4), textcoords="offset points",
-            va="top", fontsize=FONT - 1.5, color=SOFT,
-        )  # fmt: skip
+        note(ax, "burn-in", (0, 1), (4, -4))
         _zoom_after(ax, traces, burn_in)
     ax.set_xlim(0, max(longest - 1, 1))
-    ax.set_xlabel(what, fontsize=FONT)
-    ax.set_ylabel(label, fontsize=FONT)
-    bare(ax, "y")
+    bare(ax, "y", what, label)
     ax.ticklabel_format(style="plain", useOffset=False)
     if 1 < len(traces) <= 16:
         ax.legend(**beside, framealpha=0.85, edgecolor="white", fontsize=FONT - 1.5, handlelength=1.6)
@@ -126,11 +122,7 @@ def plot_starts(
     check_arguments(locals(), score=NAME, label=Optional(TEXT), title=TITLE)
     starts = getattr(starts, "starts_", starts)
     with reading("starts", starts, "a table of starts, a list of scores, or a fitted estimator"):
-        table = (
-            starts.copy()
-            if isinstance(starts, pd.DataFrame)
-            else pd.DataFrame({score: np.asarray(starts, dtype=float)})
-        )
+        table = starts if isinstance(starts, pd.DataFrame) else pd.DataFrame({score: np.asarray(starts, dtype=float)})
     if score not in table:
         raise ValueError(f"starts has no column {score!r}; its columns are {list(table.columns)}")
     with reading("starts", starts, f"a table whose column {score!r} holds numbers"):
@@ -156,18 +148,14 @@ def plot_starts(
         if mask.any():
             ax.scatter(rank[mask], values[mask], s=size, linewidth=1.0, label=name, zorder=3, **style)
     again = int((np.abs(values[finite] - best) <= 1e-6 * max(1.0, abs(best))).sum())
-    ax.annotate(
-        f"best {best:,.2f}, found {again} {'time' if again == 1 else 'times'} in {len(values)} starts", (0, 1),
-        xycoords="axes fraction", xytext=(0, 4), textcoords="offset points", va="bottom", fontsize=FONT - 1, color=SOFT,
-    )  # fmt: skip
+    found = f"best {best:,.2f}, found {again} {'time' if again == 1 else 'times'} in {len(values)} starts"
+    note(ax, found, (0, 1), (0, 4), "bottom", FONT - 1)
     if finite.any() and best - values[finite].min() < 0.1:  # do not blow up differences that mean nothing
         ax.set_ylim(best - 0.1, best + 0.02)
     ax.set_xlim(0.3, len(values) + 0.7)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlabel("rank of the start", fontsize=FONT)
-    ax.set_ylabel(label or str(score).replace("_", " "), fontsize=FONT)
+    bare(ax, "y", "rank of the start", label or str(score).replace("_", " "))
     ax.ticklabel_format(axis="y", style="plain", useOffset=False)
-    bare(ax, "y")
     if collapsed.any() or unfinished.any() or short.any():
         ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
     return titled(ax, title, pad=18)
@@ -193,10 +181,7 @@ def _zoom_after(ax, traces, burn_in):
     first = min(np.nanmin(trace) for trace in traces)
     if first < low - 0.35 * span:
         ax.set_ylim(low - 0.35 * span, high + 0.1 * span)
-        ax.annotate(
-            f"first scores down to {first:,.0f}", (0, 0), xycoords="axes fraction", xytext=(4, 4),
-            textcoords="offset points", fontsize=FONT - 1.5, color=SOFT,
-        )  # fmt: skip
+        note(ax, f"first scores down to {first:,.0f}", (0, 0), (4, 4), "baseline")
 
 
 def _flags(table, column, otherwise):

@@ -3,6 +3,8 @@ whatever a colour says is also said by a dash pattern, a marker or a text."""
 
 import math
 
+import numpy as np
+
 from pgm_bma.foundation.validation import TEXT, Optional
 
 ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BLACK = (
@@ -99,12 +101,10 @@ def _shorten(text, limit):
     return text[: limit - 1 - tail] + "…" + text[-tail:]
 
 
-def note(ax, text):
-    """A remark below the axes."""
-    ax.annotate(
-        text, (0, 0), xytext=(0, -4), xycoords="axes fraction", textcoords="offset points", va="top", ha="left",
-        fontsize=FONT - 1.5, color=SOFT, annotation_clip=False, parse_math=False,
-    )  # fmt: skip
+def note(ax, text, corner=(0, 0), shift=(0, -4), va="top", fontsize=FONT - 1.5):
+    """A remark at a corner of the axes, shifted by points; below them unless said otherwise."""
+    how = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False, "parse_math": False}
+    ax.annotate(text, corner, xytext=shift, va=va, fontsize=fontsize, color=SOFT, **how)
 
 
 def legend_below(ax, handles, remark=None, columns=None):
@@ -119,8 +119,8 @@ def legend_below(ax, handles, remark=None, columns=None):
     return legend
 
 
-def bare(ax, grid=None):
-    """Only the axis lines that help reading."""
+def bare(ax, grid=None, x=None, y=None, parse_math=True):
+    """Only the axis lines that help reading, and what stands along them."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -129,6 +129,17 @@ def bare(ax, grid=None):
     if grid:
         ax.grid(axis=grid, color=RULE, linewidth=0.6)
         ax.set_axisbelow(True)
+    for text, write in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
+        if text is not None:
+            write(text, fontsize=FONT, parse_math=parse_math)
+
+
+def name_rows(ax, labels, size=None):
+    """Lines from top to bottom with their names; `size` of the letters is what the axes have room for."""
+    size = float(np.clip(inches(ax)[1] * 72 / max(len(labels), 1) * 0.72, 4.0, FONT - 1)) if size is None else size
+    ax.set_yticks(range(len(labels)), labels, parse_math=False)
+    ax.set_ylim(len(labels) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0, labelsize=size)
 
 
 def shade(probability):

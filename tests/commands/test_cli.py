@@ -19,7 +19,7 @@ from pgm_bma.commands.main import build_parser
 from pgm_bma.foundation import compiling
 from tests.commands.command_line import run
 
-CLASSIFIERS, CLUSTERERS, STRUCTURES = methods.classifiers(), methods.clusterers(), methods.structure_learners()
+CLASSIFIERS, CLUSTERERS, STRUCTURES = methods.CLASSIFIERS, methods.CLUSTERERS, methods.STRUCTURES
 AWKWARD = ["été à la mer", "taille, cm", 'l\'"avis"', "santé", "constante"]  # columns of the awkward file that are data
 
 
