@@ -75,7 +75,7 @@ def _informed(codes, cardinalities, target, n_classes, weights):
             "states of the columns that have many"
         )
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
-    blocks = pair_blocks(codes, cardinalities, class_parts(target, n_classes, weights))
+    blocks = pair_blocks(codes, cardinalities, class_parts(target, n_classes, weights), lower=True)
     return None, np.bincount(target, weights, minlength=n_classes), *blocked_information(blocks, cardinalities)
 
 
