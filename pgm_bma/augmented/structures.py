@@ -111,7 +111,7 @@ def in_one_order(responsibilities):
 
 @dataclass(frozen=True)
 class AugmentedModel(Structured):
-    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts their pairs, `known` is shared."""
+    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts pairs, `known` is shared."""
 
     cases: anb.Cases
     layout: anb.Layout

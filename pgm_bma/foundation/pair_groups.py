@@ -39,7 +39,9 @@ def count_class_pairs(codes, cardinalities, target, n_classes, weights=None):
     wider = cards + gaps  # a missing cell is one more state, the last, which is dropped in the end
     groups = plan_groups(wider)
     if products_are_faster(len(codes), groups, n_classes):
-        return _mirrored(pair_blocks(codes, cards, class_parts(target, n_classes, weights), lower=True), cards, n_classes)
+        return _mirrored(
+            pair_blocks(codes, cards, class_parts(target, n_classes, weights), lower=True), cards, n_classes
+        )
     counts = np.zeros((n_classes, groups.total))
     for start in range(0, len(codes), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)

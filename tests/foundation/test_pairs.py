@@ -94,7 +94,10 @@ def test_complete_rows_are_scored_some_columns_at_a_time(kind, weights, cells, m
     found = complete_pair_scores(codes, CARDS, weights, prior)
     apart = ~np.eye(5, dtype=bool)
     # the plain product multiplies roots of weights: a count of nothing may be 1e-17, which "tiny" would see
-    close = {"rtol": 1e-11 if kind != "tiny" else 1e-9, "atol": 1e-10}  # terms of thousands; a constant column is worth 0
+    close = {
+        "rtol": 1e-11 if kind != "tiny" else 1e-9,
+        "atol": 1e-10,
+    }  # terms of thousands; a constant column is worth 0
     np.testing.assert_allclose(found.with_parent[apart], wanted.with_parent[apart], **close)
     np.testing.assert_allclose(found.without_parent[apart], wanted.without_parent[apart], **close)
     np.testing.assert_allclose(found.alone, wanted.alone, **close)
