@@ -7,7 +7,6 @@ from `augmented.model`, the search from `augmented.search`.
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -88,15 +87,16 @@ class Structured:
         return self.log_score(counts) - anb.expected_log_joint(counts, mean) + self.e_step(mean)[0]
 
 
-class Known(NamedTuple):
-    """What models of the same rows share: structures found, by what they were found for; models in use, by their parents."""
+class Known:
+    """What models of the same rows share: structures found, by what they were found for; models in use, by their parents.
 
-    structures: dict
-    models: WeakValueDictionary
+    It does not travel: on another machine it begins empty."""
 
+    def __init__(self):
+        self.structures, self.models = {}, WeakValueDictionary()
 
-def make_known():
-    return Known({}, WeakValueDictionary())
+    def __reduce__(self):
+        return Known, ()
 
 
 def in_one_order(responsibilities):
@@ -122,7 +122,7 @@ class AugmentedModel(Structured):
     @classmethod
     def build(cls, cases, parents, prior, source=None):
         source = make_pair_source(cases) if source is None else source
-        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, source, make_known())
+        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, source, Known())
 
     @cached_property
     def groups(self):
