@@ -205,11 +205,13 @@ class AugmentedModel(Structured):
         if not self._is_shared(weights.shape[1]):
             return best_structure(self.family_scores(parameters, weights), self.parents, search)
         weights = in_one_order(weights)
-        key = search, self.parents.tobytes(), hashlib.blake2b(weights.tobytes()).digest()
-        if key not in self.known.structures:
-            scores = self.family_scores(parameters, weights)
-            self.known.structures[key] = best_structure(scores, self.parents, search)
-        return self.known.structures[key]
+        completion = search, hashlib.blake2b(weights.tobytes()).digest()
+        found = self.known.structures.get((completion, self.parents.tobytes()))
+        if found is None:
+            found = best_structure(self.family_scores(parameters, weights), self.parents, search)
+            for parents in (self.parents, found):  # what was found is the best for the same completion when asked again
+                self.known.structures[completion, parents.tobytes()] = found
+        return found
 
     def _is_shared(self, n_clusters):
         """Whether responsibilities alone decide the structure, and rounding them moves no score: counts that are lost, up to
