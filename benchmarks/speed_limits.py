@@ -18,7 +18,7 @@ import numpy as np
 
 from ._child import in_child
 from ._common import Skip, kept_rows, need, parser, print_line, replace_table, run, save_csv
-from .sizes import table
+from .sizes import CLASSIFIERS, OTHERS, table
 
 LIMIT = 100  # CPU seconds of one line
 PEER_LIMIT = 40  # of a peer: the ratio is then an upper bound
@@ -457,6 +457,21 @@ def very_many_columns(machine, seed):
     yield from many_columns(machine, seed, 2000)
 
 
+def many_states(machine, seed):
+    """A column of thousands of states: no table of all pairs of them is made; what needs one refuses by name."""
+    import pandas as pd
+
+    X, y = table(100_000, 19, seed)
+    X = X.assign(many=pd.Categorical(np.random.default_rng(seed).integers(0, 10_000, len(X))))
+    for name in CLASSIFIERS[2:5] + OTHERS[2:4]:
+        is_clusterer = name.endswith("Clusterer")
+        yield compared(
+            f"{name}, 100,000 x 20, one column of 10,000 states",
+            ours(name, X, None if is_clusterer else y, **({"n_clusters": 3} if is_clusterer else {})),
+            bound=machine.reading(100_000 * 22, "the codes, once"),
+        )
+
+
 def many_classes(machine, seed):
     """19 classes x 35 columns x 500 rows; all pairs of states in every class are counted once."""
     X, y = table(500, 35, seed, n_classes=19)
@@ -521,6 +536,7 @@ PARTS = {
     "many_rows": many_rows,
     "many_columns": many_columns,
     "very_many_columns": very_many_columns,
+    "many_states": many_states,
     "many_classes": many_classes,
     "structures": structures,
     "imported": imported,

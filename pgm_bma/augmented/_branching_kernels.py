@@ -16,15 +16,15 @@ def maximum_arborescence(weights):
     """Parents (n,) of all nodes but the root in the arborescence of highest total weight.
 
     weights : (n + 1, n + 1), [u, v] for the arc u -> v, -inf where there is none; the last node is the root, and it has an arc
-    to every other. Ties go to the lowest parent.
+    to every other. They are overwritten. Ties go to the lowest parent.
     """
     m = len(weights)
     best, replaced = np.full(m, -1), np.empty(m)
     integers = np.empty((2, m), dtype=np.int64)
     # one line per contraction: its node, the members of its cycle with their parents in it, and the member through which an arc
     # enters from each outside node and leaves to each
-    lines = np.full((3, m, m), -1, dtype=np.int32)
-    _branch(weights.copy(), np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
+    lines = np.empty((3, m, m), dtype=np.int32)  # most are never touched: contractions are few
+    _branch(weights, np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
     return best[:-1]
 
 
@@ -38,8 +38,11 @@ def _branch(w, active, best, integers, lines, status, replaced):
     node_of, cycle = integers[0], integers[1]
     inside, enter, leave = lines[0], lines[1], lines[2]
     levels = 0
-    for v in range(root):
-        best[v] = _best_parent(w, active, v)
+    top = replaced
+    for u in range(root + 1):  # along the lines, which lie side by side in memory
+        for v in range(root):
+            if u != v and (best[v] < 0 or w[u, v] > top[v]):
+                best[v], top[v] = u, w[u, v]
     for s in range(root):
         if not active[s]:
             continue
@@ -80,6 +83,8 @@ def _branch(w, active, best, integers, lines, status, replaced):
 def _contract(w, active, best, root, cycle, size, inside, enter, leave, replaced):
     """Merge a cycle into its first node; an arc from outside is worth what it gains over the arc that it replaces."""
     node = cycle[0]
+    for u in range(len(w)):
+        inside[u] = enter[u] = leave[u] = -1
     for position in range(size):
         x = cycle[position]
         active[x] = False

@@ -367,12 +367,19 @@ def _root_marginal(base, card, table, c, message, marginal):
 
 @compiled_loops
 def _in_logs(columns, s, class_probs, table, p):
-    """Fill p with p(cluster, row) exp(-shift) and return the shift."""
+    """Fill p with p(cluster, row) exp(-shift) and return the shift; a logarithm is taken where a product becomes small."""
     for c in range(len(p)):
-        p[c] = log(class_probs[c]) if class_probs[c] > 0.0 else -inf
+        log_p, product = log(class_probs[c]) if class_probs[c] > 0.0 else -inf, 1.0
         for g in range(columns.shape[1]):
             value = table[columns[s, g], c]
-            p[c] += log(value) if value > 0.0 else -inf
+            if value < _SMALL:
+                log_p += log(value) if value > 0.0 else -inf
+                continue
+            product *= value
+            if product < _SMALL:
+                log_p += log(product)
+                product = 1.0
+        p[c] = log_p + log(product)
     top = largest(p)
     for c in range(len(p)):
         p[c] = exp(p[c] - top) if top > -inf else 0.0

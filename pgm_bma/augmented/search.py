@@ -5,7 +5,6 @@ cluster and at most one other attribute as parents: all n^2 family scores come f
 structure is then a maximum-weight branching (exact), or what greedy hill climbing from the current structure finds (paper).
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +13,14 @@ from pgm_bma.augmented import _kernels as kernels
 from pgm_bma.augmented._branching_kernels import maximum_arborescence
 from pgm_bma.augmented.model import Prior
 from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.pairs import blocked_scores, indicators, pair_blocks, pair_counts, pair_prior, pair_scores
+from pgm_bma.foundation.pair_groups import (
+    PairGroups,
+    grouped_pair_counts,
+    make_pair_groups,
+    plan_groups,
+    products_are_faster,
+)
+from pgm_bma.foundation.pairs import complete_pair_scores, indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
 WIDE = 2048  # states of all columns; the pairs of more are not held at once
@@ -30,7 +35,8 @@ def family_scores(cases, responsibilities, prior=None, layout=None, parameters=N
     source : `make_pair_source(cases)`, if at hand
     returns (n_features, n_features + 1); column 0 is the cluster alone, [i, i + 1] is nan
     """
-    if is_counted_in_blocks(cases):
+    source = make_pair_source(cases) if source is None else source
+    if source.groups is None:
         return _scores_in_blocks(cases, responsibilities, prior)
     pairs = completed_pairs(cases, responsibilities, layout, parameters, source)
     return scores_of_pairs(
@@ -38,22 +44,11 @@ def family_scores(cases, responsibilities, prior=None, layout=None, parameters=N
     )
 
 
-def is_counted_in_blocks(cases):
-    """Whether the pairs of these rows are so many that they are counted and scored some columns at a time: complete rows only."""
-    return cases.n_complete == len(cases.codes) and int(cases.cardinalities.sum()) > WIDE
-
-
 def _scores_in_blocks(cases, responsibilities, prior):
-    offsets = state_offsets(cases.cardinalities)
-    weights = cases.weights[:, None] * responsibilities
-    singles = np.empty((weights.shape[1], offsets[-1]))
-    for i, (first, stop) in enumerate(pairwise(offsets)):
-        for k, weight in enumerate(weights.T):
-            singles[k, first:stop] = np.bincount(cases.codes[:, i], weight, minlength=stop - first)
-    blocks = pair_blocks(cases.codes, cases.cardinalities, [(slice(None), weight) for weight in weights.T])
     prior = (Prior() if prior is None else prior).for_scores()
-    cells = pair_prior(len(singles), cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
-    found = blocked_scores(blocks, singles, cases.cardinalities, cells)
+    weights = cases.weights[:, None] * responsibilities
+    cells = pair_prior(weights.shape[1], cases.cardinalities, prior.alpha, prior.equivalent_sample_size)
+    found = complete_pair_scores(cases.codes, cases.cardinalities, weights, cells)
     return _side_by_side(found.alone, found.with_parent)
 
 
@@ -75,8 +70,14 @@ def _side_by_side(alone, paired):
 
 
 def make_pair_source(cases):
-    """What pair counts need of the rows, made once: joined columns of the complete ones, indicators of the others."""
-    return PairSource(None, None) if is_counted_in_blocks(cases) else _held_source(cases)
+    """What pair counts need of the rows, made once: joined columns of the complete ones, indicators of the others.
+
+    Nothing where all rows are complete and their pairs are better counted and scored some columns at a time.
+    """
+    n, cards = len(cases.codes), cases.cardinalities
+    if cases.n_complete == n and (cards.sum() > WIDE or products_are_faster(n, plan_groups(cards), 1)):
+        return PairSource(None, None)
+    return _held_source(cases)
 
 
 def _held_source(cases):
@@ -118,7 +119,7 @@ def completed_pairs(cases, responsibilities, layout=None, parameters=None, sourc
 class PairSource(NamedTuple):
     """groups : PairGroups of the complete rows     flags : indicators of the incomplete ones, None when there are none
 
-    Both None: counted in blocks (`is_counted_in_blocks`)."""
+    Both None: counted some columns at a time."""
 
     groups: PairGroups | None
     flags: np.ndarray | None
@@ -141,10 +142,11 @@ def best_structure(scores, parents, search="branching"):
 def maximum_branching(scores):
     """Best structure of all: the maximum-weight branching over the gains score[i, j + 1] - score[i, 0] (Edmonds)."""
     n = len(scores)
-    gains = scores[:, 1:] - scores[:, :1]
     weights = np.zeros((n + 1, n + 1))  # the last node is the root: no parent, no gain
+    gains = weights[:n, :n]
+    np.subtract(scores[:, 1:].T, scores[:, 0], out=gains)
     with np.errstate(invalid="ignore"):  # a column is never its own parent: nan compares false
-        weights[:n, :n] = np.where(gains > _GAIN, gains, -np.inf).T
+        gains[~(gains > _GAIN)] = -np.inf
     parents = maximum_arborescence(weights)
     return np.where(parents == n, -1, parents)
 

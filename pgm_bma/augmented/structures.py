@@ -4,8 +4,10 @@ Paper: SEM (Peña, Lozano, Larrañaga 2000), section 5. A model is a structure w
 from `augmented.model`, the search from `augmented.search`.
 """
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -85,19 +87,42 @@ class Structured:
         return self.log_score(counts) - anb.expected_log_joint(counts, mean) + self.e_step(mean)[0]
 
 
+class Known:
+    """What models of the same rows share: structures found, by what they were found for; models in use, by their parents.
+
+    It does not travel: on another machine it begins empty."""
+
+    def __init__(self):
+        self.structures, self.models = {}, WeakValueDictionary()
+
+    def __reduce__(self):
+        return Known, ()
+
+
+def in_one_order(responsibilities):
+    """Responsibilities rounded to 2^-48, clusters sorted: equal for starts that differ by rounding and by names of clusters.
+
+    Where columns are many, most starts end in the same few completions, and most responsibilities are 0 or 1.
+    """
+    rounded = np.rint(responsibilities * 2.0**48) / 2.0**48
+    order = sorted(range(rounded.shape[1]), key=lambda c: rounded[:, c].tobytes())
+    return np.ascontiguousarray(rounded[:, order])
+
+
 @dataclass(frozen=True)
 class AugmentedModel(Structured):
-    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts their pairs."""
+    """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts pairs, `known` is shared."""
 
     cases: anb.Cases
     layout: anb.Layout
     prior: anb.Prior
     source: PairSource
+    known: Known
 
     @classmethod
     def build(cls, cases, parents, prior, source=None):
         source = make_pair_source(cases) if source is None else source
-        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, source)
+        return cls(cases, anb.make_layout(parents, cases.cardinalities), prior, source, Known())
 
     @cached_property
     def groups(self):
@@ -113,7 +138,12 @@ class AugmentedModel(Structured):
         return self.cases.order
 
     def with_structure(self, parents):
-        return AugmentedModel.build(self.cases, parents, self.prior, self.source)
+        key = np.asarray(parents, dtype=np.int64).tobytes()
+        found = self.known.models.get(key)
+        if found is None:
+            found = replace(self, layout=anb.make_layout(parents, self.cases.cardinalities))
+            self.known.models[key] = found
+        return found
 
     def read_tables(self, families, tables):
         """Parameters from the tables of a network whose families, cluster first or last, are those of this structure."""
@@ -162,13 +192,37 @@ class AugmentedModel(Structured):
         weights = responsibilities
         if completion == "most_probable":
             weights = anb.one_hot(weights.argmax(axis=1), weights.shape[1])
-        found = best_structure(self.family_scores(parameters, weights), self.parents, search)
+        found = self._best_structure(parameters, weights, search)
         if np.array_equal(found, self.parents):
             return None
         new = self.with_structure(found)
         # the completion by this model makes the first parameters of the new structure
         first = new.update(self._counts_for(new, parameters, responsibilities))
         return new, first, graph_change(attribute_families(self.parents), attribute_families(found))
+
+    def _best_structure(self, parameters, weights, search):
+        """The best structure for a completion; of complete rows it is looked up where another start came by the same one."""
+        if not self._is_shared(weights.shape[1]):
+            return best_structure(self.family_scores(parameters, weights), self.parents, search)
+        weights = in_one_order(weights)
+        completion = search, hashlib.blake2b(weights.tobytes()).digest()
+        found = self.known.structures.get((completion, self.parents.tobytes()))
+        if found is None:
+            found = best_structure(self.family_scores(parameters, weights), self.parents, search)
+            for parents in (self.parents, found):  # what was found is the best for the same completion when asked again
+                self.known.structures[completion, parents.tobytes()] = found
+        return found
+
+    def _is_shared(self, n_clusters):
+        """Whether responsibilities alone decide the structure, and rounding them moves no score: counts that are lost, up to
+        2^-49 a row, change a cell by their part of its pseudo-count."""
+        if self.cases.n_complete < len(self.cases.codes):
+            return False
+        prior = self.prior.for_scores()
+        smallest = prior.alpha
+        if prior.equivalent_sample_size is not None:
+            smallest = prior.equivalent_sample_size / n_clusters / self.cases.cardinalities.max(initial=1) ** 2
+        return smallest > 1e-4
 
     def _counts_for(self, new, parameters, responsibilities):
         """Expected counts, under this model, of the families of a new structure."""

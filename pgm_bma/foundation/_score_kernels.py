@@ -9,26 +9,23 @@ _SAME = 1e-11  # relative: two sums over the same rows in another order
 
 
 @compiled(nogil=True, error_model="numpy")
-def add_block_scores(
-    table, singles, starts, first, below, alone, single_scores, symmetric, with_parent, without_parent
-):
+def add_scores(table, singles, starts, below, alone, single_scores, symmetric, with_parent, without_parent):
     """Add the scores of every child [parent, child] in one class, without what the prior alone contributes to `with_parent`.
 
-    table : counts of pairs of states, rows those of the parents, some columns from `first` on     singles : (S,) of single states
+    table : counts of pairs of states, rows those of the parents     singles : (S,) of single states
     starts : (n + 1,) states of a column     below : (n, n), alone : (n,) pseudo-counts of a cell
-    single_scores : (n,) of every column on its own     with_parent, without_parent : (parents, n)
-    symmetric : the parents are all columns, and `below` is symmetric; half of the cells are then read off the other half
+    single_scores : (n,) of every column on its own     with_parent, without_parent : (n, n)
+    symmetric : `below` is; half of the cells are then read off the other half
     """
-    n_parents, n = with_parent.shape
+    n = len(with_parent)
     cells = np.empty((n, n) if symmetric else (1, 1))
     widest = 1
     for i in range(n):
         widest = max(widest, starts[i + 1] - starts[i])
     lines, line_scores, masses = np.empty(widest), np.empty(widest), np.empty(widest)
     margin = np.empty(widest)
-    for p in range(n_parents):
-        i = first + p
-        top, n_lines = starts[i] - starts[first], starts[i + 1] - starts[i]
+    for i in range(n):
+        top, n_lines = starts[i], starts[i + 1] - starts[i]
         for s in range(n_lines):
             masses[s] = -1.0
         for j in range(n):
@@ -53,8 +50,33 @@ def add_block_scores(
                 if masses[s] != mass or lines[s] != line:
                     masses[s], lines[s], line_scores[s] = mass, line, log_gamma(line + mass)
                 total -= line_scores[s]
-            with_parent[p, j] += total
-            without_parent[p, j] += _alone(singles, begin, end, margin, alone[j], single_scores[j])
+            with_parent[i, j] += total
+            without_parent[i, j] += _alone(singles, begin, end, margin, alone[j], single_scores[j])
+
+
+@compiled(nogil=True, error_model="numpy")
+def add_cells(table, starts, first, below, known, cells):
+    """Add the sum of log Gamma(count + pseudo-count) of a class to `cells`, for every column with those before it.
+
+    table : counts of pairs of states, rows those of some columns from `first` on     below : (n, n) pseudo-counts of a cell
+    known : log Gamma(m + pseudo-count) of the whole numbers m, where all pseudo-counts are the same; else empty
+    """
+    for p in range(len(cells)):
+        i = first + p
+        top, stop = starts[i] - starts[first], starts[i + 1] - starts[first]
+        for j in range(i + 1):
+            total, is_known = 0.0, len(known) > 0
+            for s in range(top, stop):
+                for t in range(starts[j], starts[j + 1]):
+                    if is_known:
+                        m = int(table[s, t])
+                        if m < len(known) and m == table[s, t]:
+                            total += known[m]
+                        else:
+                            is_known = False
+            if not is_known:
+                total = _log_gammas(table, top, stop, starts[j], starts[j + 1], below[i, j])
+            cells[p, j] += total
 
 
 @compiled(nogil=True, error_model="numpy")

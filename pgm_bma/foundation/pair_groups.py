@@ -38,9 +38,10 @@ def count_class_pairs(codes, cardinalities, target, n_classes, weights=None):
     gaps = np.array([bool((codes[:, i] < 0).any()) for i in range(len(cards))], dtype=bool)
     wider = cards + gaps  # a missing cell is one more state, the last, which is dropped in the end
     groups = plan_groups(wider)
-    if _products_are_faster(len(codes), groups, n_classes):
-        blocks = pair_blocks(codes, cards, class_parts(target, n_classes, weights))
-        return np.concatenate([pairs for _, _, pairs in blocks], axis=1)
+    if products_are_faster(len(codes), groups, n_classes):
+        return _mirrored(
+            pair_blocks(codes, cards, class_parts(target, n_classes, weights), lower=True), cards, n_classes
+        )
     counts = np.zeros((n_classes, groups.total))
     for start in range(0, len(codes), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
@@ -56,18 +57,29 @@ def count_class_pairs(codes, cardinalities, target, n_classes, weights=None):
     return pairs[:, known[:, None], known]
 
 
+def _mirrored(blocks, cardinalities, n_classes):
+    """All pairs from the lower half of them."""
+    offsets = state_offsets(cardinalities)
+    pairs = np.empty((n_classes, offsets[-1], offsets[-1]))
+    for first, stop, block in blocks:
+        here = slice(offsets[first], offsets[stop])
+        pairs[:, here, : offsets[stop]] = block
+        pairs[:, : offsets[first], here] = block[:, :, : offsets[first]].swapaxes(1, 2)
+    return pairs
+
+
 def make_pair_groups(codes, cardinalities, products=False):
     """Join the columns of complete rows: codes (n, n_columns) -> PairGroups.
 
     products : keep indicators instead, for `grouped_pair_counts` alone, where matrix products are faster
     """
     groups = plan_groups(cardinalities)
-    if products and _products_are_faster(len(codes), groups, 1):
+    if products and products_are_faster(len(codes), groups, 1):
         return groups._replace(indicators=indicators(codes, cardinalities))
     return groups._replace(columns=join_columns(codes, np.asarray(cardinalities), groups.members))
 
 
-def _products_are_faster(n_rows, groups, n_tables):
+def products_are_faster(n_rows, groups, n_tables):
     """Whether few rows of many columns are better multiplied out; nanoseconds, measured.
 
     n_tables : classes whose rows are counted apart, each into its tables of all pairs; 1 where every cluster takes all rows

@@ -5,16 +5,21 @@ class c are ``pairs[c, offsets[i]:offsets[i+1], offsets[j]:offsets[j+1]]``. A mi
 the rows in which both cells are present.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from pgm_bma.foundation._score_kernels import add_block_scores, add_information
+from pgm_bma.foundation._score_kernels import add_cells, add_information, add_scores
 from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import side_by_side_scores
 
 _BLOCK_CELLS = 1 << 24  # of what `pair_blocks` holds at a time
+_HALF_CELLS = (
+    1 << 20
+)  # of its lower half: what lies beside the diagonal is counted for nothing, and 8 MB stay near the core
+_KNOWN = 1 << 16  # whole counts whose log Gamma is looked up
 
 
 def indicators(codes, cardinalities, dtype=np.float64):
@@ -103,26 +108,51 @@ def pair_scores(pairs, cardinalities, prior):
     Without missing cells `without_parent` repeats `alone`; with them it is the fair opponent of `with_parent`.
     """
     singles = np.ascontiguousarray(np.diagonal(pairs, axis1=1, axis2=2), dtype=float)
-    return blocked_scores([(0, len(cardinalities), pairs)], singles, cardinalities, prior)
-
-
-def blocked_scores(blocks, singles, cardinalities, prior):
-    """The same from `pair_blocks`; singles : (n_classes, S) counts of single states."""
     cardinalities = np.asarray(cardinalities)
     n, offsets = len(cardinalities), state_offsets(cardinalities)
     below, own = np.ascontiguousarray(prior.below, dtype=float), np.ascontiguousarray(prior.alone, dtype=float)
-    line_mass = below * cardinalities  # (n, n): prior mass of child i given a state of j
-    # what the prior alone contributes is the same in all cells of a block
-    constant = cardinalities[:, None] * (gammaln(line_mass) - cardinalities * gammaln(below))
-    with_parent, without_parent = len(singles) * constant, np.zeros((n, n))
+    with_parent, without_parent = _of_the_prior(len(pairs), cardinalities, below), np.zeros((n, n))
     alone = side_by_side_scores(singles, np.repeat(own, cardinalities), offsets[:-1])  # (n_classes, n)
     is_symmetric = bool((below == below.T).all())
-    for first, stop, pairs in blocks:  # rows: states of the parent, columns: states of the child
-        lines = with_parent[first:stop], without_parent[first:stop]
-        whole = is_symmetric and stop - first == n
-        for table, single, score in zip(np.ascontiguousarray(pairs, dtype=float), singles, alone):
-            add_block_scores(table, single, offsets, first, below, own, score, whole, *lines)
+    # rows: states of the parent, columns: states of the child
+    for table, single, score in zip(np.ascontiguousarray(pairs, dtype=float), singles, alone):
+        add_scores(table, single, offsets, below, own, score, is_symmetric, with_parent, without_parent)
     return PairScores(with_parent.T, without_parent.T, alone.sum(0))
+
+
+def _of_the_prior(n_classes, cardinalities, below):
+    """What the prior alone contributes to a score with a parent, [parent, child]: the same in all cells of a table."""
+    return n_classes * cardinalities[:, None] * (gammaln(below * cardinalities) - cardinalities * gammaln(below))
+
+
+def complete_pair_scores(codes, cardinalities, weights, prior):
+    """`pair_scores` of complete rows, counted some columns at a time; half of the pairs are read off the other half.
+
+    weights : (n_samples, n_classes)     prior : from `pair_prior`, symmetric, and equal for columns of equal cardinality
+    The margins of a pair are the counts of its columns here, so that a table is only asked for the sum over its cells.
+    """
+    cardinalities = np.asarray(cardinalities)
+    offsets, n_classes = state_offsets(cardinalities), weights.shape[1]
+    singles = np.empty((n_classes, offsets[-1]))
+    for i, (first, stop) in enumerate(pairwise(offsets)):
+        for k, weight in enumerate(weights.T):
+            singles[k, first:stop] = np.bincount(codes[:, i], weight, minlength=stop - first)
+    below = np.ascontiguousarray(prior.below, dtype=float)
+    same = below.size and (below == below[0, 0]).all()
+    known = gammaln(np.arange(min(int(weights.sum()), _KNOWN) + 1) + below[0, 0]) if same else np.empty(0)
+    scores = np.zeros(below.shape)  # [parent, child]; the lower half first
+    parts = [(np.flatnonzero(weight), weight[weight != 0]) for weight in weights.T]
+    for first, stop, pairs in pair_blocks(codes, cardinalities, parts, lower=True):
+        for table in pairs:
+            add_cells(table, offsets, first, below, known, scores[first:stop])
+    scores += np.tril(scores, -1).T
+    _, examples, kinds = np.unique(cardinalities, return_index=True, return_inverse=True)
+    constant = _of_the_prior(n_classes, cardinalities[examples], below[np.ix_(examples, examples)])
+    masses = np.repeat(below[:, examples] * cardinalities[examples], cardinalities, axis=0)  # (S, n_kinds)
+    lines = np.add.reduceat(sum(gammaln(single[:, None] + masses) for single in singles), offsets[:-1])
+    scores += (constant[kinds] - lines)[:, kinds]
+    alone = side_by_side_scores(singles, np.repeat(prior.alone, cardinalities), offsets[:-1]).sum(0)
+    return PairScores(scores.T, np.broadcast_to(alone[:, None], scores.shape), alone)
 
 
 def class_parts(target, n_classes, weights):
@@ -131,36 +161,45 @@ def class_parts(target, n_classes, weights):
     return [(some, weights[some]) for some in rows]
 
 
-def pair_blocks(codes, cardinalities, parts):
+def pair_blocks(codes, cardinalities, parts, lower=False):
     """Counts of pairs of states, some columns with all columns at a time: yields (first, stop, (n_parts, states, S)).
 
     parts : (rows, weights) of every class or cluster, `rows` a slice or positions in codes
+    lower : with the columns up to the last of themselves only, (n_parts, states, states before `stop`)
     For tables so wide that all pairs at once would fill memory; a cell may be missing (-1).
     """
     cardinalities = np.asarray(cardinalities)
     offsets = state_offsets(cardinalities)
     n_states = int(offsets[-1])
     n_rows = max(_BLOCK_CELLS // n_states, 1)  # at once
-    states = max(_BLOCK_CELLS // (len(parts) * n_states), 1)
+    at_once = min(_BLOCK_CELLS, _HALF_CELLS) if lower else _BLOCK_CELLS
+    states = max(at_once // (len(parts) * n_states), 1)
     kept = None
     if len(codes) <= n_rows:  # all indicators fit: made once, not again for every block
-        everything = indicators(codes, cardinalities)
+        everything = indicators(codes, cardinalities, _exact_type([weights for _, weights in parts]))
         kept = [everything[rows] for rows, _ in parts]
     first = 0
     while first < len(cardinalities):
         stop = max(int(np.searchsorted(offsets, offsets[first] + states, side="right")) - 1, first + 1)
-        here = slice(offsets[first], offsets[stop])
-        pairs = np.zeros((len(parts), offsets[stop] - offsets[first], n_states))
+        here, width = slice(offsets[first], offsets[stop]), offsets[stop] if lower else n_states
+        pairs = np.zeros((len(parts), offsets[stop] - offsets[first], width))
         for k, (rows, weights) in enumerate(parts):
             if kept is not None:
-                np.matmul((kept[k][:, here] * weights[:, None]).T, kept[k], out=pairs[k])
+                flags = kept[k]
+                pairs[k] = (flags[:, here] * weights[:, None].astype(flags.dtype)).T @ flags[:, :width]
                 continue
             some = codes[rows]
             for start in range(0, len(some), n_rows):
                 flags = indicators(some[start : start + n_rows], cardinalities)
-                pairs[k] += (flags[:, here] * weights[start : start + n_rows, None]).T @ flags
+                pairs[k] += (flags[:, here] * weights[start : start + n_rows, None]).T @ flags[:, :width]
         yield first, stop, pairs
         first = stop
+
+
+def _exact_type(weights):
+    """Whole numbers are summed without rounding in single precision, in half the time, as long as they stay below 2^24."""
+    is_exact = all((weight == np.rint(weight)).all() and weight.sum() < 2**24 for weight in weights)
+    return np.float32 if is_exact else np.float64
 
 
 def pair_means(pairs, cardinalities, prior):

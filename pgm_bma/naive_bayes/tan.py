@@ -18,7 +18,7 @@ from pgm_bma.foundation.pairs import blocked_information, class_parts, condition
 from pgm_bma.foundation.rows import Rows
 
 MAX_PAIR_CELLS = 1 << 26  # of the pair tables of all columns: half a GB
-MAX_BLOCKED_CELLS = 1 << 29  # of tables that are counted some columns at a time: with 500 rows some 20 s
+MAX_BLOCKED_CELLS = 1 << 29  # of tables that are counted some columns at a time: with 500 rows some 10 s
 MAX_BLOCKED_COLUMNS = 4096  # the information between all columns is another half a GB
 # information below this difference counts as equal: rounding is about 1e-16 and depends on the order of columns and states
 TIE_DIGITS = 12
@@ -75,7 +75,7 @@ def _informed(codes, cardinalities, target, n_classes, weights):
             "states of the columns that have many"
         )
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
-    blocks = pair_blocks(codes, cardinalities, class_parts(target, n_classes, weights))
+    blocks = pair_blocks(codes, cardinalities, class_parts(target, n_classes, weights), lower=True)
     return None, np.bincount(target, weights, minlength=n_classes), *blocked_information(blocks, cardinalities)
 
 

@@ -455,6 +455,43 @@ def test_wide_tables_are_scored_some_columns_at_a_time(monkeypatch):
     assert np.isfinite(StructuralEMClusterer(2, n_init=2, random_state=0).fit(gaps).log_likelihood_)
 
 
+@pytest.mark.parametrize("choices", [{}, {"search": "hill_climb", "completion": "most_probable"}])
+def test_starts_that_meet_share_their_work(monkeypatch, choices):
+    """On clear clusters most starts come by the same completion; each ends where it would have ended alone."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 60)
+    X = pd.DataFrame(np.where(rng.random((60, 80)) < 0.9, labels[:, None], 1 - labels[:, None])).rename(columns=str)
+    X["79"] = X["78"]
+    asked, plain = [], AugmentedModel.family_scores
+
+    def counted(self, parameters, responsibilities):
+        asked.append(1)
+        return plain(self, parameters, responsibilities)
+
+    monkeypatch.setattr(AugmentedModel, "family_scores", counted)
+    together = StructuralEMClusterer(2, n_init=6, random_state=0, **choices).fit(X)
+    n_shared = len(asked)
+    monkeypatch.setattr(AugmentedModel, "_is_shared", lambda self, n_clusters: False)
+    alone = StructuralEMClusterer(2, n_init=6, random_state=0, **choices).fit(X)
+    assert n_shared < (len(asked) - n_shared) / 2
+    # responsibilities are rounded to 2^-48 before pairs are counted
+    np.testing.assert_allclose(together.starts_["score"], alone.starts_["score"], rtol=1e-12)
+    assert together.structure_path_ == alone.structure_path_
+    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-12)
+
+
+def test_a_tiny_prior_sees_every_count():
+    """Rounded to 2^-48, counts near nothing would be worth hundreds of nats: then starts share nothing."""
+    X, _ = clustered()
+    for prior in ({"alpha": 1e-9}, {"equivalent_sample_size": 1e-6}):
+        start = StructuralEMClusterer(2, n_init=1, random_state=0, **prior).fit(X)
+        model = start._model_of(start._encode(X), None)
+        assert not model._is_shared(2)
+        parameters = model.random_parameters(2, np.random.default_rng(0))
+        model.next_structure(parameters, model.responsibilities(parameters), "branching", "expected")
+        assert not model.known.structures
+
+
 def test_columns_of_very_many_states_are_refused_by_name():
     X = pd.DataFrame({"few": [0, 1] * 5000, "id": range(10_000)})
     with pytest.raises(ValueError, match=r"10002 states together, 'id' alone 10000; .* and the limit is 67,108,864"):

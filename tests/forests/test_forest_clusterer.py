@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import entr, softmax
 from sklearn.metrics import adjusted_rand_score
 
 import pgm_bma
 from pgm_bma import ForestAveragedClusterer
 from pgm_bma.forests.average import ForestPrior
-from pgm_bma.forests.clustering import Settings, make_rows, run_start
+from pgm_bma.forests.clustering import Settings, expect_complete, make_rows, run_start
 from pgm_bma.foundation import pair_groups
-from pgm_bma.foundation.pair_groups import grouped_pair_counts
+from pgm_bma.foundation.pair_groups import grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.pairs import indicators, pair_counts
 from tests.oracles.forests import forests
 from tests.oracles.naive_bayes import prequential_log_probability
@@ -160,6 +161,25 @@ def split_groups(codes, cards):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair_groups, "_GROUP_STATES", 1)
         return pair_groups.make_pair_groups(codes, cards)
+
+
+@pytest.mark.parametrize("arcs", [0.0, 0.3, 1.0])
+def test_rows_by_super_columns_are_the_plain_sums(arcs):
+    """The compiled sweep over joined columns, which skips pairs that no arc joins, against products of indicators."""
+    rng = np.random.default_rng(0)
+    cards = np.array([2, 3, 1, 40, 2, 2, 5, 4])
+    codes = np.column_stack([rng.integers(0, card, 50) for card in cards])
+    column = np.repeat(np.arange(len(cards)), cards)
+    joined = np.triu(rng.random((len(cards), len(cards))) < arcs, 1)
+    both = rng.normal(size=(3, len(column), len(column))) * (joined | joined.T)[np.ix_(column, column)]
+    both += both.swapaxes(1, 2)
+    log_cluster, single = rng.normal(size=3), rng.normal(size=(3, len(column)))
+    flags = indicators(codes, cards)
+    logs = log_cluster + flags @ single.T + 0.5 * np.einsum("ns,kst,nt->nk", flags, both, flags)
+    wanted, q = softmax(logs, axis=1), np.empty((50, 3))
+    entropy = expect_complete(make_pair_groups(codes, cards), log_cluster, single, both, q)
+    np.testing.assert_allclose(q, wanted, rtol=1e-11)  # exponentials of sums of some 40 numbers
+    np.testing.assert_allclose(entropy, entr(wanted).sum(1), atol=1e-14)  # a difference of two logarithms
 
 
 def test_too_many_columns_are_refused_before_the_work():

@@ -8,6 +8,7 @@ from scipy.special import gammaln
 
 from pgm_bma.foundation import pairs
 from pgm_bma.foundation.pairs import (
+    complete_pair_scores,
     indicators,
     mass_consistent_prior,
     pair_counts,
@@ -75,6 +76,33 @@ def test_large_counts_keep_their_digits():
         assert found.with_parent[child, parent] == pytest.approx(score, rel=1e-13)
 
 
+@pytest.mark.parametrize("kind", ["K2", "BDeu", "tiny"])
+@pytest.mark.parametrize("weights", ["classes", "repeated", "soft"])
+@pytest.mark.parametrize("cells", [10**6, 60])
+def test_complete_rows_are_scored_some_columns_at_a_time(kind, weights, cells, monkeypatch):
+    """Half of the pairs, whole counts looked up, rows without weight left out: the same scores."""
+    monkeypatch.setattr(pairs, "_HALF_CELLS", cells)
+    monkeypatch.setattr(pairs, "_KNOWN", 30)  # some counts are beyond what is looked up
+    rng = np.random.default_rng(1)
+    codes, prior = rng.integers(0, CARDS, (90, 5)), PRIORS[kind]()
+    weights = {
+        "classes": np.eye(3)[rng.integers(0, 3, 90)],
+        "repeated": rng.integers(0, 3, (90, 3)).astype(float),
+        "soft": rng.dirichlet(np.full(3, 0.1), 90) * (rng.random((90, 3)) < 0.8),
+    }[weights]
+    wanted = pair_scores(pair_counts(indicators(codes, CARDS), weights), CARDS, prior)
+    found = complete_pair_scores(codes, CARDS, weights, prior)
+    apart = ~np.eye(5, dtype=bool)
+    # the plain product multiplies roots of weights: a count of nothing may be 1e-17, which "tiny" would see
+    close = {
+        "rtol": 1e-11 if kind != "tiny" else 1e-9,
+        "atol": 1e-10,
+    }  # terms of thousands; a constant column is worth 0
+    np.testing.assert_allclose(found.with_parent[apart], wanted.with_parent[apart], **close)
+    np.testing.assert_allclose(found.without_parent[apart], wanted.without_parent[apart], **close)
+    np.testing.assert_allclose(found.alone, wanted.alone, **close)
+
+
 @pytest.mark.parametrize("cells", [10**6, 230, 60], ids=["at once", "indicators kept", "rows in parts"])
 def test_blocks_of_pairs_are_the_counts_of_each_pair(cells, monkeypatch):
     rng = np.random.default_rng(0)
@@ -86,6 +114,8 @@ def test_blocks_of_pairs_are_the_counts_of_each_pair(cells, monkeypatch):
     blocks = list(pairs.pair_blocks(codes, cards, parts))
     assert (len(blocks) > 1) == (cells < 10**6)
     found, offsets = np.concatenate([block for _, _, block in blocks], axis=1), np.cumsum([0, *cards])
+    for first, stop, block in pairs.pair_blocks(codes, cards, parts, lower=True):
+        np.testing.assert_allclose(block, found[:, offsets[first] : offsets[stop], : offsets[stop]], atol=1e-12)
     for k, (rows, row_weights) in enumerate(parts):
         for i, j in itertools.product(range(4), repeat=2):
             table = np.zeros((cards[i], cards[j]))
