@@ -384,7 +384,7 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
 
 
 def counts_for(gaps, max_indegree):
-    """How many sweeps of `max_sweeps` one over structures and missing cells of a `GapTable` counts for; by size, not by the clock."""
+    """How many of `max_sweeps` a sweep over structures and missing cells of a `GapTable` counts for: by size, not by the clock."""
     n = len(gaps.cardinalities)
     work = n_families(n, n - 1, min(max_indegree, n - 1)) * len(gaps.codes)
     return min(-(-work // ONE_SWEEP), ORDER_SWEEPS)

@@ -353,7 +353,9 @@ def test_small_tables_leave_out_less(monkeypatch):
     assert 0 < lost[30_000] < lost[0] / 2
 
 
-@pytest.mark.parametrize(("n", "n_rows", "count"), [(20, 300, 1), (20, 1000, 1), (20, 2000, 2), (20, 9000, 4), (37, 1000, 4)])
+@pytest.mark.parametrize(
+    ("n", "n_rows", "count"), [(20, 300, 1), (20, 1000, 1), (20, 2000, 2), (20, 9000, 4), (37, 1000, 4)]
+)
 def test_a_sweep_counts_by_families_and_rows(n, n_rows, count):
     gaps = augment.GapTable(np.zeros((n_rows, n), dtype=np.int32), np.ones(n_rows), np.full(n, 2), (1.0, None))
     assert fitting.counts_for(gaps, 3) == count
