@@ -74,7 +74,7 @@ def with_gaps(options):
                 "random_state": k,
             }
             for how in ("augment", "state"):
-                posterior = OrderPosterior(structure_weighting=weighting, missing=how, max_sweeps=640, **common)
+                posterior = OrderPosterior(structure_weighting=weighting, missing=how, max_sweeps=160, **common)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     edges = posterior.fit(frame).edge_posterior_.to_numpy()

@@ -220,6 +220,10 @@ def gaps():
     more = 100 * (loss.mean() / loss["complete"].mean() - 1)
     yield f"on average it is {more['augment']:.1f} % above ({more[copies]:.1f} % with the copies)"
     yield f"nearer than the copies on {(far['augment'] < far[copies]).sum()} tables"
+    drawn_from_prior = kept("orders_calibration_gaps").set_index("posterior")
+    z, most = (drawn_from_prior[column] for column in ("z overall", "largest |z| of a bin"))
+    yield "z {} over orders, {} over DAGs".format(*(short(z[f"{way}, augment"], 1) for way in ("order", "dag")))
+    yield "of a bin {} and {}), and".format(*(short(most[f"{way}, augment"], 1) for way in ("order", "dag")))
     drawn = kept("orders_gaps_expected")
     for column in ("distance of sampled completions", "distance of the complete table"):
         yield "{}, {}, {} and {}".format(*map(short, drawn[column]))

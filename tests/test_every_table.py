@@ -28,7 +28,7 @@ def lean(name, X):
     incomplete = X.isna().any(axis=1).mean()
     if name == "OrderAveragedClassifier" and incomplete:
         return {
-            "max_sweeps": 160 if X.nunique().max() < 30 else 8
+            "max_sweeps": 40 if X.nunique().max() < 30 else 2
         }  # tables of 50 x 50 x 50 states are drawn in every sweep
     if name == "FixedOrderClassifier" and incomplete:
         return {"missing": "state" if incomplete > 0.8 else "drop"}

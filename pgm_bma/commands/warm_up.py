@@ -92,7 +92,7 @@ def _missing_cells():
     few, many = _with_gaps(_table()[0]), _with_gaps(_table(MANY_COLUMNS)[0])
     weights = np.where(few.isna().any(axis=1), 1.0, 1.5)
     for weighting in ("order", "dag"):
-        common = {"structure_weighting": weighting, "missing": "augment", "max_sweeps": 8, "n_chains": 1}
+        common = {"structure_weighting": weighting, "missing": "augment", "max_sweeps": 2, "n_chains": 1}
         _build("OrderPosterior", common).fit(few, sample_weight=weights)
         _build("OrderPosterior", common).fit(many).complete(many)
     codes = few.isna().to_numpy().astype(np.int32) * -1

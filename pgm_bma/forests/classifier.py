@@ -17,7 +17,7 @@ from pgm_bma.foundation.seeds import random_generator
 from pgm_bma.foundation.validation import Choice, brief, check_choice
 from pgm_bma.foundation.warn import warn
 
-MAX_COLUMNS = 100  # with missing="augment": networks of any shape are sampled over them
+MAX_COLUMNS = 100  # with missing="augment": networks of any shape are sampled over them, in about a minute
 
 
 @fill(names=NAMES, classes=CLASSES)

@@ -1,7 +1,8 @@
 """The families that chains over structures and missing cells move over, and what is left out.
 
 Few (ALL_FAMILIES): all of them, and nothing is left out. More (SCORED): every sweep scores all of them on its own completed table
-and moves over those that no subset outweighs there, so what is left out is small on every table, whatever the chain comes to.
+and moves over those that no subset outweighs there, so what is left out is small on every table, whatever the chain comes to; up to
+FINE, smaller still.
 Beyond: lists that every chain grows on its first completed tables, joined, because chains with different lists would have
 different laws. They are fixed while sweeps count; where they have missed something, they are grown further between two windows.
 """
@@ -16,7 +17,10 @@ from pgm_bma.orders.augment import completed, first_filling, make_move, sweep
 from pgm_bma.orders.family_lists import FamilyLists, choose, grow_lists, prune_table
 from pgm_bma.orders.family_table import MAX_FAMILIES, binomials, family_table, local_sets, members, n_families
 
-ALL_FAMILIES = 30_000  # up to which nothing is left out: 20 variables with three parents
+ALL_FAMILIES = 3_000  # up to which nothing is left out: 12 variables with three parents
+# up to which a tenth as much is left out as beyond: 20 variables with three parents. On child a sweep over all families takes
+# 22 ms, over those that count 12 ms, by this eps or by ten times that
+FINE = 30_000
 # up to which every sweep scores all families: 50 variables with three parents. At 51, 1000 rows of three states, a sweep takes
 # .23 s, against .07 s over lists, which need 24 sweeps and seven growings of .3 s first: chains of 40 sweeps cost the same
 SCORED = 1_000_000
@@ -42,6 +46,11 @@ class Families(NamedTuple):
         n = len(self.gaps.cardinalities)
         return n_families(n, n - 1, min(self.scoring.max_indegree, n - 1))
 
+    @property
+    def slack(self):
+        """The share of its best subset below which a set is left out on one table."""
+        return SLACK * self.eps * (0.1 if self.size <= FINE else 1.0)
+
     def table(self, filled):
         """The `FamilyTable` of a completed table."""
         gaps = self.gaps
@@ -49,7 +58,7 @@ class Families(NamedTuple):
 
     def move(self, lists, n_candidates=None):
         """The `Move` over some lists."""
-        return make_move(lists, self.gaps, self.weighting, self.fixed, n_candidates, SLACK * self.eps)
+        return make_move(lists, self.gaps, self.weighting, self.fixed, n_candidates, self.slack)
 
 
 def first_move(families, chains, map_chains):
@@ -93,12 +102,10 @@ def _pilot(families, chain):
 
 def _grow(families, filled):
     if families.size <= MAX_FAMILIES:
-        return prune_table(families.table(filled), SLACK * families.eps)
+        return prune_table(families.table(filled), families.slack)
     gaps = families.gaps
     codes = completed(gaps, filled)
-    return grow_lists(
-        codes, gaps.cardinalities, gaps.weights, families.scoring, eps=SLACK * families.eps, beam=families.beam
-    )
+    return grow_lists(codes, gaps.cardinalities, gaps.weights, families.scoring, eps=families.slack, beam=families.beam)
 
 
 def all_families(table):

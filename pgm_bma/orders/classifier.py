@@ -252,10 +252,10 @@ class FixedOrderClassifier(_OrderClassifier):
         """The average given one order with the missing cells sampled; an order to be found is the best over sampled tables."""
         root = seed_sequence(self.random_state)
         settings = settings._replace(max_sweeps=MAX_SWEEPS)
-        _, arcs = _order_fit.reach(names, settings)
+        max_indegree, arcs = _order_fit.reach(names, settings)
         families = None
         if isinstance(self.order, str) and self.order in ("best", "greedy"):
-            short = settings._replace(max_sweeps=FIRST * _order_fit.ORDER_SWEEPS)
+            short = settings._replace(max_sweeps=FIRST * _order_fit.counts_for(gaps, max_indegree))
             families = _order_fit.augment(gaps, names, short, self.random_state, root, quiet=True)[0].table
         rng = np.random.default_rng(root.spawn(1)[0])
         order = self._choose_order(families, names, arcs.required, rng)

@@ -46,7 +46,10 @@ FORMER = {
 }  # values that `missing` had when it governed prediction -> `unobserved`
 UNOBSERVED = ("sum_out", "fill")
 WHOLE_ROWS = {"method": "exact", "moves": "swap"}  # what cannot be had with missing cells: "auto" leaves rows out
-ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for in max_sweeps
+ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for at most in max_sweeps
+# families x rows to which it counts for one: up to 20 columns and 1000 rows, where it takes some 20 ms and chains that need some
+# hundred sweeps, as with 30 % gaps, shall have them
+ONE_SWEEP = 25_000_000
 SWAP_LENGTH = {"burn_in": 10_000, "thin": 1667}
 PRESETS = {
     # ORD sections III-B and IV: the chain keeps iterations 10,001 + 1667 t, t = 0 .. 29
@@ -352,7 +355,7 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
         orders = _given_orders(settings, names, arcs)
     run = {
         "n_kept": settings.n_orders,
-        "max_sweeps": max(settings.max_sweeps // ORDER_SWEEPS, 1),
+        "max_sweeps": max(settings.max_sweeps // counts_for(gaps, max_indegree), 1),
         "max_time": settings.max_time,
         "eps": settings.eps,
         "beam": settings.beam,
@@ -378,6 +381,13 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
     if not quiet:
         _warn_of_gaps(found[0], names, settings)
     return found
+
+
+def counts_for(gaps, max_indegree):
+    """How many of `max_sweeps` a sweep over structures and missing cells of a `GapTable` counts for: by size, not by the clock."""
+    n = len(gaps.cardinalities)
+    work = n_families(n, n - 1, min(max_indegree, n - 1)) * len(gaps.codes)
+    return min(-(-work // ONE_SWEEP), ORDER_SWEEPS)
 
 
 def _warn_of_gaps(result, names, settings):

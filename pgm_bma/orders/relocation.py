@@ -30,9 +30,8 @@ def prepare_lists(lists):
     pairs = member * n + child  # few enough for numpy's linear sort of short integers, where n is below 256
     ranked = np.argsort(pairs.astype(np.uint16 if n < 256 else np.int64), kind="stable")
     family, slot, member, child = family[ranked], slot[ranked], member[ranked], child[ranked]
-    others = sets[family]
-    others[np.arange(len(family)), slot] = n
-    others = np.sort(others, axis=1)[:, : width - 1]
+    # members ascend and the padding n is last, so the members without one are a row closed up at its slot
+    others = np.where(np.arange(width - 1) < slot[:, None], sets[family, : width - 1], sets[family, 1:])
     starts = np.flatnonzero(_changes(member, child, levels[family]))
     held_offsets, by_slot = np.searchsorted(member[starts], np.arange(n + 1)), np.ascontiguousarray(sets.T)
     return Lists(

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
 from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
-from pgm_bma.orders import augment, augment_lists, augment_run, augmented_average
+from pgm_bma.orders import augment, augment_lists, augment_run, augmented_average, fitting
 from pgm_bma.orders.family_table import family_table
 from tests.oracles import gaps as oracle
 
@@ -91,7 +91,7 @@ def test_class_posterior_sums_over_completions():
     codes = tiny(4, n_rows=12, n_gaps=4)
     codes[:, 2] = np.where(codes[:, 2] < 0, 0, codes[:, 2])
     frame = as_frame(codes)
-    classifier = OrderAveragedClassifier(**PAPER, max_sweeps=4 * 320).fit(frame[["v0", "v1"]], frame["v2"].astype(int))
+    classifier = OrderAveragedClassifier(**PAPER, max_sweeps=320).fit(frame[["v0", "v1"]], frame["v2"].astype(int))
     for row in ([0, 1], [1, 1]):
         truth = oracle.class_posterior(as_lists(codes), [2] * 3, 3, "order", [*row, 0], 2)
         found = classifier.predict_proba(pd.DataFrame([row], columns=["v0", "v1"]).astype(object))[0]
@@ -269,7 +269,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, 
     frame = wide(n=13 if weighting == "order" else 8)
     settings = {
         "structure_weighting": weighting,
-        "max_sweeps": 4 * 24,
+        "max_sweeps": 24,
         "max_indegree": 2,
         "n_chains": 2,
         "random_state": 1,
@@ -299,7 +299,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, 
 def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
     with pytest.warns(ConvergenceWarning, match="have not converged after 4 sweeps: arcs differ between them") as told:
-        posterior = OrderPosterior(max_sweeps=16, max_indegree=2, random_state=0).fit(wide())
+        posterior = OrderPosterior(max_sweeps=4, max_indegree=2, random_state=0).fit(wide())
     worst = re.search(r"most '(v\d+)' -> '(v\d+)' by ([\d.]+)", str(told[0].message)).groups()
     assert float(worst[2]) == pytest.approx(
         posterior.diagnostics_["difference_of_chains"].max(), abs=0.006
@@ -313,7 +313,7 @@ def test_what_families_left_out_had_is_told(scored, monkeypatch):
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
     for module in (augment_lists, augment_run):
         monkeypatch.setattr(module, "SCORED", scored)
-    settings = {"max_sweeps": 24, "max_indegree": 2, "random_state": 0}
+    settings = {"max_sweeps": 6, "max_indegree": 2, "random_state": 0}
     with pytest.warns(
         UserWarning, match=r"parent sets of 'v\d+' that were left out have up to .*more than 0.05.*lower eps"
     ):
@@ -330,7 +330,7 @@ def test_what_families_left_out_had_is_told(scored, monkeypatch):
 
 def test_pruned_families_have_the_law_of_all_of_them(monkeypatch):
     """Up to what the pruning leaves out: nothing to speak of at eps = 1e-12, so the same draws to rounding."""
-    settings = {"max_sweeps": 24, "max_indegree": 2, "random_state": 0, "eps": 1e-12, "required_arcs": [("v0", "v3")]}
+    settings = {"max_sweeps": 6, "max_indegree": 2, "random_state": 0, "eps": 1e-12, "required_arcs": [("v0", "v3")]}
     arcs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -342,6 +342,25 @@ def test_pruned_families_have_the_law_of_all_of_them(monkeypatch):
     np.testing.assert_allclose(*arcs, rtol=0, atol=1e-8)
 
 
+def test_small_tables_leave_out_less(monkeypatch):
+    frame, lost = wide(), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
+        for fine in (0, 30_000):
+            monkeypatch.setattr(augment_lists, "FINE", fine)
+            lost[fine] = OrderPosterior(max_sweeps=2, max_indegree=2, random_state=0, eps=0.1).fit(frame).lost_mass_
+    assert 0 < lost[30_000] < lost[0] / 2
+
+
+@pytest.mark.parametrize(
+    ("n", "n_rows", "count"), [(20, 300, 1), (20, 1000, 1), (20, 2000, 2), (20, 9000, 4), (37, 1000, 4)]
+)
+def test_a_sweep_counts_by_families_and_rows(n, n_rows, count):
+    gaps = augment.GapTable(np.zeros((n_rows, n), dtype=np.int32), np.ones(n_rows), np.full(n, 2), (1.0, None))
+    assert fitting.counts_for(gaps, 3) == count
+
+
 def test_columns_that_are_never_seen_together_warn():
     """Nothing says how they depend, and a chain that has filled one in by the other hardly leaves: the hard case in small."""
     rng = np.random.default_rng(0)
@@ -351,7 +370,7 @@ def test_columns_that_are_never_seen_together_warn():
     with pytest.warns(
         ConvergenceWarning, match=r"not converged after 80 sweeps: arcs differ between them, most '[ab]' ->"
     ):
-        posterior = OrderPosterior(max_sweeps=4 * 80, random_state=0).fit(frame)
+        posterior = OrderPosterior(max_sweeps=80, random_state=0).fit(frame)
     assert not posterior.converged_
     # what is not known is not told as known: neither arcs nor their absence are certain
     assert 0.01 < posterior.skeleton_posterior_.loc["a", "b"] < 0.99
