@@ -170,8 +170,8 @@ def _size(k, f, n):
 def reverse(rng, one, f):
     """Turn a random arc i -> j round: i takes new parents with j among them, then j any that fit; accepted or not.
 
-    With neither's parents in the DAG, i reaches one set of nodes and j another. New parents of i avoid the first; those of j, and on
-    the way back those of i, avoid both, since an arc then leads from one to the other.
+    With neither's parents in the DAG, i reaches one set of nodes and j another. New parents of i avoid the first; those of j, and
+    on the way back those of i, avoid both, since an arc then leads from one to the other.
     """
     n, chosen = one.order.size, one.chosen
     n_arcs = 0
