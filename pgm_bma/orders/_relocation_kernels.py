@@ -29,6 +29,9 @@ ROUNDING = 1e-9  # more than REFRESH updates can add up to
 REFRESH = 1000  # updates of a sum before it is taken afresh: rounding stays below 1e-13 / KEEP
 TINY = 1e-13  # a part of a sum that is not looked for: rounding
 EXCHANGES = 8  # tries per sweep and pair of neighbours, every other one, where nodes are few
+# Flatter laws are walked faster: replicas at other temperatures make one move in so many. Variance times CPU time of child's arcs:
+# .00018 with all moves, .00013 with half of them, .00007 with a quarter.
+FLAT = 4
 MOST_EXCHANGES = 24  # where they are many: one for four nodes
 
 
@@ -353,9 +356,16 @@ def _renew(uniform, beta, sure, one, f, work):
     for p in range(n - 1):
         if not work.waits[p]:
             continue
-        top, near, far, run = -np.inf, 0.0, 0.0, 0.0
-        for q in range(n):
+        top, beyond, near, far, run = -np.inf, -np.inf, 0.0, 0.0, 0.0
+        for q in range(p + 1):
             top = max(top, places[q])
+        for q in range(p + 1, n):
+            beyond = max(beyond, places[q])
+        if beta * (beyond - top) < NEGLIGIBLE:  # none of the far places is drawn
+            for q in range(p + 1, n):
+                places[q] = -np.inf
+            return
+        top = max(top, beyond)
         for q in range(n):
             mass[q] = np.exp(beta * (places[q] - top))
             if q <= p:
@@ -448,11 +458,9 @@ def run_orders(
         for part in range(parts):
             for temperature in range(n_temperatures):
                 one, arcs = replicas[at[temperature]], edges if temperature == 0 else none
-                first, stop = part * n // parts, (part + 1) * n // parts
-                if temperature > 0:  # flatter laws are walked faster: half the moves
-                    first += (stop - first) // 2
-                for p in range(first, stop):
-                    relocate(sequence[p], rng.random(), betas[temperature], one, f, work, arcs)
+                for p in range(part * n // parts, (part + 1) * n // parts):
+                    if temperature == 0 or (p + sweep + temperature) % FLAT == 0:
+                        relocate(sequence[p], rng.random(), betas[temperature], one, f, work, arcs)
             turn += 1
             for t in range(turn % 2, n_temperatures - 1, 2):
                 cold, warm = replicas[at[t]].logs.sum(), replicas[at[t + 1]].logs.sum()

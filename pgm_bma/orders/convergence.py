@@ -1,17 +1,17 @@
 """Chains that run until they agree: tempered Gibbs chains over orders or layers, doubled until every arc is settled.
 
 Independent runs, each a ladder of replicas, walk sweeps (one move per node). The number of sweeps is doubled again and again, and
-the second half is what is kept. A run is finished when the largest difference of any arc posterior between two runs is below
-`tol` and split R-hat holds, or at `max_sweeps` or `max_time`; then the result says that it has not converged. One ladder serves
-all runs. Within a window it is fixed; from the exchanges of a window that is thrown away come the powers and the length of
-the ladder of the next.
+the last two windows count for arcs, three quarters of all sweeps, or the last alone if the one before is not like it; states are
+kept from the last. A run is finished when the largest difference of any arc posterior between two runs is below `tol` and split
+R-hat holds, or at `max_sweeps` or `max_time`; then the result says that it has not converged. One ladder serves all runs. Within
+a window it is fixed; from the exchanges of a window come the powers and the length of the ladder of the next.
 
 The kernel recomputes its sums whenever it is called, and it is called in blocks that end at the same sweeps with or without a
 file or threads: runs with, without and after a checkpoint, and for any number of threads, are equal to the last bit.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,10 @@ from pgm_bma.orders.checkpoints import read_checkpoint, write_checkpoint
 
 BLOCK = 8  # sweeps of a compiled call, so that Ctrl-C is answered soon
 BURN_IN = 64  # sweeps that never count once there are later ones
+# A window counts with the next if the two are no further apart than FURTHER times what the halves of the next are (.9 is expected
+# of chains that stand still), or than NEAR in any arc. On win95pts sweeps 200 to 400 are not burnt in: .3 apart. Strict limits
+# (1.5, 0.05) leave out good windows where a rare one follows: alarm's largest error of 12 runs was then .061.
+FURTHER, NEAR = 2.0, 0.1
 RATE = 0.4  # of exchanges between neighbours
 COLDEST = 0.02  # lowest power on a ladder of given length: near it everything is flat
 # Power that an "auto" ladder passes. Largest error of six to ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child
@@ -101,7 +105,7 @@ def run_until_converged(
                 if stopped:
                     break
                 if chains[0].sweep == end:
-                    if first >= BURN_IN and _settled([chain.now for chain in chains], tol):
+                    if first >= BURN_IN and _settled(_pool(chains), tol):
                         break
                     if end < ends[-1]:
                         _adapt(chains, free)
@@ -124,7 +128,7 @@ def _advance(kernel, lists, chain, count, first, end):
         chain.last, chain.now = chain.now, _new_window(first, end, *chain.now.kept.shape, len(chain.gaps))
     now, n = chain.now, chain.states.shape[1]
     batch = (chain.sweep - first) * BATCHES // (end - first)
-    squares = now.squares[batch * 2 // BATCHES]
+    squares = now.squares[batch * 4 // BATCHES]
     states, scores = np.empty((count, n), dtype=np.int64), np.empty(count)
     tried, taken = np.zeros((2, len(chain.gaps)))
     best = np.array([chain.best_score])
@@ -196,12 +200,46 @@ def difference(windows):
     return float(np.ptp(means, axis=0).max(initial=0.0))
 
 
+def _pool(chains):
+    """Per chain, a window of all that counts: the present one and, where burn-in seems to be over, the one before."""
+    windows = [replace(c.now, squares=c.now.squares[::2] + c.now.squares[1::2]) for c in chains]
+    if not _burnt_in(chains, windows):
+        return windows
+    return [
+        replace(
+            now,
+            first=last.first,
+            sums=np.concatenate([last.sums[::2] + last.sums[1::2], now.sums]),  # batches of equal lengths
+            squares=np.array([last.squares.sum(0) + now.squares[0], now.squares[1:].sum(0)]),
+            counts=np.append(last.counts[::2] + last.counts[1::2], now.counts),
+        )
+        for last, now in ((chain.last, chain.now) for chain in chains)
+    ]
+
+
+def _burnt_in(chains, windows):
+    """Whether the window before, which is half as long, is about as far from the present one as the halves of that are apart."""
+    last = [chain.last for chain in chains]
+    if last[0].length == 0 or last[0].first < BURN_IN:
+        return False
+    means, _, length = _halves(windows)
+    if length == 0:
+        return False
+    before, halves = (
+        np.mean([w.sums.sum(0) / w.length for w in last], axis=0),
+        (means[::2].mean(0), means[1::2].mean(0)),
+    )
+    apart = np.abs(before - (halves[0] + halves[1]) / 2).max()
+    return apart <= max(FURTHER * np.abs(halves[0] - halves[1]).max(), NEAR)
+
+
 def _halves(windows):
     """(means, variances), each (2 n_chains, n, n), and the length of a half."""
     means, variances, lengths = [], [], []
     for window in windows:
         for half in range(2):
-            batches = slice(half * BATCHES // 2, (half + 1) * BATCHES // 2)
+            middle = len(window.counts) // 2
+            batches = slice(half * middle, (half + 1) * middle)
             length = int(window.counts[batches].sum())
             mean = window.sums[batches].sum(0) / max(length, 1)
             means.append(mean)
@@ -242,11 +280,10 @@ def _settled(windows, tol):
 
 
 def _collect(chains, tol, stopped):
-    """The longer of the last two windows, of which the last may be cut short."""
+    """What counts; of a run cut short when it had hardly begun a window, the window before."""
     if stopped and min(chain.now.length for chain in chains) < min(chain.last.length for chain in chains):
-        windows = [chain.last for chain in chains]
-    else:
-        windows = [chain.now for chain in chains]
+        chains = [replace(chain, now=chain.last, last=_new_window(0, 0, 0, 0, 0)) for chain in chains]
+    windows = _pool(chains)
     if min(window.length for window in windows) == 0:
         raise KeyboardInterrupt("interrupted before the first sweeps were done")
     has = np.logical_and.reduce([window.has for window in windows])
@@ -287,7 +324,7 @@ def _new_chain(start, rng, n_temperatures, n_kept):
 def _new_window(first, end, n_kept, n, n_pairs):
     size = n if end > first else 0  # an empty window costs nothing
     return Window(
-        first, end, np.zeros((BATCHES, size, size)), np.zeros((2, size, size)), np.zeros(BATCHES, dtype=np.int64),
+        first, end, np.zeros((BATCHES, size, size)), np.zeros((4, size, size)), np.zeros(BATCHES, dtype=np.int64),
         np.zeros((n_kept, n), dtype=np.int64), np.zeros(n_kept), np.zeros(n_kept, dtype=bool), np.zeros(n_pairs),
         np.zeros(n_pairs),
     )  # fmt: skip
@@ -331,9 +368,9 @@ class Window:
 
     first: int
     end: int
-    sums: np.ndarray  # (BATCHES, n, n) of arc posteriors
-    squares: np.ndarray  # (2, n, n) by halves
-    counts: np.ndarray  # (BATCHES,) sweeps
+    sums: np.ndarray  # (BATCHES or, pooled, 3 BATCHES / 2, n, n) of arc posteriors
+    squares: np.ndarray  # (4, n, n) by quarters; pooled, or of tables with gaps: (2, n, n) by halves
+    counts: np.ndarray  # sweeps of the batches
     kept: np.ndarray  # (n_kept, n) states
     kept_scores: np.ndarray
     has: np.ndarray  # (n_kept,) which of them are there

@@ -51,8 +51,8 @@ CHAINS = """n_orders : int, default=30
     tol : float, default=0.05
         Gibbs chains stop when no arc posterior differs by more than this between two of them, and split R-hat holds.
     max_sweeps : int, default=4096
-        Most sweeps (one move per variable) of a chain; they are doubled until the chains agree, and the second half counts.
-        With missing cells, a sweep over structures and cells counts as one to four, by families and rows.
+        Most sweeps (one move per variable) of a chain; they are doubled until the chains agree, and the last half to three
+        quarters count. With missing cells, a sweep over structures and cells counts as one to four, by families and rows.
     max_time : float, optional
         Seconds after which Gibbs chains end, converged or not; a run that ends so cannot be repeated bit for bit.
     burn_in : int, default=10000
