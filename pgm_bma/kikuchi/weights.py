@@ -230,17 +230,7 @@ def table_contrasts(data, terms):
     layout = terms.layout
     shape = len(layout.sets), len(data.codes)
     lines, own = np.empty(shape, dtype=np.int32), np.empty(shape)  # MAX_CELLS fits
-    kernels.find_lines(
-        data.codes,
-        data.target,
-        layout.columns,
-        layout.strides,
-        layout.offsets,
-        layout.n_classes,
-        terms.reduced,
-        lines,
-        own,
-    )
+    kernels.find_lines(data.codes, data.target, layout.tables, terms.reduced, lines, own)
     return TableContrasts(lines, own, terms.values, data.target, layout.n_classes)
 
 
@@ -250,17 +240,7 @@ def dense_contrasts(data, terms):
     shape = len(data.codes), layout.n_classes - 1, len(layout.sets)
     _refuse_contrasts(*shape, MAX_CONTRASTS)
     contrasts = np.empty(shape)
-    kernels.fill_contrasts(
-        data.codes,
-        data.target,
-        layout.columns,
-        layout.strides,
-        layout.offsets,
-        layout.n_classes,
-        terms.values,
-        terms.reduced,
-        contrasts,
-    )
+    kernels.fill_contrasts(data.codes, data.target, layout.tables, terms.values, terms.reduced, contrasts)
     return contrasts
 
 
@@ -333,7 +313,7 @@ def minimise(sums, centre, ridge, start, tolerance=1e-10):
         step = -cho_solve(factor, slope, check_finite=False)
         gain = -float(slope @ step)  # twice the fall that the quadratic model promises
         if gain < tolerance * (1.0 + abs(value)):
-            break
+            return theta + step  # costs nothing more, and squares what is left of the error
         length = 1.0
         while True:
             trial = theta + length * step
