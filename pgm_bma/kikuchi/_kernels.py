@@ -2,8 +2,8 @@
 
 All see flat arrays, and `Tables` say where in them the tables are. A set of attributes number t has columns `columns[t, :]` (-1
 fills up), the cell of a row is sum_j code_j * strides[t, j], and its table of (cells, n_classes) starts at `offsets[t]` of the
-flat array. The strict subsets of t that count are `parts[pointers[t]:pointers[t + 1]]`, and `part_strides` turns the digits of a cell of t into
-the cell of the part.
+flat array. The strict subsets of t that count are `parts[pointers[t]:pointers[t + 1]]`, and `part_strides` turns the digits of
+a cell of t into the cell of the part.
 """
 
 from typing import NamedTuple

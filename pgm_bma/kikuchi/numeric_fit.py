@@ -5,7 +5,7 @@ a grid of ridges; single terms are drawn to weight 1 (naive Bayes) or, where the
 leaves them out: then what is left is a logistic regression. Ridges are judged by the loss of held-out rows, with all terms made
 anew in every fold. The search begins at the best of a few starts and walks along one kind after the other, a step only where the
 gain is beyond 1.5 of its paired standard errors: the best of many points is too often the luckiest. The weights of all points tried
-are then averaged by their held-out loss.
+are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by cells at all.
 """
 
 from typing import NamedTuple
@@ -94,6 +94,8 @@ def choose_ridges(data, kinds, progress=None):
         if folds.gains(rival, point):
             point = dict(rival)
             _search(point, folds.present, folds, 1)
+        elif folds.total(rival) >= folds.total(point):
+            folds.forget("cell")
     totals = folds.totals()
     tried = sorted(totals, key=totals.get)[:_MOST_POINTS]
     losses = np.array([totals[key] for key in tried])
@@ -141,7 +143,7 @@ class _Folds:
 
     def __init__(self, data, kinds, parts, progress):
         self.parts, self.data, self.progress = parts, data, progress
-        self.problems, self.starts = [], [None] * len(parts)
+        self.problems = []
         for part in parts:
             rest = data.weights - part
             train = data.take(rest > 0, rest[rest > 0])
@@ -153,21 +155,33 @@ class _Folds:
         self.present = [kind for kind in kinds if kind in found]
         self.rows = np.concatenate([part[part > 0] for part in parts])
         self.tried = {}  # ridges of the kinds that are present -> losses of the held-out rows, fold by fold
+        self.thetas = [{} for _ in parts]  # of every fold the same -> weights
 
     def losses(self, ridge, n_folds=None):
         """Losses of the held-out rows of the first folds, default all."""
         n_folds = n_folds or len(self.problems)
-        found = self.tried.setdefault(tuple(ridge[kind] for kind in self.present), [])
+        key = tuple(ridge[kind] for kind in self.present)
+        found = self.tried.setdefault(key, [])
         for f in range(len(found), n_folds):
             rows, terms, contrasts, held, features = self.problems[f]
-            theta = _fit_weights(contrasts, rows, ridge, self.starts[f], _ROUGH)
-            self.starts[f] = theta
+            theta = _fit_weights(contrasts, rows, ridge, self._start(f, key), _ROUGH)
+            self.thetas[f][key] = theta
             scores = features.scores(TermWeights.from_flat(theta, terms))
             own = scores[np.arange(len(scores)), self.data.target[held]]
             found.append(np.logaddexp.reduce(scores, axis=1) - own)
             if self.progress is not None:
                 self.progress(1)
         return np.concatenate(found[:n_folds])
+
+    def _start(self, f, key):
+        """Weights of the nearest point that was tried in a fold, by steps along the grids."""
+        grids = [RIDGES[kind] for kind in self.present]
+
+        def steps(other):
+            return sum(abs(grid.index(a) - grid.index(b)) for grid, a, b in zip(grids, key, other))
+
+        nearest = min(self.thetas[f], key=steps, default=None)
+        return None if nearest is None else self.thetas[f][nearest]
 
     def total(self, ridge, n_folds=None):
         losses = self.losses(ridge, n_folds)
@@ -177,6 +191,11 @@ class _Folds:
         """Held-out loss of every point that was tried in all folds."""
         whole = {key: found for key, found in self.tried.items() if len(found) == len(self.problems)}
         return {key: float(self.rows @ np.concatenate(found)) for key, found in whole.items()}
+
+    def forget(self, kind):
+        """Points with a kind by which held-out rows did not gain at all have no part in the average."""
+        place = self.present.index(kind)
+        self.tried = {key: found for key, found in self.tried.items() if key[place] == OFF}
 
     def gains(self, ridge, present):
         """Whether `ridge` beats `present` beyond SURE paired standard errors."""
