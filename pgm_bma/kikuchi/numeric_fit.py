@@ -143,7 +143,7 @@ class _Folds:
 
     def __init__(self, data, kinds, parts, progress):
         self.parts, self.data, self.progress = parts, data, progress
-        self.problems = []
+        self.problems, self.starts = [], [None] * len(parts)
         for part in parts:
             rest = data.weights - part
             train = data.take(rest > 0, rest[rest > 0])
@@ -155,33 +155,21 @@ class _Folds:
         self.present = [kind for kind in kinds if kind in found]
         self.rows = np.concatenate([part[part > 0] for part in parts])
         self.tried = {}  # ridges of the kinds that are present -> losses of the held-out rows, fold by fold
-        self.thetas = [{} for _ in parts]  # of every fold the same -> weights
 
     def losses(self, ridge, n_folds=None):
         """Losses of the held-out rows of the first folds, default all."""
         n_folds = n_folds or len(self.problems)
-        key = tuple(ridge[kind] for kind in self.present)
-        found = self.tried.setdefault(key, [])
+        found = self.tried.setdefault(tuple(ridge[kind] for kind in self.present), [])
         for f in range(len(found), n_folds):
             rows, terms, contrasts, held, features = self.problems[f]
-            theta = _fit_weights(contrasts, rows, ridge, self._start(f, key), _ROUGH)
-            self.thetas[f][key] = theta
+            theta = _fit_weights(contrasts, rows, ridge, self.starts[f], _ROUGH)
+            self.starts[f] = theta
             scores = features.scores(TermWeights.from_flat(theta, terms))
             own = scores[np.arange(len(scores)), self.data.target[held]]
             found.append(np.logaddexp.reduce(scores, axis=1) - own)
             if self.progress is not None:
                 self.progress(1)
         return np.concatenate(found[:n_folds])
-
-    def _start(self, f, key):
-        """Weights of the nearest point that was tried in a fold, by steps along the grids."""
-        grids = [RIDGES[kind] for kind in self.present]
-
-        def steps(other):
-            return sum(abs(grid.index(a) - grid.index(b)) for grid, a, b in zip(grids, key, other))
-
-        nearest = min(self.thetas[f], key=steps, default=None)
-        return None if nearest is None else self.thetas[f][nearest]
 
     def total(self, ridge, n_folds=None):
         losses = self.losses(ridge, n_folds)
