@@ -9,7 +9,7 @@ not exist in format v gets the value that keeps the old behaviour.
 
 from typing import NamedTuple
 
-VERSION = 4
+VERSION = 5
 
 # key in files -> (module below pgm_bma, class)
 ESTIMATORS = {
@@ -128,6 +128,16 @@ MIGRATIONS: dict[int, dict[str, Change]] = {
         "order-training": Change(added={"max_total": None}),
         "ForestAveragedClassifier": Change(added={"missing": "auto", "_tables": ()}),
     },
+    4: dict.fromkeys(
+        (
+            "NaiveBayesClassifier",
+            "TANClassifier",
+            "ForestAveragedClassifier",
+            "FixedOrderClassifier",
+            "OrderAveragedClassifier",
+        ),
+        Change(added={"numeric_columns": None, "categorical_columns": None}),
+    ),
 }
 
 

@@ -111,6 +111,8 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         self.class_arcs = class_arcs
         self.arc_prior = arc_prior
@@ -127,6 +129,8 @@ class ForestAveragedClassifier(ForestResults, ClassifierBase):
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns
 
     def _fit(self, training):
         values = self._checked_values(training.schema, len(training.classes))

@@ -8,11 +8,17 @@ from pgm_bma.foundation.compiling import compiled
 
 
 @compiled
-def _log_add(a, b):
-    top = max(a, b)
+def _log_sum(values, start, stop):
+    """ln of the sum of exp(values[start:stop])."""
+    top = -np.inf
+    for i in range(start, stop):
+        top = max(top, values[i])
     if top == -np.inf:
         return top
-    return top + log(exp(a - top) + exp(b - top))
+    total = 0.0
+    for i in range(start, stop):
+        total += exp(values[i] - top)
+    return top + log(total)
 
 
 @compiled
@@ -24,19 +30,17 @@ def sum_partitions(evidence, cut_prior, cell_weights, cuts):
     cuts : (m,), filled with the posterior of a cut before bin i (0 has none)
     """
     m = len(evidence)
-    forward, backward = np.empty(m + 1), np.empty(m + 1)
+    forward, backward, weights = np.empty(m + 1), np.empty(m + 1), np.empty(m + 1)
     cut, stay = log(cut_prior), log(1.0 - cut_prior)
     forward[0], backward[m] = 0.0, 0.0
     for b in range(1, m + 1):
-        forward[b] = -np.inf
         for a in range(b):
-            weight = forward[a] + evidence[a, b] + (b - a - 1) * stay + (cut if a > 0 else 0.0)
-            forward[b] = _log_add(forward[b], weight)
+            weights[a] = forward[a] + evidence[a, b] + (b - a - 1) * stay + (cut if a > 0 else 0.0)
+        forward[b] = _log_sum(weights, 0, b)
     for a in range(m - 1, -1, -1):
-        backward[a] = -np.inf
         for b in range(a + 1, m + 1):
-            weight = backward[b] + evidence[a, b] + (b - a - 1) * stay + (cut if b < m else 0.0)
-            backward[a] = _log_add(backward[a], weight)
+            weights[b] = backward[b] + evidence[a, b] + (b - a - 1) * stay + (cut if b < m else 0.0)
+        backward[a] = _log_sum(weights, a + 1, m + 1)
     for a in range(m):
         before = forward[a] + (cut if a > 0 else 0.0)
         cuts[a] = exp(before + backward[a] - forward[m]) if a > 0 else 0.0

@@ -22,7 +22,7 @@ from pgm_bma.foundation.numeric_columns import (
 )
 from pgm_bma.foundation.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.rows import split_target
-from pgm_bma.foundation.scan import NotFolded, is_scan
+from pgm_bma.foundation.scan import NeedsRows, NotFolded, is_scan
 from pgm_bma.foundation.scan_predict import PredictsToFiles
 from pgm_bma.foundation.scorers import refuse_misread_order
 from pgm_bma.foundation.validation import NAME, Optional, refuse_no_rows
@@ -44,7 +44,7 @@ class Training(NamedTuple):
 class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimator):
     """A child implements ``_fit(training)``, ``_log_joint(codes)`` -> (n_samples, n_classes) and ``_build_model()``.
 
-    Its parameters include `state_names`, `target_name` and `handle_unknown`.
+    Its parameters include `state_names`, `target_name`, `handle_unknown`, `numeric_columns` and `categorical_columns`.
     """
 
     _rules = {"target_name": Optional(NAME)}
@@ -195,6 +195,8 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
 
     def _read_training_rows(self, y, sample_weight):
         """A `Training` whose rows are visited in passes, of the scan that did not fold; `y` is a column of it."""
+        if self.numeric_columns is not None:
+            raise NeedsRows("numeric_columns", "columns that are cut already")
         name = self._target_node(y)
         rows, self._cached_sample_rows = self._read_rows(sample_weight, name, y)
         position = rows.schema.index(y)
@@ -231,9 +233,11 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         target, _ = table.encode_target(y, name, (self.state_names or {}).get(name))
         cuts = find_cuts(frame[kept], numeric, how, target[kept], None if weights is None else weights[kept])
         if how == "auto":
-            cuts = without_uncut_wholes(cuts, frame)
-            if cuts.names:
-                warn_of_cuts(cuts.names)
+            named = [] if self.numeric_columns is None else list(self.numeric_columns)
+            cuts = without_uncut_wholes(cuts, frame, named)
+            guessed = [column for column in cuts.names if column not in named]
+            if guessed:
+                warn_of_cuts(guessed)
         if not cuts.names:
             return X
         self._cuts = cuts
@@ -244,12 +248,12 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         return self._numeric_names(X), "auto"
 
     def _numeric_names(self, X):
-        """Columns of numbers that are no states, or named in `numeric_columns` where there is such a parameter."""
+        """Columns of numbers that are no states, or named in `numeric_columns`."""
         frame = as_frame(X)
         if not frame.columns.is_unique:
             return []  # the error comes with the states
-        named = (getattr(self, parameter, None) for parameter in ("numeric_columns", "categorical_columns"))
-        found = numeric_names(frame, *named, many=getattr(self, "preset", None) is None)  # papers have states
+        many = getattr(self, "preset", None) is None  # papers have states
+        found = numeric_names(frame, self.numeric_columns, self.categorical_columns, many)
         return [name for name in found if name not in (self.state_names or {})]
 
     def _encode(self, X):

@@ -14,12 +14,18 @@ ROWS = """feature_names_in_ : array of shape (n_features_in_,)
     schema_ : Schema
         Columns and their states."""
 
-NAMES = """state_names : dict, optional
+NUMBERS = """numeric_columns : list of names, optional
+        Columns that are numeric in any case. By default those whose numbers are not all whole or more than 20 different ones.
+    categorical_columns : list of names, optional
+        Columns whose numbers are states in any case."""
+
+NAMES = f"""state_names : dict, optional
         States by column, target included; the order is kept and states never seen may be declared.
     target_name : str, optional
         Name of the class in `model_`; by default that of `y`, else "class".
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a value that fit has not seen is when rows are judged."""
+    handle_unknown : {{"missing", "error"}}, default="missing"
+        What a value that fit has not seen is when rows are judged.
+    {NUMBERS}"""
 
 STARTS = """random_state : int, Generator, RandomState or None, default=None
         Seed of the starts; start i does not depend on `n_init` or `n_jobs`.

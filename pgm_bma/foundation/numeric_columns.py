@@ -34,8 +34,8 @@ def warn_of_cuts(names):
     shown = ", ".join(repr(name) for name in names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     warn(
         f"numbers of {'column' if len(names) == 1 else 'columns'} {shown} were cut into intervals as MDLDiscretizer does, "
-        "inside this fit, other columns are states; discretise them yourself, or take them as states by astype('category') or "
-        "state_names, to silence this"
+        "inside this fit, other columns are states; name them in numeric_columns, or take them as states by "
+        "categorical_columns, to silence this"
     )
 
 
@@ -123,10 +123,16 @@ def find_cuts(frame, names, how, target, weights):
     return Cuts(tuple(names), edges)
 
 
-def without_uncut_wholes(cuts, frame):
-    """The cuts, but for columns of whole numbers in which there is none: these stay states, so that nothing is lost."""
+def without_uncut_wholes(cuts, frame, named):
+    """The cuts, but for columns of whole numbers in which there is none: these stay states, so that nothing is lost.
+
+    named : columns that are numeric in any case
+    """
     values = [numbers(frame[name]) for name in cuts.names]
-    kept = [len(edges) > 0 or not _is_whole(v[~np.isnan(v)]) for edges, v in zip(cuts.edges, values)]
+    kept = [
+        len(edges) > 0 or name in named or not _is_whole(v[~np.isnan(v)])
+        for name, edges, v in zip(cuts.names, cuts.edges, values)
+    ]
     names, edges = zip(cuts.names, kept), zip(cuts.edges, kept)
     return Cuts(tuple(name for name, keep in names if keep), [edge for edge, keep in edges if keep])
 

@@ -1,10 +1,12 @@
 """Compiled loops of Kikuchi-Bayes: counting, interaction terms, losses, scores and leave-one-out contrasts.
 
-All see flat arrays. A set of attributes number t has columns `columns[t, :]` (-1 fills up), the cell of a row is
-sum_j code_j * strides[t, j], and its table of (cells, n_classes) starts at `offsets[t]` of the flat array. The strict
-subsets of t that count are `parts[pointers[t]:pointers[t + 1]]`, and `part_strides` turns the digits of a cell of t into
-the cell of the part.
+All see flat arrays, and `Tables` say where in them the tables are. A set of attributes number t has columns `columns[t, :]` (-1
+fills up), the cell of a row is sum_j code_j * strides[t, j], and its table of (cells, n_classes) starts at `offsets[t]` of the
+flat array. The strict subsets of t that count are `parts[pointers[t]:pointers[t + 1]]`, and `part_strides` turns the digits of
+a cell of t into the cell of the part.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,35 +17,44 @@ _SETS = 16  # whose contrasts are filled at a time
 _BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache
 
 
+class Tables(NamedTuple):
+    """Sets of attributes and where their tables lie: columns and strides (n_sets, width), offsets (n_sets + 1,)."""
+
+    columns: np.ndarray
+    strides: np.ndarray
+    offsets: np.ndarray
+    n_classes: int
+
+
 @compiled
-def _n_members(columns, t):
+def _n_members(tables, t):
     size = 0
-    while size < columns.shape[1] and columns[t, size] >= 0:
+    while size < tables.columns.shape[1] and tables.columns[t, size] >= 0:
         size += 1
     return size
 
 
 @compiled
-def _cell(codes, r, columns, strides, t, size):
-    """The cell of row r in the table of set t, -1 where one of its columns is missing."""
+def _line(codes, r, tables, t, size):
+    """Where the line of row r in the table of set t begins, -1 where one of its columns is missing."""
     cell = 0
     for j in range(size):
-        code = codes[r, columns[t, j]]
+        code = codes[r, tables.columns[t, j]]
         if code < 0:
             return -1
-        cell += code * strides[t, j]
-    return cell
+        cell += code * tables.strides[t, j]
+    return tables.offsets[t] + cell * tables.n_classes
 
 
 @compiled
-def count_cells(codes, target, weights, columns, strides, offsets, n_classes, counts, totals):
+def count_cells(codes, target, weights, tables, counts, totals):
     """Add the weight of every row that has all cells of a set; totals[t] is the weight counted."""
-    for t in range(columns.shape[0]):
-        size = _n_members(columns, t)
+    for t in range(tables.columns.shape[0]):
+        size = _n_members(tables, t)
         for r in range(codes.shape[0]):
-            cell = _cell(codes, r, columns, strides, t, size)
-            if cell >= 0:
-                counts[offsets[t] + cell * n_classes + target[r]] += weights[r]
+            start = _line(codes, r, tables, t, size)
+            if start >= 0:
+                counts[start + target[r]] += weights[r]
                 totals[t] += weights[r]
 
 
@@ -172,40 +183,38 @@ def _logsumexp(values, start, size):
 
 
 @compiled
-def add_scores(codes, columns, strides, offsets, n_classes, values, scores):
+def add_scores(codes, tables, values, scores):
     """scores[r, :] += values of every set at the cell of row r; a set with a missing cell adds nothing."""
     n_rows = codes.shape[0]
     for first in range(0, n_rows, _BLOCK):
         stop = min(first + _BLOCK, n_rows)
-        for t in range(columns.shape[0]):
-            size = _n_members(columns, t)
+        for t in range(tables.columns.shape[0]):
+            size = _n_members(tables, t)
             for r in range(first, stop):
-                cell = _cell(codes, r, columns, strides, t, size)
-                if cell >= 0:
-                    start = offsets[t] + cell * n_classes
-                    for c in range(n_classes):
+                start = _line(codes, r, tables, t, size)
+                if start >= 0:
+                    for c in range(tables.n_classes):
                         scores[r, c] += values[start + c]
 
 
 @compiled
-def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, reduced, contrasts):
+def fill_contrasts(codes, target, tables, values, reduced, contrasts):
     """contrasts[r, k, t]: term t of the k-th other class minus that of the row's own class, the row left out; 0 where missing.
 
     values : terms of the full tables, used for the other classes; reduced : terms with one row less in the cell, for the own class.
     Some sets at a time: their tables stay in the cache, and the contrasts of a row are written one after the other.
     """
-    n_sets = columns.shape[0]
+    n_sets, n_classes = tables.columns.shape[0], tables.n_classes
     for first in range(0, n_sets, _SETS):
         stop = min(first + _SETS, n_sets)
         for r in range(codes.shape[0]):
             own_class, into = target[r], contrasts[r]
             for t in range(first, stop):
-                cell = _cell(codes, r, columns, strides, t, _n_members(columns, t))
-                if cell < 0:
+                start = _line(codes, r, tables, t, _n_members(tables, t))
+                if start < 0:
                     for k in range(n_classes - 1):
                         into[k, t] = 0.0
                     continue
-                start = offsets[t] + cell * n_classes
                 own = reduced[start + own_class]
                 for k in range(own_class):
                     into[k, t] = values[start + k] - own
@@ -214,17 +223,15 @@ def fill_contrasts(codes, target, columns, strides, offsets, n_classes, values, 
 
 
 @compiled
-def find_lines(codes, target, columns, strides, offsets, n_classes, reduced, lines, own):
+def find_lines(codes, target, tables, reduced, lines, own):
     """lines[t, r]: where the line of row r in the table of set t begins, -1 where a cell is missing; own[t, r]: the term of the
     row's class there with the row left out, 0 where missing."""
-    for t in range(columns.shape[0]):
-        size = _n_members(columns, t)
+    for t in range(tables.columns.shape[0]):
+        size = _n_members(tables, t)
         for r in range(codes.shape[0]):
-            cell = _cell(codes, r, columns, strides, t, size)
-            lines[t, r], own[t, r] = -1, 0.0
-            if cell >= 0:
-                lines[t, r] = offsets[t] + cell * n_classes
-                own[t, r] = reduced[lines[t, r] + target[r]]
+            start = _line(codes, r, tables, t, size)
+            lines[t, r] = start
+            own[t, r] = 0.0 if start < 0 else reduced[start + target[r]]
 
 
 @compiled_loops

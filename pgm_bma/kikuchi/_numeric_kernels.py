@@ -55,11 +55,13 @@ def sum_intervals(cumulated, shares, strengths, gammas, cut_priors, log_z, cell_
     cuts : (n_strengths, n_priors, m), posterior of a cut before bin i (0 has none)
     """
     m = len(cumulated) - 1
-    evidence = np.empty((m, m + 1))
+    evidence, counts = np.empty((m, m + 1)), np.empty(cumulated.shape[1])
     for g in range(len(strengths)):
         for a in range(m):
             for b in range(a + 1, m + 1):
-                evidence[a, b] = log_evidence(cumulated[b] - cumulated[a], strengths[g], shares, gammas[g])
+                for c in range(len(counts)):
+                    counts[c] = cumulated[b, c] - cumulated[a, c]
+                evidence[a, b] = log_evidence(counts, strengths[g], shares, gammas[g])
         for h in range(len(cut_priors)):
             log_z[g, h] = sum_partitions(evidence, cut_priors[h], cell_weights[g, h], cuts[g, h])
 

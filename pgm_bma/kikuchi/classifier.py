@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from pgm_bma.foundation.classifier import ClassifierBase
+from pgm_bma.foundation.docstrings import NUMBERS, fill
 from pgm_bma.foundation.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.progress import progress
 from pgm_bma.foundation.rows import Rows
@@ -69,6 +70,7 @@ PRESETS["paper"] = PRESETS["K2"]
 _PAIR_WORK = 500_000_000
 
 
+@fill(numbers=NUMBERS)
 class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
     """Kikuchi-Bayes: naive Bayes with every interaction between attributes that pays (Jakulin, Bratko, Rish 2004).
 
@@ -129,10 +131,7 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         Kinds of averaged terms; "linear" has one coefficient per column of numbers and class (whole numbers that are states too),
         "state" one per state and class, "gaussian" tells how the numeric columns vary together inside a class, "cell" has one
         coefficient per cell of two columns with states and class, used where held-out rows gain by it beyond chance.
-    numeric_columns : list of names, optional
-        Columns that are numeric in any case. By default those whose numbers are not all whole or more than 20 different ones.
-    categorical_columns : list of names, optional
-        Columns whose numbers are states in any case.
+    {numbers}
 
     Attributes
     ----------

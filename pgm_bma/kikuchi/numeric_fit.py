@@ -5,7 +5,7 @@ a grid of ridges; single terms are drawn to weight 1 (naive Bayes) or, where the
 leaves them out: then what is left is a logistic regression. Ridges are judged by the loss of held-out rows, with all terms made
 anew in every fold. The search begins at the best of a few starts and walks along one kind after the other, a step only where the
 gain is beyond 1.5 of its paired standard errors: the best of many points is too often the luckiest. The weights of all points tried
-are then averaged by their held-out loss.
+are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by cells at all.
 """
 
 from typing import NamedTuple
@@ -94,6 +94,8 @@ def choose_ridges(data, kinds, progress=None):
         if folds.gains(rival, point):
             point = dict(rival)
             _search(point, folds.present, folds, 1)
+        elif folds.total(rival) >= folds.total(point):
+            folds.forget("cell")
     totals = folds.totals()
     tried = sorted(totals, key=totals.get)[:_MOST_POINTS]
     losses = np.array([totals[key] for key in tried])
@@ -177,6 +179,11 @@ class _Folds:
         """Held-out loss of every point that was tried in all folds."""
         whole = {key: found for key, found in self.tried.items() if len(found) == len(self.problems)}
         return {key: float(self.rows @ np.concatenate(found)) for key, found in whole.items()}
+
+    def forget(self, kind):
+        """Points with a kind by which held-out rows did not gain at all have no part in the average."""
+        place = self.present.index(kind)
+        self.tried = {key: found for key, found in self.tried.items() if key[place] == OFF}
 
     def gains(self, ridge, present):
         """Whether `ridge` beats `present` beyond SURE paired standard errors."""

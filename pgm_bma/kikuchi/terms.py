@@ -69,9 +69,7 @@ def log_scores(terms, codes, weights=None):
     layout = terms.layout
     values = terms.values if weights is None else terms.values * np.repeat(weights, np.diff(layout.offsets))
     scores = np.zeros((len(codes), layout.n_classes))
-    kernels.add_scores(
-        as_codes(codes), layout.columns, layout.strides, layout.offsets, layout.n_classes, values, scores
-    )
+    kernels.add_scores(as_codes(codes), layout.tables, values, scores)
     return scores
 
 
@@ -195,10 +193,7 @@ def count_tables(data, layout):
         data.codes,
         data.target if layout.n_classes > 1 else np.zeros_like(data.target),
         data.weights,
-        layout.columns,
-        layout.strides,
-        layout.offsets,
-        layout.n_classes,
+        layout.tables,
         counts,
         totals,
     )
@@ -403,6 +398,11 @@ class Layout(NamedTuple):
     strides: np.ndarray
     offsets: np.ndarray
     n_classes: int
+
+    @property
+    def tables(self):
+        """What the kernels see of it."""
+        return kernels.Tables(self.columns, self.strides, self.offsets, self.n_classes)
 
 
 class Terms(NamedTuple):

@@ -28,7 +28,7 @@ from pgm_bma.kikuchi.terms import class_data, count_tables, flat_table, make_lay
 
 NEAR_COPY = 0.9  # of the larger entropy in common
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-_NEWTON_TERMS, _NEWTON_STEPS = 300, 50
+_NEWTON_TERMS, _NEWTON_STEPS, _EXACT = 300, 50, 1e-9
 # contrasts kept in memory: 120 million numbers are 1 GB
 MAX_CONTRASTS = 120_000_000
 MOST_CONTRASTS = 1_000_000_000  # made anew in every step: a minute or two
@@ -230,17 +230,7 @@ def table_contrasts(data, terms):
     layout = terms.layout
     shape = len(layout.sets), len(data.codes)
     lines, own = np.empty(shape, dtype=np.int32), np.empty(shape)  # MAX_CELLS fits
-    kernels.find_lines(
-        data.codes,
-        data.target,
-        layout.columns,
-        layout.strides,
-        layout.offsets,
-        layout.n_classes,
-        terms.reduced,
-        lines,
-        own,
-    )
+    kernels.find_lines(data.codes, data.target, layout.tables, terms.reduced, lines, own)
     return TableContrasts(lines, own, terms.values, data.target, layout.n_classes)
 
 
@@ -250,17 +240,7 @@ def dense_contrasts(data, terms):
     shape = len(data.codes), layout.n_classes - 1, len(layout.sets)
     _refuse_contrasts(*shape, MAX_CONTRASTS)
     contrasts = np.empty(shape)
-    kernels.fill_contrasts(
-        data.codes,
-        data.target,
-        layout.columns,
-        layout.strides,
-        layout.offsets,
-        layout.n_classes,
-        terms.values,
-        terms.reduced,
-        contrasts,
-    )
+    kernels.fill_contrasts(data.codes, data.target, layout.tables, terms.values, terms.reduced, contrasts)
     return contrasts
 
 
@@ -333,7 +313,8 @@ def minimise(sums, centre, ridge, start, tolerance=1e-10):
         step = -cho_solve(factor, slope, check_finite=False)
         gain = -float(slope @ step)  # twice the fall that the quadratic model promises
         if gain < tolerance * (1.0 + abs(value)):
-            break
+            # it squares what is left of the error; rough fits, which only compare ridges, stay where they are
+            return theta + step if tolerance <= _EXACT else theta
         length = 1.0
         while True:
             trial = theta + length * step

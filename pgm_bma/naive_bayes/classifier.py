@@ -81,12 +81,16 @@ class NaiveBayesClassifier(HasStructure, ClassifierBase):
         state_names: dict | None = None,
         target_name: Any = None,
         handle_unknown: str = "missing",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns
 
     def _fit(self, training):
         check_parameters(self)
@@ -146,10 +150,6 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         "average": numeric columns are averaged exactly over all ways to cut them into intervals (see docs/naive_bayes.md); no cut
         means no arc. "mdl": they are cut by minimum description length of the class. None: every value is a state. "auto": "mdl",
         with a warning that names the columns.
-    numeric_columns : list of names, optional
-        Columns that are numeric in any case. By default those whose numbers are not all whole or more than 20 different ones.
-    categorical_columns : list of names, optional
-        Columns whose numbers are states in any case.
 
     Attributes
     ----------
@@ -197,9 +197,9 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         state_names: dict | None = None,
         target_name: Any = None,
         handle_unknown: str = "missing",
-        numeric: str | None = "auto",
         numeric_columns: Any = None,
         categorical_columns: Any = None,
+        numeric: str | None = "auto",
     ):
         super().__init__(
             alpha=alpha,
@@ -207,13 +207,13 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
             state_names=state_names,
             target_name=target_name,
             handle_unknown=handle_unknown,
+            numeric_columns=numeric_columns,
+            categorical_columns=categorical_columns,
         )
         self.arc_prior = arc_prior
         self.parameter_prior = parameter_prior
         self.preset = preset
         self.numeric = numeric
-        self.numeric_columns = numeric_columns
-        self.categorical_columns = categorical_columns
 
     def _fit(self, training):
         prior, cuts = averaged_prior(self, training.schema.names), self.__dict__.get("_cuts") or nothing_cut()

@@ -67,12 +67,16 @@ class TANClassifier(HasStructure, ClassifierBase):
         state_names: dict | None = None,
         target_name: Any = None,
         handle_unknown: str = "missing",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns
 
     def _fit(self, training):
         check_parameters(self)

@@ -209,6 +209,8 @@ class FixedOrderClassifier(_OrderClassifier):
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         self.order = order
         self.max_indegree = max_indegree
@@ -230,6 +232,8 @@ class FixedOrderClassifier(_OrderClassifier):
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns
 
     def _fit(self, training):
         settings = _order_fit.checked_settings(self, self.get_params(deep=False))
@@ -410,6 +414,8 @@ class OrderAveragedClassifier(_OrderClassifier):
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         self.method = method
         self.orders = orders
@@ -449,6 +455,8 @@ class OrderAveragedClassifier(_OrderClassifier):
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns
 
     def _fit(self, training):
         settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))

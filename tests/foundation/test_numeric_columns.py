@@ -7,6 +7,7 @@ import pytest
 import pgm_bma
 
 CLASSIFIERS = ("NaiveBayesClassifier", "AveragedNaiveBayesClassifier", "TANClassifier", "ForestAveragedClassifier")
+ALL = (*CLASSIFIERS, "FixedOrderClassifier", "OrderAveragedClassifier", "KikuchiBayesClassifier")
 
 
 def people(n=200):
@@ -57,3 +58,36 @@ def test_weight_zero_and_presets():
     X, y = people()
     paper = pgm_bma.AveragedNaiveBayesClassifier(preset="paper").fit(X[["age"]], y)
     assert len(paper.schema_.states[0]) == X["age"].nunique()
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.filterwarnings("error:numbers of")
+def test_columns_are_what_they_are_named(name):
+    """Named columns are cut or kept without a warning: few whole numbers, many of them, and such that no cut is found for."""
+    X, y = people()
+    parameters = {"numeric": "mdl"} if name == "KikuchiBayesClassifier" else {}
+    kind = getattr(pgm_bma, name)
+    model = kind(numeric_columns=["age", "grade"], categorical_columns=["noise", "income"], **parameters)
+    X["grade"] = 1 + (X["age"] - 18) // 8
+    X["income"] = X["income"].round(-3)
+    model.fit(X, y)
+    states = dict(zip(model.schema_.names, model.schema_.states))
+    cut = pgm_bma.MDLDiscretizer().fit(X[["age", "grade"]], y)
+    for column, points in cut.cut_points_.items():
+        assert len(states[column]) == len(points) + 1
+    assert len(states["noise"]) == X["noise"].nunique() and len(states["income"]) == X["income"].nunique()
+    assert model.score(X, y) > 0.85
+    for wrong, told in (
+        ({"numeric_columns": ["size"]}, "names 'size'"),
+        ({"categorical_columns": "age"}, "must be a list"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            kind(**wrong, **parameters).fit(X, y)
+
+
+@pytest.mark.filterwarnings("error:numbers of")
+def test_a_named_column_without_a_cut_says_nothing():
+    X, y = people()
+    with pytest.warns(UserWarning, match="'noise' holds one value only"):
+        model = pgm_bma.NaiveBayesClassifier(numeric_columns=["noise"]).fit(X[["noise", "grade"]], y)
+    assert len(model.schema_.states[0]) == 1

@@ -129,3 +129,17 @@ def test_whole_numbers_that_are_states_have_a_slope():
     for states, parameters in ((X > 4, {}), (X * 10.0**200, {}), (X, {"categorical_columns": list("abc")})):
         plain = KikuchiBayesClassifier(**parameters).fit(states, y)
         assert not plain.term_weights_.index.str.contains("linear").any()
+
+
+def test_cells_that_gain_nothing_leave_no_trace():
+    """Held-out rows do not gain by cells: the fit is the one without them, also in the average over the points tried."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.integers(0, 3, (100, 3)).astype(str), columns=list("abc"))
+    y = np.where(rng.random(100) < np.where(X["a"] == X["b"], 0.8, 0.2), "yes", "no")
+    kinds = ("single", "pair", "linear", "state", "gaussian")
+    found = KikuchiBayesClassifier().fit(X, y)
+    without = KikuchiBayesClassifier(terms=kinds).fit(X, y)
+    assert found.ridge_["cell"] == OFF
+    np.testing.assert_allclose(
+        found.predict_proba(X), without.predict_proba(X), rtol=1e-12
+    )  # rounding of wider products
