@@ -39,7 +39,8 @@ def score_families(data, prior, layout, use_bits, space, walk, scores):
     prior : (most per cell, most per table, lgamma tables or empty, child_row (n,), products), see `family_table.lgamma_tables`
     layout : (local (n, n) position of a variable among the candidates of a child or -1, offsets (n + 1,),
               n_candidates (n,), binomials (n + 1, max_indegree + 2), max_indegree)
-    space, walk : from `family_table.scratch`; walk : (covered (max_indegree + 1, n), (3, max_indegree + 1) integers, known, value_of)
+    space : from `family_table.scratch`
+    walk : (covered (max_indegree + 1, n), members and others (3, max_indegree + 1), known (n + 2,), value_of (n + 2,)), space too
     """
     bits, first_value, codes, weights, cards = data
     local, max_indegree = layout[0], layout[4]
@@ -239,8 +240,8 @@ def _family(child, members, size, layout):
         if members[k] != child:
             taken += 1
             rank += binomials[local[child, members[k]], taken]
-    for smaller in range(taken):
-        rank += binomials[n_candidates[child], smaller]
+    for fewer in range(taken):
+        rank += binomials[n_candidates[child], fewer]
     return offsets[child] + rank
 
 

@@ -144,9 +144,8 @@ def score(move, gaps, codes, log_marginal):
     rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, lists.max_indegree)
     data = rows.bits, rows.first_value, rows.codes, rows.weights, gaps.cardinalities
     by_cells, by_parents = np.zeros(len(sets.sizes)), np.zeros(len(sets.pair_child))
-    space = scratch(
-        rows, lists.max_indegree, sets.sizes.max() + 1
-    )  # a level more than are split: the largest are only counted
+    n_levels = sets.sizes.max() + 1  # one more than are split: the largest sets are only counted
+    space = scratch(rows, lists.max_indegree, n_levels)
     kernels.score_sets(data, move.prior, sets[:4], rows.bits.shape[1] > 0, space, by_cells, by_parents)
     log_marginal = log_marginal.copy()
     log_marginal[touched] = by_cells[sets.whole] - by_parents[sets.pair]

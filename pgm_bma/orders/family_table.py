@@ -200,7 +200,7 @@ def _score(prepared, prior, table, layout):
 
 
 def scratch(prepared, max_indegree, n_levels):
-    """Space of the kernels that split cells: the cells of the sets of a path, as bits or by row, their counts, numbers, products."""
+    """Space of the kernels that split cells: of the sets of a path, the cells as bits or by row, counts, numbers, products."""
     cards, n_rows, use_bits = prepared.cardinalities, prepared.codes.shape[1], prepared.bits.shape[1] > 0
     widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
     max_cells = int(max(min(widest, n_rows), 1))  # of max_indegree variables
