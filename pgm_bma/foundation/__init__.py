@@ -4,5 +4,5 @@ tables       table, columns, inputs, column_kinds, numeric_columns, cut_points, 
 many rows    scan and scan_*, rows
 numbers      counts, pairs, pair_groups, dirichlet, priors, averaging (the one idea), probabilities, graphs, starts, seeds
 faces        face, classifier, clusterer, explanation, scorers, validation, docstrings, hints, notebook
-work         compiling, kernel_compiler, parallel, progress, warn, extras, archive, atomic
+work         compiling, kernel_compiler, kernel_lowering, parallel, progress, warn, extras, archive, atomic
 """

@@ -69,7 +69,8 @@ def cache_folder():
 @lru_cache
 def content_key(file):
     """Hash of a kernel source, of every kernel source that it imports, directly or not, and of how they are compiled."""
-    found, waiting = {Path(__file__), Path(__file__).with_name("kernel_compiler.py")}, [Path(file)]
+    here = Path(__file__)
+    found, waiting = {here, *(here.with_name(f"kernel_{part}.py") for part in ("compiler", "lowering"))}, [Path(file)]
     while waiting:
         path = waiting.pop()
         if path not in found:

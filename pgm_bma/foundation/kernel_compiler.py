@@ -14,16 +14,20 @@ from types import CodeType
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import PassManager
 from numba.core.targetconfig import ConfigStack
 from numba.core.types import BaseFunction, unliteral
 
-_UNUSED = {"NopythonRewrites", "DeadBranchPrune"}
+from pgm_bma.foundation.kernel_lowering import KernelLowering
+
+_UNUSED = {"NopythonRewrites", "DeadBranchPrune", "WithLifting", "AnnotateTypes"}
 _CLOSURES = {"InlineClosureLikes", "MakeFunctionToJitFunction"}
+_MEMORY = {"IRLegalization"}  # where the last use of every variable is
 
 
 def njit(function, options):
     """numba's ``njit`` in this way. Kernels that call the result take up a twin of it: Python cannot call it, no cache keeps it."""
-    dispatcher = numba.njit(**options, pipeline_class=_KernelCompiler)(function)
+    dispatcher = numba.njit(**options, pipeline_class=_KernelCompiler, no_cfunc_wrapper=True)(function)
     inner = numba.njit(**options, pipeline_class=_InnerCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
         function
     )
@@ -72,13 +76,25 @@ class _KernelCompiler(Compiler):
         super().__init__(_context(typingctx), *arguments)
 
     def define_pipelines(self):
-        managers = super().define_pipelines()
         has_closures = any(isinstance(constant, CodeType) for constant in self.state.func_id.code.co_consts)
-        left_out = _UNUSED if has_closures else _UNUSED | _CLOSURES
-        for manager in managers:
-            manager.passes[:] = [each for each in manager.passes if each[0].__name__ not in left_out]
-            manager.finalize()
-        return managers
+        left_out = _UNUSED | (set() if has_closures else _CLOSURES) | (set() if self.state.flags.nrt else _MEMORY)
+        kernel = _Passes("kernel")
+        (manager,) = super().define_pipelines()
+        for step, what in manager.passes:
+            if step.__name__ not in left_out:
+                kernel.add_pass(KernelLowering if step.__name__ == "NativeLowering" else step, what)
+        kernel.finalize()
+        return [kernel]
+
+
+class _Passes(PassManager):
+    """numba's steps one after another, without its bookkeeping of each."""
+
+    def _runPass(self, index, pss, internal_state):
+        pss.analysis = self._analysis
+        pss.run_initialization(internal_state)
+        pss.run_pass(internal_state)
+        pss.run_finalizer(internal_state)
 
 
 class _InnerCompiler(_KernelCompiler):

@@ -220,14 +220,14 @@ def marginals(
     return -1
 
 
-@compiled(nogil=True)
-def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes, uniforms, use_max, chosen):
+@compiled_loops
+def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, space, picks, uniforms, use_max, chosen):
     """chosen[place of base] = offset of the cell taken by that entry: the most probable completion, or one drawn.
 
     `uniforms` has one number in [0, 1) per entry of every job when drawing. Ties of the maximum go to the lowest cell.
+    space, picks : buffer and messages, and a number for every entry of a job
     """
-    buffer, message = np.empty(sizes[0]), np.empty(sizes[1])
-    picks = np.empty(sizes[2], dtype=np.int64)
+    buffer, message = space
     for kind in range(len(kind_start) - 1):
         first, m = kind_start[kind], kind_start[kind + 1] - kind_start[kind]
         for job in range(kind_jobs[kind], kind_jobs[kind + 1]):

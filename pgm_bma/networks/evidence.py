@@ -180,7 +180,9 @@ def completions(plan, theta, rng=None):
     tree = plan.tree
     chosen = np.empty(len(plan.jobs.bases), dtype=np.int64)
     uniforms = np.empty(0) if rng is None else rng.random(len(chosen))
-    bad = kernels.complete(cluster_tables(tree, theta), *plan.jobs, uniforms, rng is None, chosen)
+    *jobs, sizes = plan.jobs
+    space, picks = (np.empty(sizes[0]), np.empty(sizes[1])), np.empty(sizes[2], dtype=np.int64)
+    bad = kernels.complete(cluster_tables(tree, theta), *jobs, space, picks, uniforms, rng is None, chosen)
     if bad >= 0:
         raise ImpossibleEvidence(int(plan.job_rows[bad]))
     job_of_base, cluster_of_base = plan.base_owners()

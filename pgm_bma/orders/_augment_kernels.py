@@ -3,15 +3,15 @@ cells drawn one by one where the junction tree would be too large."""
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation.compiling import compiled, compiled_loops
 from pgm_bma.orders._family_kernels import by_cell, cell_sum, leaf_by_bits, leaf_by_rows, split_bits, split_rows
 from pgm_bma.orders._layer_kernels import draw_set
 from pgm_bma.orders._list_kernels import best_below, enter, size_starts
 from pgm_bma.orders._relocation_kernels import fresh
 
 
-@compiled(nogil=True)
-def score_sets(data, prior, sets, use_bits, max_cells, max_split, by_cells, by_parents):
+@compiled_loops
+def score_sets(data, prior, sets, use_bits, space, by_cells, by_parents):
     """The two sums of a family score (see `_family_kernels`) for chosen sets of variables.
 
     sets : (size, last member, first pair, children of the pairs), see `augment.Sets`
@@ -20,14 +20,7 @@ def score_sets(data, prior, sets, use_bits, max_cells, max_split, by_cells, by_p
     bits, first_value, codes, weights, cards = data
     sizes, last, first_pair, pair_child = sets
     n_rows, n_words = codes.shape[1], bits.shape[1]
-    n_levels = sizes.max() + 1  # one more than are split: the largest sets are only counted
-    cell_bits = np.zeros((n_levels, max_cells if use_bits else 1, n_words), dtype=np.uint64)
-    cell_of_row = np.zeros((n_levels, 1 if use_bits else n_rows), dtype=np.int64)
-    counts = np.zeros((n_levels, max_cells))
-    scratch = np.zeros(max_split)
-    labels = np.zeros(scratch.size, dtype=np.int64)
-    n_cells = np.ones(n_levels, dtype=np.int64)
-    products = np.ones(n_levels)
+    cell_bits, cell_of_row, counts, scratch, labels, n_cells, products = space
     for row in range(n_rows):
         counts[0, 0] += weights[row]
     if use_bits:
@@ -73,7 +66,7 @@ def score_sets(data, prior, sets, use_bits, max_cells, max_split, by_cells, by_p
             by_parents[j] = cell_sum(counts[size], n_cells[size], pair_child[j], products[size], cards, prior)
 
 
-@compiled(nogil=True)
+@compiled_loops
 def draw_parents(uniforms, number, reach_only, f, chosen):
     """chosen[node] = a family (in the order of `f`) drawn from those that positions, or layers, allow, read as in `add_edges`."""
     for node in range(chosen.size):

@@ -60,6 +60,7 @@ def score_counted(sets, starts, counts, cards, prior, layout, scores):
     local, max_indegree = layout[0], layout[4]
     n, width = cards.size, sets.shape[1]
     members, covered = np.zeros(width + 1, dtype=np.int64), np.ones(n, dtype=np.bool_)
+    known, value_of = np.zeros(n + 2, dtype=np.bool_), np.zeros(n + 2)
     for s in range(len(sets)):
         size, product = np.int64(0), 1.0
         while size < width and sets[s, size] >= 0:
@@ -84,7 +85,9 @@ def score_counted(sets, starts, counts, cards, prior, layout, scores):
                 if covered[members[k]]:
                     scores[_family(members[k], members, size, layout)] += value
         if size <= max_indegree:
-            _subtract_parents(members, size, covered, seen, n_cells, product, cards, prior, layout, scores)
+            _subtract_parents(
+                members, size, covered, seen, n_cells, product, cards, prior, layout, known, value_of, scores
+            )
 
 
 @compiled(nogil=True)

@@ -8,13 +8,13 @@ on their logarithms where those weights underflow: with a million rows, sets dif
 import numpy as np
 
 from pgm_bma.foundation._special_kernels import larger, largest, smaller
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation.compiling import compiled_loops
 
 TINY = 1e-250  # smaller sums of weights are done in logs: what they leave out must stay below rounding
 LANES = 8
 
 
-@compiled(nogil=True, inline="always")
+@compiled_loops(inline="always")
 def without(subset, node):
     """The mask of `subset` over the variables other than `node`."""
     return (subset & ((1 << node) - 1)) | (subset >> (node + 1) << node)
@@ -31,25 +31,26 @@ def zeta(values):
         step *= 2
 
 
-@compiled(nogil=True)
+@compiled_loops
 def log_subset_sums(masks, log_scores, log_sums):
-    """log_sums[S] = log of the sum of exp(score) over the sets inside S."""
+    """log_sums[S] = log of the sum of exp(score) over the sets inside S. False: a sum underflows, only `log_zeta` will do."""
     top = largest(log_scores)
-    log_sums[:] = 0.0
+    for s in range(log_sums.size):
+        log_sums[s] = 0.0
     for k in range(masks.size):
         log_sums[masks[k]] = np.exp(log_scores[k] - top)
     zeta(log_sums)
     for k in range(masks.size):
         if log_sums[masks[k]] < TINY and log_scores[k] > -np.inf:
-            log_zeta(masks, log_scores, log_sums, np.zeros((0, 0)))
-            return
+            return False
     for s in range(log_sums.size):
         log_sums[s] = top + np.log(log_sums[s])
+    return True
 
 
 @compiled_loops
 def log_zeta(masks, log_scores, log_sums, shares):
-    """The same, all in logs. What each step adds, as a share of the new sum, is kept in `shares` unless that is empty.
+    """`log_subset_sums`, all in logs. What each step adds, as a share of the new sum, is kept in `shares` unless that is empty.
 
     shares : (n - 1, 2^(n-2)); with them `mix_lanes` averages over the sets inside S, whatever the size of the scores
     """
@@ -83,58 +84,43 @@ def log_total(terms, count, top):
     return top + np.log(total)
 
 
-@compiled(nogil=True)
-def forward(log_sums, totals):
-    """totals[S] = log of the sum over all orders of S (each with weight 1) of the product of the nodes' sums."""
+@compiled_loops
+def order_totals(log_sums, is_suffix, is_highest, terms, totals):
+    """totals[S] = log of the sum over all orders of S (each with weight 1) of the product of the nodes' sums.
+
+    is_suffix : over all orders of the variables outside S instead, placed after S
+    is_highest : the highest product instead of the sum     terms : (n,) space
+    """
     n = log_sums.shape[0]
-    terms = np.empty(n)
-    totals[0] = 0.0
-    for subset in range(1, totals.size):
+    flip = totals.size - 1 if is_suffix else 0
+    totals[flip] = 0.0
+    for ordered in range(1, totals.size):
+        subset = ordered ^ flip
         count, top = 0, -np.inf
         for node in range(n):
-            if subset >> node & 1:
-                before = subset ^ (1 << node)
-                terms[count] = totals[before] + log_sums[node, without(before, node)]
+            if ordered >> node & 1:
+                terms[count] = totals[subset ^ (1 << node)] + log_sums[node, without(subset, node)]
                 top = larger(top, terms[count])
                 count += 1
-        totals[subset] = log_total(terms, count, top)
+        totals[subset] = top if is_highest else log_total(terms, count, top)
 
 
-@compiled(nogil=True)
-def backward(log_sums, totals):
-    """totals[S] = log of the sum over all orders of the variables outside S, placed after S."""
-    n = log_sums.shape[0]
-    terms = np.empty(n)
-    totals[-1] = 0.0
-    for subset in range(totals.size - 2, -1, -1):
-        count, top = 0, -np.inf
-        for node in range(n):
-            if not subset >> node & 1:
-                terms[count] = totals[subset | (1 << node)] + log_sums[node, without(subset, node)]
-                top = larger(top, terms[count])
-                count += 1
-        totals[subset] = log_total(terms, count, top)
-
-
-@compiled(nogil=True)
-def node_edges(node, log_sums, before, after, column):
-    """column[u] = P(u -> node), with u numbered among the other variables.
+@compiled_loops
+def node_edges(node, log_sums, before, after, present, absent):
+    """Add to present[u] - absent[u] P(u -> node), with u numbered among the other variables.
 
     P(S stands before node) times the share of the sum over S that is lost without u, added over S.
     """
-    present, absent = np.zeros(column.size), np.zeros(column.size)
     bit = 1 << node
     for s in range(log_sums.shape[1]):
         subset = (s & (bit - 1)) | (s >> node << (node + 1))
         p = np.exp(before[subset] + log_sums[node, s] + after[subset | bit] - before[-1])
         if p < 1e-30:  # 2^20 of them are nothing
             continue
-        for u in range(column.size):
+        for u in range(present.size):
             if s >> u & 1:
                 present[u] += p
                 absent[u] += p * np.exp(log_sums[node, s ^ (1 << u)] - log_sums[node, s])
-    for u in range(column.size):
-        column[u] = present[u] - absent[u]
 
 
 @compiled_loops
@@ -150,17 +136,15 @@ def last_node_shares(log_sums, totals, shares):
                     shares[node, s] = np.exp(totals[before] + log_sums[node, s] - totals[subset])
 
 
-@compiled(nogil=True)
-def predict_rows(last_shares, masks, offsets, set_shares, predictive, joint):
+@compiled_loops
+def predict_rows(last_shares, masks, offsets, set_shares, predictive, means, prefix, values, joint):
     """joint[row] = P(row | data) averaged over all orders: the forward sum with S replaced by S p(x | z).
 
     predictive : (n_families, n_rows) p(x_i | z) of every family     set_shares : (n, n - 1, 2^(n-2)) from `log_zeta`
     LANES rows are walked together, so that the innermost loops run in vector registers.
+    means, prefix, values : (n, 2^(n-1), LANES), (2^n, LANES), (LANES,) space, prefix[0] is 1
     """
     n, size = last_shares.shape
-    means = np.zeros((n, size, LANES))
-    prefix = np.ones((2 * size, LANES))
-    values = np.zeros(LANES)
     for first in range(0, joint.size, LANES):
         n_rows = smaller(LANES, joint.size - first)
         for node in range(n):
@@ -202,56 +186,3 @@ def mix_lanes(values, shares):
                 pair += 1
         step *= 2
         level += 1
-
-
-@compiled_loops
-def best_inside(masks, log_scores, best):
-    """best[S] = highest score of a set inside S."""
-    for k in range(best.size):
-        best[k] = -np.inf
-    for k in range(masks.size):
-        best[masks[k]] = larger(best[masks[k]], log_scores[k])
-    step = 1
-    while step < best.size:
-        for block in range(0, best.size, 2 * step):
-            for k in range(block, block + step):
-                best[k + step] = larger(best[k + step], best[k])
-        step *= 2
-
-
-@compiled_loops
-def best_prefixes(best, forwards, totals):
-    """totals[S] = highest product of the nodes of S as a prefix (forwards) or of the nodes outside S as a suffix."""
-    n = best.shape[0]
-    if forwards:
-        totals[0] = 0.0
-        for subset in range(1, totals.size):
-            top = -np.inf
-            for node in range(n):
-                if subset >> node & 1:
-                    before = subset ^ (1 << node)
-                    top = larger(top, totals[before] + best[node, without(before, node)])
-            totals[subset] = top
-    else:
-        totals[-1] = 0.0
-        for subset in range(totals.size - 2, -1, -1):
-            top = -np.inf
-            for node in range(n):
-                if not subset >> node & 1:
-                    top = larger(top, totals[subset | (1 << node)] + best[node, without(subset, node)])
-            totals[subset] = top
-
-
-@compiled_loops
-def best_around(node, prefixes, suffixes, around):
-    """around[Z] = best of prefix(S) + suffix(S + node) over the sets S that hold Z: what completes the family (node, Z)."""
-    bit = 1 << node
-    for s in range(around.size):
-        subset = (s & (bit - 1)) | (s >> node << (node + 1))
-        around[s] = prefixes[subset] + suffixes[subset | bit]
-    step = 1
-    while step < around.size:
-        for block in range(0, around.size, 2 * step):
-            for k in range(block, block + step):
-                around[k] = larger(around[k], around[k + step])
-        step *= 2

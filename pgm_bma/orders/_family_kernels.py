@@ -17,7 +17,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation._special_kernels import smaller
+from pgm_bma.foundation.compiling import compiled_loops
 
 
 @intrinsic
@@ -30,29 +31,23 @@ def popcount(typingctx, word):
     return types.int64(types.uint64), codegen  # signed: int64 + uint64 would be a float
 
 
-@compiled(nogil=True)
-def score_families(data, prior, layout, use_bits, max_cells, max_split, scores):
+@compiled_loops
+def score_families(data, prior, layout, use_bits, space, walk, scores):
     """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
 
     data : (bits (n_values, n_words), first_value (n,), codes (n, n_rows), weights (n_rows,), cardinalities (n,))
     prior : (most per cell, most per table, lgamma tables or empty, child_row (n,), products), see `family_table.lgamma_tables`
     layout : (local (n, n) position of a variable among the candidates of a child or -1, offsets (n + 1,),
               n_candidates (n,), binomials (n + 1, max_indegree + 2), max_indegree)
-    max_cells : most cells that a set of max_indegree variables can have     max_split : with the states of one more variable
+    space : from `family_table.scratch`
+    walk : (covered (max_indegree + 1, n), members and others (3, max_indegree + 1), known (n + 2,), value_of (n + 2,)), space too
     """
     bits, first_value, codes, weights, cards = data
     local, max_indegree = layout[0], layout[4]
     n, n_rows, n_words = cards.size, codes.shape[1], bits.shape[1]
-    cell_bits = np.zeros((max_indegree + 1, max_cells if use_bits else 1, n_words), dtype=np.uint64)
-    cell_of_row = np.zeros((max_indegree + 1, 1 if use_bits else n_rows), dtype=np.int64)
-    counts = np.zeros((max_indegree + 1, max_cells))
-    scratch = np.zeros(max_split)
-    labels = np.zeros(scratch.size, dtype=np.int64)
-    n_cells = np.zeros(max_indegree + 1, dtype=np.int64)
-    products = np.ones(max_indegree + 1)
-    covered = np.ones((max_indegree + 1, n), dtype=np.bool_)  # children whose candidates cover the set
-    members = np.zeros(max_indegree + 1, dtype=np.int64)
-    following = np.zeros(max_indegree + 1, dtype=np.int64)
+    cell_bits, cell_of_row, counts, scratch, labels, n_cells, products = space
+    covered, places, known, value_of = walk  # covered: children whose candidates cover the set
+    members, following, base = places[0], places[1], places[2]
     for row in range(n_rows):
         counts[0, 0] += weights[row]
     if n_rows == 0:
@@ -63,13 +58,15 @@ def score_families(data, prior, layout, use_bits, max_cells, max_split, scores):
             for w in range(n_words):
                 cell_bits[0, 0, w] |= bits[value, w]
     depth = np.int64(0)  # not a literal: the functions below would be compiled once more for it
-    _subtract_parents(members, depth, covered[0], counts[0], n_cells[0], 1.0, cards, prior, layout, scores)
+    _subtract_parents(
+        members, depth, covered[0], counts[0], n_cells[0], 1.0, cards, prior, layout, known, value_of, scores
+    )
     while depth >= 0:
         if depth == max_indegree:
             cells = cell_bits[depth] if use_bits else cell_bits[0]
             _add_leaves(
                 members, depth, covered[depth], cells, cell_of_row[depth], counts[depth], n_cells[depth], products[depth],
-                data, prior, layout, use_bits, scratch, scores,
+                data, prior, layout, use_bits, scratch, base, scores,
             )  # fmt: skip
             depth -= 1
             continue
@@ -103,21 +100,21 @@ def score_families(data, prior, layout, use_bits, max_cells, max_split, scores):
             if covered[depth, members[k]]:
                 scores[_family(members[k], members, depth, layout)] += value
         _subtract_parents(
-            members, depth, covered[depth], counts[depth], n_cells[depth], products[depth], cards, prior, layout, scores
-        )
+            members, depth, covered[depth], counts[depth], n_cells[depth], products[depth], cards, prior, layout, known,
+            value_of, scores,
+        )  # fmt: skip
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _add_leaves(
-    members, size, covered, cells, cell_of_row, counts, n_cells, product, data, prior, layout, use_bits, scratch, scores
-):
+    members, size, covered, cells, cell_of_row, counts, n_cells, product, data, prior, layout, use_bits, scratch, base, scores
+):  # fmt: skip
     """A(T) of the largest sets, `members[:size]` and one variable behind them, added to the families inside T."""
     bits, first_value, codes, weights, cards = data
     alpha, total, tables, _, products = prior
     first_row = tables.shape[0] - 2 * products.size
     local, offsets, n_candidates, binomials, _ = layout
-    base = np.zeros(size, dtype=np.int64)  # place of (member, other members and a variable still to be named)
-    for k in range(size):
+    for k in range(size):  # base: place of (member, other members and a variable still to be named)
         child = members[k]
         base[k] = _family(child, members, size, layout) - offsets[child]
         for t in range(size - 1):
@@ -133,7 +130,7 @@ def _add_leaves(
             useful |= covered[members[k]] and local[members[k], v] >= 0
         if not useful:
             continue
-        a = min(alpha, total / (product * cards[v]))
+        a = smaller(alpha, total / (product * cards[v]))
         if tables.shape[0]:
             row = first_row + _row_of(products, product * cards[v])
         if use_bits:
@@ -149,7 +146,7 @@ def _add_leaves(
             scores[_family(v, members, size + 1, layout)] += value
 
 
-@compiled(nogil=True)
+@compiled_loops
 def leaf_by_bits(cells, counts, n_cells, bits, first, cardinality, a, tables, row):
     """A(T) where T is a set with `cells` and one variable more, whose states are bits[first : first + cardinality]."""
     value = 0.0
@@ -177,10 +174,11 @@ def leaf_by_bits(cells, counts, n_cells, bits, first, cardinality, a, tables, ro
     return value
 
 
-@compiled(nogil=True)
+@compiled_loops
 def leaf_by_rows(cell_of_row, n_cells, values, cardinality, weights, scratch, a, tables, row):
     """Weighted twin of `leaf_by_bits`; `values` are those of the variable more."""
-    scratch[: n_cells * cardinality] = 0.0
+    for c in range(n_cells * cardinality):
+        scratch[c] = 0.0
     for r in range(weights.size):
         scratch[cell_of_row[r] * cardinality + values[r]] += weights[r]
     value = 0.0
@@ -191,7 +189,7 @@ def leaf_by_rows(cell_of_row, n_cells, values, cardinality, weights, scratch, a,
     return value
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _log_rising(a, count, tables, row):
     """lgamma(a + count) - lgamma(a)"""
     if tables.shape[0]:
@@ -199,7 +197,7 @@ def _log_rising(a, count, tables, row):
     return math.lgamma(a + count) - math.lgamma(a)
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _row_of(products, product):
     """Place of `product` in the ascending `products`, where it occurs."""
     low, high = np.int64(0), products.size
@@ -212,12 +210,12 @@ def _row_of(products, product):
     return low
 
 
-@compiled(nogil=True)
-def _subtract_parents(members, size, covered, counts, n_cells, product, cards, prior, layout, scores):
-    """Subtract B(Z, child) from every family whose parent set is exactly Z = `members[:size]`."""
+@compiled_loops
+def _subtract_parents(members, size, covered, counts, n_cells, product, cards, prior, layout, known, value_of, scores):
+    """Subtract B(Z, child) from every family whose parent set is exactly Z = `members[:size]`; known, value_of : (n + 2,) space."""
     child_row = prior[3]
-    known = np.zeros(cards.size + 2, dtype=np.bool_)
-    value_of = np.zeros(known.size)
+    for row in range(known.size):
+        known[row] = False
     for child in range(cards.size):
         if not covered[child]:
             continue
@@ -233,7 +231,7 @@ def _subtract_parents(members, size, covered, counts, n_cells, product, cards, p
         scores[_family(child, members, size, layout)] -= value_of[row]
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _family(child, members, size, layout):
     """Place of the family (child, members without child): by size, then colexicographic rank of local positions."""
     local, offsets, n_candidates, binomials, _ = layout
@@ -242,12 +240,12 @@ def _family(child, members, size, layout):
         if members[k] != child:
             taken += 1
             rank += binomials[local[child, members[k]], taken]
-    for smaller in range(taken):
-        rank += binomials[n_candidates[child], smaller]
+    for fewer in range(taken):
+        rank += binomials[n_candidates[child], fewer]
     return offsets[child] + rank
 
 
-@compiled(nogil=True)
+@compiled_loops
 def cell_sum(counts, n_cells, child, product, cards, prior):
     """Sum of lgamma(a + N) - lgamma(a); `child` >= 0 asks for B of that child, else A of the set itself."""
     total = 0.0
@@ -259,7 +257,7 @@ def cell_sum(counts, n_cells, child, product, cards, prior):
     if tables.shape[0]:
         table = tables[row]
         for c in range(n_cells):
-            total += table[int(counts[c])]
+            total += table[np.int64(counts[c])]
         return total
     base = math.lgamma(a)
     for c in range(n_cells):
@@ -267,17 +265,17 @@ def cell_sum(counts, n_cells, child, product, cards, prior):
     return total
 
 
-@compiled(nogil=True)
+@compiled_loops
 def by_cell(n_cells, prior):
     """(pseudo-count of a cell, its row of the lgamma tables) where the table of child and parents has `n_cells`."""
     alpha, total, tables, _, products = prior
     row = np.int64(0)
     if tables.shape[0]:
         row = tables.shape[0] - 2 * products.size + _row_of(products, n_cells)
-    return min(alpha, total / n_cells), row
+    return smaller(alpha, total / n_cells), row
 
 
-@compiled(nogil=True)
+@compiled_loops
 def by_parent_state(cardinality, child, product, prior):
     """(pseudo-counts of one parent state together, their row) for a child whose parents have `product` states."""
     alpha, total, tables, child_row, products = prior
@@ -289,7 +287,7 @@ def by_parent_state(cardinality, child, product, prior):
     return total / product, row
 
 
-@compiled(nogil=True)
+@compiled_loops
 def split_bits(cells, counts, n_cells, values, new_counts, new_cells):
     n_new = 0
     for c in range(n_cells):
@@ -309,11 +307,12 @@ def split_bits(cells, counts, n_cells, values, new_counts, new_cells):
     return n_new
 
 
-@compiled(nogil=True)
+@compiled_loops
 def split_rows(cells, n_cells, values, cardinality, weights, sums, label, new_counts, new_cells):
     """Weighted twin of the splits: cell numbers per row; new cells are numbered in cell order, empty ones left out."""
     size = n_cells * cardinality
-    sums[:size] = 0.0
+    for c in range(size):
+        sums[c] = 0.0
     for row in range(values.size):
         sums[cells[row] * cardinality + values[row]] += weights[row]
     n_new = 0

@@ -2,37 +2,32 @@
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import larger, smaller
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation._special_kernels import smaller
+from pgm_bma.foundation.compiling import compiled_loops
 
 MAX_CELLS = 4_000_000  # larger family tables are counted row by row instead
 
 
-@compiled(nogil=True)
-def predict_families(codes, weights, cards, alpha, total, children, parents, rows, out):
+@compiled_loops
+def predict_families(codes, weights, cards, alpha, total, children, parents, cells, rows, means, place, out):
     """out[k, r] = posterior mean of the value of children[k] in rows[r] given the row's values of parents[k].
 
     codes : (n, n_samples) training rows, one variable after another     weights : (n_samples,)
     alpha, total : most pseudo-counts of a cell and of a table (`family_table.bounds`)
     parents : (n_families, width), padded with -1     rows : (n, n_rows)
+    cells : (n_families,) of every family's table; floats, because wide families are beyond integers
+    means, place : (most cells up to MAX_CELLS,), (n_rows,) space
     """
-    largest = 1
-    for k in range(children.size):
-        cells = n_cells(cards, children[k], parents[k])
-        if cells <= MAX_CELLS:
-            largest = larger(largest, int(cells))
-    means = np.zeros(largest)
-    place = np.zeros(rows.shape[1], dtype=np.int64)
     for k in range(children.size):
         child = children[k]
         r = cards[child]
-        cells = n_cells(cards, child, parents[k])
-        a = smaller(alpha, total / cells)
-        if cells > MAX_CELLS:
+        a = smaller(alpha, total / cells[k])
+        if cells[k] > MAX_CELLS:
             _predict_by_matching(codes, weights, child, parents[k], a, r, rows, out[k])
             continue
-        _family_means(codes, weights, cards, child, parents[k], a, means[: int(cells)])
-        place[:] = 0
+        _family_means(codes, weights, cards, child, parents[k], a, means[: np.int64(cells[k])])
+        for row in range(rows.shape[1]):
+            place[row] = 0
         for t in range(parents.shape[1]):
             p = parents[k, t]
             if p < 0:
@@ -43,7 +38,7 @@ def predict_families(codes, weights, cards, alpha, total, children, parents, row
             out[k, row] = means[place[row] * r + rows[child, row]]
 
 
-@compiled(nogil=True)
+@compiled_loops
 def mean_tables(codes, weights, cards, alpha, total, child, parents, starts, tables):
     """tables[starts[k] : starts[k + 1]] = posterior means of `child` given parents[k], the child's value counting fastest."""
     for k in range(len(parents)):
@@ -51,10 +46,11 @@ def mean_tables(codes, weights, cards, alpha, total, child, parents, starts, tab
         _family_means(codes, weights, cards, child, parents[k], a, tables[starts[k] : starts[k + 1]])
 
 
-@compiled(nogil=True)
+@compiled_loops
 def _family_means(codes, weights, cards, child, parents, a, means):
     r = cards[child]
-    means[:] = 0.0
+    for cell in range(means.size):
+        means[cell] = 0.0
     for s in range(weights.size):
         index = 0
         for t in range(parents.size):
@@ -72,48 +68,25 @@ def _family_means(codes, weights, cards, child, parents, a, means):
 
 
 @compiled_loops
-def n_cells(cards, child, parents):
-    """Cells of a family; a float, because wide families are beyond integers."""
-    cells = float(cards[child])
-    for t in range(parents.size):
-        if parents[t] >= 0:
-            cells *= cards[parents[t]]
-    return cells
-
-
-@compiled(nogil=True)
-def mix_completions(tables, starts, weights, child, parents, rows, first, hidden, class_index, cards, binomials, out):
+def mix_completions(
+    tables, starts, weights, child, parents, rows, first, hidden, class_index, cards, binomials, group_at, space, sums, out
+):  # fmt: skip
     """Add to out[k, c] the mixture over the families of `child` at completion k with class c; (n_rows, n_classes, n_structures).
 
     tables, starts : from `mean_tables`     weights : (n_families, n_structures)
     rows : (n_rows, n) completions, of source i in first[i] : first[i + 1]; their class (unless class_index is -1) is overwritten
     hidden : (n_sources, n) cells in which the completions of a source may differ, the class among them
     binomials : (n + 1, at least the width of parents + 1)
+    group_at : -1 for every set of hidden parents     space : see `fixed_order._mix_completions`
+    sums : (cells of all tables, n_structures) space
 
     Families of a source with the same hidden parents are one small table over those, summed once: a completion then looks
     up one entry per group of hidden parents, not one per family.
     """
     n_families, width = parents.shape
     n_classes, n_structures = out.shape[1:]
-    n_ranks = 0
-    for i in range(len(hidden)):
-        at_most, n_hidden = 0, 0
-        for v in range(cards.size):
-            n_hidden += hidden[i, v]
-        for size in range(width + 1):
-            at_most += binomials[n_hidden, size]
-        n_ranks = larger(n_ranks, at_most)
-    group_at = np.zeros(n_ranks, dtype=np.int64)  # by rank of the hidden parents: by size, then colexicographic
-    for rank in range(n_ranks):
-        group_at[rank] = -1
-    rank_of, group_of = np.zeros(n_families, dtype=np.int64), np.zeros(n_families, dtype=np.int64)
-    members = np.zeros((n_families, width + 1), dtype=np.int64)
-    group_start = np.zeros(n_families + 1, dtype=np.int64)
-    place = np.zeros(cards.size, dtype=np.int64)
-    sizes, strides = np.zeros(width + 1, dtype=np.int64), np.zeros(width + 1, dtype=np.int64)
-    counter = np.zeros(width + 1, dtype=np.int64)
-    holds_class = np.zeros(n_families, dtype=np.bool_)
-    sums, shared = np.zeros((1, n_structures)), np.zeros(n_structures)
+    rank_of, group_of, group_start, members, digits, place, holds_class, shared = space
+    sizes, strides, counter = digits[0], digits[1], digits[2]
     for i in range(len(hidden)):
         m = 0
         for v in range(cards.size):
@@ -147,8 +120,6 @@ def mix_completions(tables, starts, weights, child, parents, rows, first, hidden
             group_of[k] = group_at[rank]
         for g in range(n_groups):
             group_at[rank_of[g]] = -1
-        if group_start[n_groups] > len(sums):
-            sums = np.zeros((group_start[n_groups], n_structures))
         for place_in_sums in range(group_start[n_groups]):
             for s in range(n_structures):
                 sums[place_in_sums, s] = 0.0

@@ -22,7 +22,7 @@ from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
 from pgm_bma.orders import _augment_kernels as kernels
 from pgm_bma.orders._relocation_kernels import add_edges
 from pgm_bma.orders.family_lists import choose, prune_scores
-from pgm_bma.orders.family_table import bounds, lgamma_tables, prepare_rows, room
+from pgm_bma.orders.family_table import bounds, lgamma_tables, prepare_rows, scratch
 from pgm_bma.orders.relocation import prepare_lists
 from pgm_bma.orders.weighting import WEIGHTINGS
 
@@ -144,9 +144,9 @@ def score(move, gaps, codes, log_marginal):
     rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, lists.max_indegree)
     data = rows.bits, rows.first_value, rows.codes, rows.weights, gaps.cardinalities
     by_cells, by_parents = np.zeros(len(sets.sizes)), np.zeros(len(sets.pair_child))
-    kernels.score_sets(
-        data, move.prior, sets[:4], rows.bits.shape[1] > 0, *room(rows, lists.max_indegree), by_cells, by_parents
-    )
+    n_levels = sets.sizes.max() + 1  # one more than are split: the largest sets are only counted
+    space = scratch(rows, lists.max_indegree, n_levels)
+    kernels.score_sets(data, move.prior, sets[:4], rows.bits.shape[1] > 0, space, by_cells, by_parents)
     log_marginal = log_marginal.copy()
     log_marginal[touched] = by_cells[sets.whole] - by_parents[sets.pair]
     return log_marginal

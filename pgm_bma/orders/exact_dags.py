@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.orders import _dag_kernels as kernels
-from pgm_bma.orders._exact_kernels import log_subset_sums
-from pgm_bma.orders.exact_orders import families_by_mask, mixing_shares
+from pgm_bma.orders.exact_orders import families_by_mask, log_subset_sums, mixing_shares
 
 MAX_VARIABLES = 12
 MAX_PREDICTION = 9

@@ -32,9 +32,9 @@ def sum_over_orders(table):
     n = len(masks)
     log_sums = np.empty((n, 2 ** (n - 1)))
     for node in range(n):
-        kernels.log_subset_sums(masks[node], log_scores[node], log_sums[node])
+        log_subset_sums(masks[node], log_scores[node], log_sums[node])
     prefixes = np.empty(2**n)
-    kernels.forward(log_sums, prefixes)
+    kernels.order_totals(log_sums, False, False, np.empty(n), prefixes)
     if np.isneginf(prefixes[-1]):
         raise ValueError("no order satisfies the required arcs: they form a cycle, or a parent set was forbidden")
     return OrderSums(table, log_sums, prefixes, float(prefixes[-1]))
@@ -44,12 +44,12 @@ def edge_posterior(sums):
     """(n, n) P(parent -> child | data), row parent, column child, over all orders."""
     n = len(sums.log_sums)
     suffixes = np.empty_like(sums.prefixes)
-    kernels.backward(sums.log_sums, suffixes)
+    kernels.order_totals(sums.log_sums, True, False, np.empty(n), suffixes)
     edges = np.zeros((n, n))
     for node in range(n):
-        column = np.zeros(n - 1)
-        kernels.node_edges(node, sums.log_sums, sums.prefixes, suffixes, column)
-        edges[np.arange(n) != node, node] = np.clip(column, 0.0, 1.0)
+        present, absent = np.zeros(n - 1), np.zeros(n - 1)
+        kernels.node_edges(node, sums.log_sums, sums.prefixes, suffixes, present, absent)
+        edges[np.arange(n) != node, node] = np.clip(present - absent, 0.0, 1.0)
     return edges
 
 
@@ -62,7 +62,9 @@ def log_joint(sums, predictive):
     kernels.last_node_shares(sums.log_sums, sums.prefixes, last_shares)
     masks, set_shares = mixing_shares(sums.table)
     joint = np.empty(predictive.shape[1])
-    kernels.predict_rows(last_shares, masks, sums.table.offsets, set_shares, predictive, joint)
+    n, size = last_shares.shape
+    space = np.empty((n, size, kernels.LANES)), np.ones((2 * size, kernels.LANES)), np.empty(kernels.LANES)
+    kernels.predict_rows(last_shares, masks, sums.table.offsets, set_shares, predictive, *space, joint)
     return np.log(joint)
 
 
@@ -85,11 +87,11 @@ def best_order(sums):
     """The order of highest score; ties go to the highest variable last."""
     n = len(sums.log_sums)
     prefixes = np.empty(2**n)
-    kernels.best_prefixes(sums.log_sums, True, prefixes)
+    kernels.order_totals(sums.log_sums, False, True, np.empty(n), prefixes)
     order, subset = [], 2**n - 1
     while subset:
         nodes = [v for v in range(n) if subset >> v & 1]
-        terms = [prefixes[subset ^ (1 << v)] + sums.log_sums[v, kernels.without(subset ^ (1 << v), v)] for v in nodes]
+        terms = [prefixes[subset ^ (1 << v)] + sums.log_sums[v, _without(subset, v)] for v in nodes]
         chosen = max(v for v, term in zip(nodes, terms) if term >= max(terms) - tie(max(terms)))
         order.append(chosen)
         subset ^= 1 << chosen
@@ -110,23 +112,28 @@ def best_dag(table):
     costed = [scores - arc_cost * np.array([len(z) for z in node_sets]) for scores, node_sets in zip(log_scores, sets)]
     best = np.empty((n, 2 ** (n - 1)))
     for node in range(n):
-        kernels.best_inside(masks[node], costed[node], best[node])
-    prefixes, suffixes, around = np.empty(2**n), np.empty(2**n), np.empty(2 ** (n - 1))
+        _best_inside(masks[node], costed[node], best[node])
+    prefixes, suffixes = np.empty(2**n), np.empty(2**n)
     chosen = [None] * n
     stale = True
     for node in range(n):
         if stale:
-            kernels.best_prefixes(best, True, prefixes)
-            kernels.best_prefixes(best, False, suffixes)
-        kernels.best_around(node, prefixes, suffixes, around)
-        values = costed[node] + around[masks[node]]
+            kernels.order_totals(best, False, True, np.empty(n), prefixes)
+            kernels.order_totals(best, True, True, np.empty(n), suffixes)
+        values = costed[node] + _best_around(node, prefixes, suffixes)[masks[node]]
         tied = np.flatnonzero(values >= min(prefixes[-1], values.max()) - tie(size))
         chosen[node] = min(tied, key=lambda k: sets[node][k])
         stale = len(tied) > 1
         if stale:
-            kernels.best_inside(masks[node][[chosen[node]]], costed[node][[chosen[node]]], best[node])
+            _best_inside(masks[node][[chosen[node]]], costed[node][[chosen[node]]], best[node])
     parents = [sets[node][k] for node, k in enumerate(chosen)]
     return parents, float(sum(log_scores[node][k] for node, k in enumerate(chosen)))
+
+
+def log_subset_sums(masks, log_scores, log_sums):
+    """log_sums[S] = log of the sum of exp(score) over the sets inside S, in logs where sums of weights underflow."""
+    if not kernels.log_subset_sums(masks, log_scores, log_sums):
+        kernels.log_zeta(masks, log_scores, log_sums, np.zeros((0, 0)))
 
 
 def mixing_shares(table):
@@ -140,8 +147,32 @@ def mixing_shares(table):
 
 
 def _prefix_term(sums, subset, node):
-    before = subset ^ (1 << node)
-    return sums.prefixes[before] + sums.log_sums[node, kernels.without(before, node)]
+    return sums.prefixes[subset ^ (1 << node)] + sums.log_sums[node, _without(subset, node)]
+
+
+_without = kernels.without.py_func
+
+
+def _best_inside(masks, log_scores, best):
+    """best[S] = highest score of a set inside S."""
+    best[:] = -np.inf
+    best[masks] = log_scores
+    for pairs in _pairs(best):
+        np.maximum(pairs[:, 0], pairs[:, 1], out=pairs[:, 1])
+
+
+def _best_around(node, prefixes, suffixes):
+    """[Z] = best of prefix(S) + suffix(S + node) over the sets S that hold Z: what completes the family (node, Z)."""
+    around = (prefixes.reshape(-1, 2, 1 << node)[:, 0] + suffixes.reshape(-1, 2, 1 << node)[:, 1]).ravel()
+    for pairs in _pairs(around):
+        np.maximum(pairs[:, 0], pairs[:, 1], out=pairs[:, 0])
+    return around
+
+
+def _pairs(values):
+    """For every variable, views of what belongs to the subsets without it and with it."""
+    for place in range(len(values).bit_length() - 1):
+        yield values.reshape(-1, 2, 1 << place)
 
 
 def families_by_mask(table):

@@ -187,15 +187,33 @@ def _score(prepared, prior, table, layout):
     prior = lgamma_tables(prepared, prior, max_indegree)
     data = prepared.bits, prepared.first_value, prepared.codes, prepared.weights, cards
     scores = np.zeros(table.offsets[-1])
-    score_families(data, prior, layout, prepared.bits.shape[1] > 0, *room(prepared, max_indegree), scores)
+    n, n_levels = len(cards), max_indegree + 1
+    space = scratch(prepared, max_indegree, n_levels)
+    walk = (
+        np.ones((n_levels, n), dtype=bool),
+        np.zeros((3, n_levels), dtype=np.int64),
+        np.zeros(n + 2, dtype=bool),
+        np.zeros(n + 2),
+    )
+    score_families(data, prior, layout, prepared.bits.shape[1] > 0, space, walk, scores)
     return scores
 
 
-def room(prepared, max_indegree):
-    """(most cells of `max_indegree` variables, most with the states of one more) that the kernels make room for."""
-    cards, n_rows = prepared.cardinalities, prepared.codes.shape[1]
+def scratch(prepared, max_indegree, n_levels):
+    """Space of the kernels that split cells: of the sets of a path, the cells as bits or by row, counts, numbers, products."""
+    cards, n_rows, use_bits = prepared.cardinalities, prepared.codes.shape[1], prepared.bits.shape[1] > 0
     widest = np.prod(np.sort(cards)[::-1][:max_indegree], dtype=float)
-    return int(max(min(widest, n_rows), 1)), most_cells(cards, n_rows, max_indegree)
+    max_cells = int(max(min(widest, n_rows), 1))  # of max_indegree variables
+    max_split = most_cells(cards, n_rows, max_indegree)  # with the states of one more
+    return (
+        np.zeros((n_levels, max_cells if use_bits else 1, prepared.bits.shape[1]), dtype=np.uint64),
+        np.zeros((n_levels, 1 if use_bits else n_rows), dtype=np.int64),
+        np.zeros((n_levels, max_cells)),
+        np.zeros(max_split),
+        np.zeros(max_split, dtype=np.int64),
+        np.ones(n_levels, dtype=np.int64),
+        np.ones(n_levels),
+    )
 
 
 def most_cells(cardinalities, n_rows, max_indegree):

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from pgm_bma.foundation.averaging import mix_families, set_weights
 from pgm_bma.foundation.counts import family_counts, state_offsets
 from pgm_bma.foundation.dirichlet import posterior_mean
-from pgm_bma.orders._predict_kernels import mean_tables, mix_completions, predict_families
+from pgm_bma.orders._predict_kernels import MAX_CELLS, mean_tables, mix_completions, predict_families
 from pgm_bma.orders.exact_orders import tie
 from pgm_bma.orders.family_table import FamilyTable, binomials, bounds, members, n_families
 
@@ -163,10 +163,20 @@ def _mix_completions(mix, child, members, weights, rows, source, hidden, class_i
         hidden[:, class_index] = True
     starts, tables = training.mean_tables(np.full(len(members), child), members)
     mixed = np.zeros((len(rows), n_classes, len(weights)))
+    (n_sets, width), binomial = members.shape, binomials(len(cards), mix.table.max_indegree)
+    n_ranks = binomial[hidden.sum(1), : width + 1].sum(1).max(initial=0)
+    space = (
+        *np.zeros((3, n_sets + 1), dtype=np.int64),  # rank and group by group and family, first cell of a group
+        np.zeros((n_sets, width + 1), dtype=np.int64),  # hidden members of a group
+        np.zeros((3, width + 1), dtype=np.int64),  # digits of a cell: sizes, strides, values
+        np.zeros(len(cards), dtype=np.int64),  # place of a variable among the hidden ones
+        np.zeros(n_sets, dtype=bool),  # groups that hold the class
+        np.zeros(len(weights)),
+    )
     mix_completions(
         tables, starts, np.ascontiguousarray(weights.T), child, members, np.array(rows, order="C"),
         np.searchsorted(source, np.arange(len(hidden) + 1)), hidden, -1 if class_index is None else class_index, cards,
-        binomials(len(cards), mix.table.max_indegree), mixed,
+        binomial, np.full(n_ranks, -1), space, np.empty((starts[-1], len(weights))), mixed,
     )  # fmt: skip
     return mixed.transpose(2, 0, 1)
 
@@ -312,10 +322,12 @@ class Training(NamedTuple):
     def predict(self, children, parents, rows):
         """(n_families, n_rows) posterior mean of every row's value under every family; rows (n_rows, n) int32."""
         out = np.empty((len(children), len(rows)))
+        cells = np.append(self.cardinalities, 1.0)[parents].prod(axis=1) * self.cardinalities[children]
+        space = np.empty(int(cells[cells <= MAX_CELLS].max(initial=1))), np.empty(len(rows), dtype=np.int64)
         predict_families(
             # transposed: the type of a transposed array does not change when there is a single row
             np.ascontiguousarray(self.codes.T), self.weights, self.cardinalities, *bounds(*self.prior),
-            np.asarray(children, dtype=np.int64), parents, np.ascontiguousarray(rows.T), out,
+            np.asarray(children, dtype=np.int64), parents, cells, np.ascontiguousarray(rows.T), *space, out,
         )  # fmt: skip
         return out
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgm_bma.orders import _exact_kernels, exact_dags, exact_orders, fixed_order
+from pgm_bma.orders import exact_dags, exact_orders, fixed_order
 from pgm_bma.orders.family_table import family_table, parent_sets
 from tests.oracles.orders import Problem
 
@@ -94,7 +94,7 @@ def test_sums_inside_subsets_for_any_number_of_rows(repeat):
     masks, log_scores = exact_orders.families_by_mask(table)
     sums = np.empty(8)
     for node in range(4):
-        _exact_kernels.log_subset_sums(masks[node], log_scores[node], sums)
+        exact_orders.log_subset_sums(masks[node], log_scores[node], sums)
         for subset in range(8):
             inside = [s for mask, s in zip(masks[node], log_scores[node]) if mask & ~subset == 0]
             assert sums[subset] == pytest.approx(np.logaddexp.reduce(inside), rel=1e-14, abs=1e-9)
