@@ -42,7 +42,8 @@ def main(argv=None):
         for line in PARTS[part](machine, arguments.seed):
             found.append({"part": part, **line, **speeds})
             print_line({key: value for key, value in line.items() if value is not None})
-            keep(found, arguments.out, "line", [one["line"] for one in found])  # a run that is stopped keeps what it has
+            # a run that is stopped keeps what it has
+            keep(found, arguments.out, "line", [one["line"] for one in found])
         lines = keep(found, arguments.out, "part", [part])
     print(f"\n{as_markdown(lines)}")
     if arguments.page:
