@@ -42,12 +42,20 @@ def main(argv=None):
         for line in PARTS[part](machine, arguments.seed):
             found.append({"part": part, **line, **speeds})
             print_line({key: value for key, value in line.items() if value is not None})
-        lines = kept_rows("speed_limits", arguments.out, "part", [part]) + found
-        lines.sort(key=lambda line: list(PARTS).index(line["part"]))
-        save_csv(lines, "speed_limits", arguments.out)
+            # a run that is stopped keeps what it has
+            keep(found, arguments.out, "line", [one["line"] for one in found])
+        lines = keep(found, arguments.out, "part", [part])
     print(f"\n{as_markdown(lines)}")
     if arguments.page:
         replace_table(arguments.page, as_markdown(lines))
+
+
+def keep(found, out, column, measured):
+    """Lines of the kept CSV with `found` in the place of those whose `column` is `measured`; they are saved and returned."""
+    lines = kept_rows("speed_limits", out, column, measured) + found
+    lines.sort(key=lambda line: list(PARTS).index(line["part"]))
+    save_csv(lines, "speed_limits", out)
+    return lines
 
 
 def as_markdown(lines):
