@@ -13,7 +13,7 @@ and the layers of what comes out carry on. Sums are pairs (x, level) as in `_rel
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation.compiling import compiled
 from pgm_bma.orders._relocation_kernels import (
     DEEPER,
     EXCHANGES,
@@ -30,7 +30,7 @@ REVERSALS = 3  # per node and sweep
 READINGS = 4  # of the arcs in a sweep: cheap beside the moves
 
 
-@compiled_loops
+@compiled(nogil=True)
 def highest(sets, k, layers):
     """Highest layer among the members of a set; -1 for the empty set."""
     top = layers[sets[0, k]]
@@ -208,7 +208,7 @@ def _draw_with(uniform, node, parent, marked, x, level, f):
     return last
 
 
-@compiled_loops
+@compiled(nogil=True)
 def draw_set(uniform, node, number, low, high, x, level, f):
     """A set of the node whose highest member's number lies in low .. high; (x, level) from `fresh`."""
     sought, last = uniform * x, np.int64(-1)
