@@ -197,7 +197,7 @@ class _Lower(Lower):
         builder, loop = self.builder, self.loadvar(expr.value.name)
         at, _, step, left = (builder.extract_value(loop, place) for place in range(4))
         value, count = builder.load(at), builder.load(left)
-        builder.store(builder.sub(count, count.type(1)), left)
+        builder.store(builder.sub(count, count.type(1), flags=["nsw"]), left)
         builder.store(builder.add(value, step), at)
         pair = builder.insert_value(self.context.get_constant_undef(resty), value, 0)
         return builder.insert_value(pair, builder.icmp_signed(">", count, count.type(0)), 1)

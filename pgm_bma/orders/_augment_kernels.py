@@ -66,7 +66,7 @@ def score_sets(data, prior, sets, use_bits, space, by_cells, by_parents):
             by_parents[j] = cell_sum(counts[size], n_cells[size], pair_child[j], products[size], cards, prior)
 
 
-@compiled_loops
+@compiled(nogil=True)
 def draw_parents(uniforms, number, reach_only, f, chosen):
     """chosen[node] = a family (in the order of `f`) drawn from those that positions, or layers, allow, read as in `add_edges`."""
     for node in range(chosen.size):

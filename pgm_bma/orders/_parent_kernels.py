@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation.compiling import compiled
 from pgm_bma.orders._relocation_kernels import DEEPER, NOTHING, UNSEEN, add, fresh, log_of, sum_between
 
 
@@ -36,7 +36,7 @@ def new_dag(n):
     )
 
 
-@compiled_loops
+@compiled(nogil=True)
 def highest(sets, k, numbers):
     """Highest number among the members of a set."""
     top = numbers[sets[0, k]]
@@ -45,7 +45,7 @@ def highest(sets, k, numbers):
     return top
 
 
-@compiled_loops
+@compiled(nogil=True)
 def draw_set(uniform, node, number, low, high, x, level, f):
     """A set of the node whose highest member's number lies in low .. high; (x, level) from `fresh`."""
     sought, last = uniform * x, np.int64(-1)

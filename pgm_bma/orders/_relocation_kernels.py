@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation.compiling import compiled
 
 STEP = 400.0
 DEEPER = np.exp(-STEP)
@@ -81,7 +81,7 @@ def ratio(x, level, whole, whole_level):
     return x * DEEPER / whole if level == whole_level + 1 else 0.0
 
 
-@compiled_loops
+@compiled(nogil=True)
 def sum_between(sets, weights, rest, start, stop, number, low, high, cut):
     """Sum of the weights of the sets in a stretch whose highest member's number lies in low .. high.
 
@@ -99,7 +99,7 @@ def sum_between(sets, weights, rest, start, stop, number, low, high, cut):
     return total
 
 
-@compiled_loops
+@compiled(nogil=True)
 def fresh(node, number, low, high, f):
     """The sum of a node over its sets whose highest member's number lies in low .. high."""
     x, level = 0.0, NOTHING

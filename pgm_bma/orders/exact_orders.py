@@ -157,22 +157,28 @@ def _best_inside(masks, log_scores, best):
     """best[S] = highest score of a set inside S."""
     best[:] = -np.inf
     best[masks] = log_scores
-    for pairs in _pairs(best):
-        np.maximum(pairs[:, 0], pairs[:, 1], out=pairs[:, 1])
+    for absent, present in _pairs(best):
+        np.maximum(absent, present, out=present)
 
 
 def _best_around(node, prefixes, suffixes):
     """[Z] = best of prefix(S) + suffix(S + node) over the sets S that hold Z: what completes the family (node, Z)."""
     around = (prefixes.reshape(-1, 2, 1 << node)[:, 0] + suffixes.reshape(-1, 2, 1 << node)[:, 1]).ravel()
-    for pairs in _pairs(around):
-        np.maximum(pairs[:, 0], pairs[:, 1], out=pairs[:, 0])
+    for absent, present in _pairs(around):
+        np.maximum(absent, present, out=absent)
     return around
 
 
 def _pairs(values):
     """For every variable, views of what belongs to the subsets without it and with it."""
     for place in range(len(values).bit_length() - 1):
-        yield values.reshape(-1, 2, 1 << place)
+        step = 1 << place
+        if step < 32:  # a few long strides are faster than many short rows
+            for first in range(step):
+                yield values[first :: 2 * step], values[first + step :: 2 * step]
+        else:
+            pairs = values.reshape(-1, 2, step)
+            yield pairs[:, 0], pairs[:, 1]
 
 
 def families_by_mask(table):
