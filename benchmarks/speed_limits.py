@@ -466,7 +466,7 @@ def very_many_columns(machine, seed):
 
 
 def many_states(machine, seed):
-    """A column of thousands of states: no table of all pairs of them is made; what needs one refuses by name."""
+    """A column of thousands of states: no table of all pairs of them is made; what needs one refuses."""
     import pandas as pd
 
     X, y = table(100_000, 19, seed)
