@@ -29,7 +29,7 @@ from ._common import Skip, parser, print_table, results_folder, run, save_csv
 # name -> (network or size, columns, weighting, rows, ((sweeps, runs), ...), largest error aimed at, in seconds)
 PROBLEMS = {
     "child": ("child", None, "order", 1000, ((256, 10), (512, 10), (1152, 10)), 0.03, 1.5),
-    "child, 12 columns, dag": ("child", 12, "dag", 1000, ((72, 10), (144, 10), (288, 10)), 0.03, 0.6),
+    "child, 12 columns, dag": ("child", 12, "dag", 1000, ((80, 10), (160, 10), (320, 10)), 0.03, 0.6),
     "alarm": ("alarm", None, "order", 1000, ((128, 10), (432, 10)), 0.04, 1.5),
     "alarm, dag": ("alarm", None, "dag", 1000, ((128, 10), (384, 10)), 0.08, 6.0),
     "win95pts": ("win95pts", None, "order", 1000, ((400, 2), (1200, 10)), 0.1, 20.0),

@@ -220,7 +220,9 @@ def _pool(chains):
 def _burnt_in(chains, windows):
     """Whether the window before, which is half as long, is about as far from the present one as the halves of that are apart."""
     last = [chain.last for chain in chains]
-    if last[0].length == 0 or last[0].first < BURN_IN:
+    if (
+        last[0].length == 0 or last[0].first < BURN_IN or not len(chains[0].gaps)
+    ):  # without a ladder modes are left late
         return False
     means, _, length = _halves(windows)
     if length == 0:

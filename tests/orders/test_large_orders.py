@@ -33,7 +33,8 @@ def test_chains_agree_with_the_exact_sums_and_do_not_depend_on_jobs(weighting):
     assert sampled.score(X) == pytest.approx(exact.score(X), abs=0.01)
     arcs = sampled.diagnostics_
     assert len(arcs) == 42 and arcs.attrs["converged"] and arcs.attrs["difference"] < 0.06
-    assert sampled._average.chains.betas.shape == (4, 3 if weighting == "order" else 1)  # n_temperatures="auto"
+    n_chains, n_temperatures = sampled._average.chains.betas.shape  # n_temperatures="auto", from exchange rates
+    assert n_chains == 4 and n_temperatures in ((3, 4) if weighting == "order" else (1,))
     assert arcs.attrs["powers"][0] == 1.0 and len(arcs.attrs["powers"]) == len(arcs.attrs["exchange_rates"]) + 1
     assert arcs.attrs["n_sweeps"] == sampled.n_sweeps_ and 0 <= arcs.attrs["lost_mass"] == sampled.lost_mass_ < 0.01
 
