@@ -40,11 +40,12 @@ def compiled(function=None, **options):
     if function is None:
         return lambda function: compiled(function, **options)
     options = {"error_model": "numpy", **options}
-    try:
+    dispatcher = None
+    with contextlib.suppress(ImportError, AttributeError):
         from pgm_bma.foundation.kernel_compiler import njit
 
         dispatcher = njit(function, options)
-    except (ImportError, AttributeError):  # another numba: its own way, which takes longer
+    if dispatcher is None:  # another numba: its own way, which takes longer
         dispatcher = numba.njit(**options)(function)
     with contextlib.suppress(RuntimeError, OSError, AttributeError):  # no place for a cache: compile every time
         dispatcher._cache = _Cache(function)

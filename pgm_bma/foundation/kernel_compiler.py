@@ -23,10 +23,18 @@ from pgm_bma.foundation.kernel_lowering import KernelLowering
 _UNUSED = {"NopythonRewrites", "DeadBranchPrune", "WithLifting", "AnnotateTypes"}
 _CLOSURES = {"InlineClosureLikes", "MakeFunctionToJitFunction"}
 _MEMORY = {"IRLegalization"}  # where the last use of every variable is
+# Versions of numba that this was tried with, from the first to before the second. What is written here leans on numba's inside:
+# others compile in their own way, which takes longer, rather than in a way that nobody has seen.
+TRIED = ((0, 60), (0, 69))
 
 
 def njit(function, options):
-    """numba's ``njit`` in this way. Kernels that call the result take up a twin of it: Python cannot call it, no cache keeps it."""
+    """numba's ``njit`` in this way. Kernels that call the result take up a twin of it: Python cannot call it, no cache keeps it.
+
+    None where numba is of a version that was not tried.
+    """
+    if not TRIED[0] <= numba.version_info.short < TRIED[1]:
+        return None
     dispatcher = numba.njit(**options, pipeline_class=_KernelCompiler, no_cfunc_wrapper=True)(function)
     inner = numba.njit(**options, pipeline_class=_InnerCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
         function
