@@ -1,4 +1,4 @@
-"""Code that the package's own lowering writes does what numba's does: every kind of index, row, loop and length that it takes up."""
+"""The code that the package writes for kernels does what numba's does: every kind of index, row, loop and length that it takes up."""
 
 import numba
 import numpy as np
@@ -39,7 +39,7 @@ def loops(start, stop, n, a):
     for i in range(n, 0, -2):
         total -= i
     for i in range(n):
-        i -= 2  # noqa: PLW2901
+        i -= 2
         total += a[i]
         if total % 7 == 3:
             break
