@@ -1,4 +1,4 @@
-"""The code that the package writes for kernels does what numba's does: every kind of index, row, loop and length that it takes up."""
+"""The code that the package writes for kernels does what numba's does: every kind of index, row, loop and length."""
 
 import numba
 import numpy as np
