@@ -29,9 +29,9 @@ from ._common import Skip, parser, print_table, results_folder, run, save_csv
 # name -> (network or size, columns, weighting, rows, ((sweeps, runs), ...), largest error aimed at, in seconds)
 PROBLEMS = {
     "child": ("child", None, "order", 1000, ((256, 10), (512, 10), (1152, 10)), 0.03, 1.5),
-    "child, 12 columns, dag": ("child", 12, "dag", 1000, ((80, 10), (160, 10), (320, 10)), 0.03, 0.6),
+    "child, 12 columns, dag": ("child", 12, "dag", 1000, ((132, 10), (264, 10), (528, 10)), 0.03, 0.6),
     "alarm": ("alarm", None, "order", 1000, ((128, 10), (432, 10)), 0.04, 1.5),
-    "alarm, dag": ("alarm", None, "dag", 1000, ((128, 10), (384, 10)), 0.08, 6.0),
+    "alarm, dag": ("alarm", None, "dag", 1000, ((224, 10), (640, 10)), 0.08, 6.0),
     "win95pts": ("win95pts", None, "order", 1000, ((400, 2), (1200, 10)), 0.1, 20.0),
     "200 variables": (200, None, "order", 1000, ((32, 2), (128, 10)), 0.1, 30.0),
     "500 variables": (500, None, "order", 500, ((32, 2), (256, 2)), 0.1, 600.0),

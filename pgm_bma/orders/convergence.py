@@ -265,6 +265,8 @@ def effective_size(windows):
     counts = np.concatenate([w.counts for w in windows])
     full = counts > 0
     means = np.concatenate([w.sums / np.maximum(w.counts, 1)[:, None, None] for w in windows])[full]
+    if len(means) < 2:  # one batch says nothing of their spread
+        return np.full(means.shape[1:], np.nan)
     total = counts.sum()
     variance = np.mean(_halves(windows)[1], axis=0) + means.var(0)
     with np.errstate(divide="ignore", invalid="ignore"):
