@@ -216,13 +216,13 @@ def as_markdown(rows):
 def draw(rows, path):
     import matplotlib.pyplot as plt
 
-    figure, ax = plt.subplots(figsize=(7, 4.5))
-    for kind in dict.fromkeys((row["problem"], row["temperatures"], row["chains"]) for row in rows):
-        mine = [row for row in rows if (row["problem"], row["temperatures"], row["chains"]) == kind]
-        label = f"{kind[0]}, {kind[1]} temperature{'s' * (kind[1] > 1)}{', one chain' * (kind[2] == 1)}"
+    figure, ax = plt.subplots(figsize=(8.5, 4.5))
+    for name in dict.fromkeys(row["problem"] for row in rows):
+        mine = [row for row in rows if row["problem"] == name]
+        label = f"{name}{' (one chain a run)' * (mine[0]['chains'] == 1)}"
         ax.plot([row["cpu_s"] for row in mine], [row["largest_error"] for row in mine], marker="o", label=label)
     ax.set(xscale="log", yscale="log", xlabel="CPU seconds of a run", ylabel="largest error of an arc, all runs")
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)

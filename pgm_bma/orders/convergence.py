@@ -194,10 +194,13 @@ def _powers(gaps):
 
 def difference(windows):
     """Largest difference of an arc posterior between two runs; of one run alone, between its two halves."""
+    return float(_differences(windows).max(initial=0.0))
+
+
+def _differences(windows):
+    """(n, n) the same of every arc."""
     means = np.array([w.sums.sum(0) / max(w.length, 1) for w in windows])
-    if len(means) == 1:
-        means = _halves(windows)[0]
-    return float(np.ptp(means, axis=0).max(initial=0.0))
+    return np.ptp(means if len(means) > 1 else _halves(windows)[0], axis=0)
 
 
 def _pool(chains):
@@ -306,7 +309,7 @@ def _collect(chains, tol, stopped):
         split_r_hat(windows),
         effective_size(windows),
         difference(windows),
-        int((np.ptp(means, axis=0) > 0.2).sum()) if len(means) > 1 else 0,
+        int((_differences(windows) > 0.2).sum()),
         chains[0].sweep,
         np.array([chain.betas for chain in chains]),
         taken / np.maximum(tried, 1.0),
