@@ -92,9 +92,8 @@ def run_until_converged(
                         last = [chain.last for chain in chains]
                         tell(sweep, difference(last) if last[0].length else None, time.monotonic() - began)
                     if checkpoint is not None and (sweep == ends[-1] or sweep - written >= every):
-                        if (
-                            time.monotonic() - began >= cost or sweep == ends[-1]
-                        ):  # a write may take a twentieth of the time
+                        # a write may take a twentieth of the time
+                        if time.monotonic() - began >= cost or sweep == ends[-1]:
                             wrote = time.monotonic()
                             _write(chains, checkpoint, fingerprint or {})
                             cost = time.monotonic() - began + 20 * (time.monotonic() - wrote)
@@ -223,19 +222,16 @@ def _pool(chains):
 def _burnt_in(chains, windows):
     """Whether the window before, which is half as long, is about as far from the present one as the halves of that are apart."""
     last = [chain.last for chain in chains]
-    if (
-        last[0].length == 0 or last[0].first < BURN_IN or not len(chains[0].gaps)
-    ):  # without a ladder modes are left late
+    # without a ladder modes are left late
+    if last[0].length == 0 or last[0].first < BURN_IN or not len(chains[0].gaps):
         return False
     means, _, length = _halves(windows)
     if length == 0:
         return False
-    before, halves = (
-        np.mean([w.sums.sum(0) / w.length for w in last], axis=0),
-        (means[::2].mean(0), means[1::2].mean(0)),
-    )
-    apart = np.abs(before - (halves[0] + halves[1]) / 2).max()
-    return apart <= max(FURTHER * np.abs(halves[0] - halves[1]).max(), NEAR)
+    before = np.mean([w.sums.sum(0) / w.length for w in last], axis=0)
+    first, second = means[::2].mean(0), means[1::2].mean(0)
+    apart = np.abs(before - (first + second) / 2).max()
+    return apart <= max(FURTHER * np.abs(first - second).max(), NEAR)
 
 
 def _halves(windows):
