@@ -16,9 +16,8 @@ from pgm_bma.foundation.counts import state_offsets
 from pgm_bma.foundation.dirichlet import side_by_side_scores
 
 _BLOCK_CELLS = 1 << 24  # of what `pair_blocks` holds at a time
-_HALF_CELLS = (
-    1 << 20
-)  # of its lower half: what lies beside the diagonal is counted for nothing, and 8 MB stay near the core
+# of its lower half: what lies beside the diagonal is counted for nothing, and 8 MB stay near the core
+_HALF_CELLS = 1 << 20
 _KNOWN = 1 << 16  # whole counts whose log Gamma is looked up
 
 
