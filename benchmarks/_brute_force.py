@@ -12,9 +12,9 @@ from math import lgamma
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from pgm_bma.foundation.compiling import compiled
-from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.starts import align_labels
+from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.numbers.starts import align_labels
+from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import log_joint
 

@@ -43,7 +43,7 @@ def in_child(work, limit):
 
 def _measured(work, limit):
     """The work of a child: what it cost, and whether code was compiled meanwhile."""
-    from pgm_bma.foundation.compiling import announce
+    from pgm_bma.foundation.runtime.compiling import announce
 
     heard = []
     announce.update(to=heard.append, said=False)

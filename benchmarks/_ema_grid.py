@@ -7,7 +7,7 @@ ways.
 
 import numpy as np
 
-from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.latent_class.loop import Settings, conclude, run_all_starts
 from pgm_bma.latent_class.problem import PriorSettings, log_joint, make_problem
 from pgm_bma.metrics import wins_draws_losses

@@ -2,7 +2,7 @@
 
 Every column takes, beside the cluster or without it, at most one column that stands before it in the order: candidate parent
 sets {}, {C}, {X_j}, {C, X_j}. Given the order the columns choose independently, so the average over all structures is, column by
-column, `foundation.averaging.average_families` over these sets at the expected counts (EMA eq. 10-14 with more sets; ORD eq. 9).
+column, `average_families` over these sets at the expected counts (EMA eq. 10-14 with more sets; ORD eq. 9).
 The average is not one network with few parents: a column's distribution mixes over all its predecessors.
 
 In: complete integer codes, an order, responsibilities to start from. Out: an `EmaTanFit`. All pairs of columns are counted by
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, logsumexp
 
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, side_by_side_scores
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import log_joint
 

@@ -4,9 +4,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgm_bma import load_network, simulate
-from pgm_bma.foundation.table import encode
-from pgm_bma.orders import fixed_order, order_mcmc
-from pgm_bma.orders.family_table import family_table
+from pgm_bma.foundation.tables.table import encode
+from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.sums import fixed_order
 
 N_STEPS, BURN_IN, THIN, N_ORDERS = 60_000, 10_000, 1667, 30
 # of the 30 kept orders: 10 = every third, 5 = every sixth, 1 = the first

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
-from pgm_bma.foundation.rows import Block, MemoryRows, Profile
+from pgm_bma.foundation.rows.blocks import Block, MemoryRows, Profile
 from pgm_bma.latent_class import base, passes
 
 
@@ -59,7 +59,7 @@ def fit(X):
 
 def orders(files, memory):
     """CPU seconds of an exact average over orders of all columns, and of counting its families."""
-    from pgm_bma.orders import counted
+    from pgm_bma.orders.families import counted
 
     counting: list = []
     some = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (500, 4)))
@@ -90,7 +90,7 @@ def on_dask(files, memory, workers):
     """(estimator, figures): CPU seconds of the client with the scheduler, of the workers by step, and of the kernel alone."""
     import dask.dataframe as dd
 
-    from pgm_bma.foundation.scan_dask import local_workers
+    from pgm_bma.foundation.rows.dask_scan import local_workers
 
     with local_workers(workers, memory) as client:
         client.run(load)
@@ -112,7 +112,8 @@ class Used:
     """CPU seconds that the workers had used at the end of each step; the passes with their arguments, and their rows."""
 
     def __init__(self, client):
-        from pgm_bma.foundation import rows, scan_rows
+        from pgm_bma.foundation.rows import blocks as rows
+        from pgm_bma.foundation.rows.blocks import scanned_rows as scan_rows
 
         self.client, self.at, self.passes, self.rows = client, {}, [], None
         self._at_end(scan_rows, "find_profile", "states")

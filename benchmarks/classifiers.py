@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from pgm_bma import KikuchiBayesClassifier
-from pgm_bma.foundation.numeric_columns import numeric_names
+from pgm_bma.foundation.tables.numeric_columns import numeric_names
 
 from . import _kikuchi as kikuchi
 from ._common import need, parser, print_line, print_table, results_folder, run, save_csv

@@ -7,7 +7,7 @@ updates from random tables, the share of updates at which it fell, and the dista
 
 import numpy as np
 
-from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.networks.random_models import random_selective_naive_bayes
 

@@ -7,7 +7,7 @@ I_P (eq. 16) is averaged over the 30 starts, as in the paper; bits, and averaged
 
 import numpy as np
 
-from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import cluster_dependence
 

@@ -11,7 +11,7 @@ import time
 import numpy as np
 from scipy.stats import binom
 
-from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.networks.random_models import random_selective_naive_bayes
 

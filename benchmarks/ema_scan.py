@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import FrequencyDiscretizer, load_dataset
-from pgm_bma.foundation import table
+from pgm_bma.foundation.tables import table
 from pgm_bma.latent_class.cluster_number import Search
 from pgm_bma.latent_class.loop import Settings, fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings

@@ -19,7 +19,7 @@ from pgm_bma import (
     OrderAveragedClassifier,
     TANClassifier,
 )
-from pgm_bma.foundation.cut_points import bin_values, elementary_edges
+from pgm_bma.foundation.tables.cut_points import bin_values, elementary_edges
 
 from ._common import parser, print_line, print_table, run, save_csv
 from .classifiers import evaluate, load

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pgm_bma.orders import order_mcmc
-from pgm_bma.orders.family_table import family_table
+from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.families.family_table import family_table
 
 from ._common import parser, print_table, results_folder, run, save_csv
 from ._orders import BURN_IN, N_STEPS, alarm, alarm_rows, paper_chain

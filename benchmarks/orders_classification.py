@@ -9,9 +9,9 @@ from math import ceil
 import numpy as np
 
 from pgm_bma import load_dataset
-from pgm_bma.foundation.table import encode
-from pgm_bma.orders import unobserved
-from pgm_bma.orders.fixed_order import best_parents, family_cpt, order_masks
+from pgm_bma.foundation.tables.table import encode
+from pgm_bma.orders.sums import unobserved
+from pgm_bma.orders.sums.fixed_order import best_parents, family_cpt, order_masks
 
 from ._common import Skip, need_dataset, parser, print_table, run, save_csv
 from ._orders import N_ORDERS, Fitted, alarm, alarm_rows, predictions, summary, training

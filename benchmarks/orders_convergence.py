@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 
 import pgm_bma
-from pgm_bma.foundation.table import encode
-from pgm_bma.orders import convergence, exact_dags, exact_orders
-from pgm_bma.orders.family_lists import grow_lists, prune_table
-from pgm_bma.orders.family_table import MAX_FAMILIES, family_table, n_families
-from pgm_bma.orders.relocation import prepare_lists
-from pgm_bma.orders.weighting import WEIGHTINGS
+from pgm_bma.foundation.tables.table import encode
+from pgm_bma.orders.chains import convergence
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders.families.family_lists import grow_lists, prune_table
+from pgm_bma.orders.families.family_table import MAX_FAMILIES, family_table, n_families
+from pgm_bma.orders.sums import exact_dags, exact_orders
 
 from ._common import Skip, parser, print_table, results_folder, run, save_csv
 

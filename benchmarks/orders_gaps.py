@@ -53,8 +53,8 @@ def main(argv=None):
 
 def tiny(seed, sweeps):
     """Mean absolute error of the arcs, 3 or 4 binary variables, 8 to 12 rows, 4 to 6 gaps."""
-    from pgm_bma.orders import augment, augment_lists
-    from pgm_bma.orders.family_table import family_table
+    from pgm_bma.orders.families.family_table import family_table
+    from pgm_bma.orders.gaps import augment, augment_lists
 
     rng = np.random.default_rng([seed, 1])
     n, n_rows, n_gaps, sweeps = 3 + seed % 2, 8 + 2 * (seed % 3), 4 + seed % 3, sweeps or 1500
@@ -198,8 +198,8 @@ def many(seed, sweeps):
 def expected(seed, sweeps):
     """How far the arcs of complete tables are from those of the gaps, by what the gaps leave open: the hidden table is one more
     draw from the posterior, so its distance is that of the sampled completions, if the sampling is right."""
-    from pgm_bma.orders import augment
-    from pgm_bma.orders.augmented_average import gaps_of
+    from pgm_bma.orders.gaps import augment
+    from pgm_bma.orders.gaps.augmented_average import gaps_of
 
     model = load_network("child")
     frame = simulate(model, 300, random_state=seed)
@@ -226,8 +226,8 @@ def expected(seed, sweeps):
 
 def starts(seed, sweeps):
     """Two chains that begin with the true values of the hidden cells, and two that begin with drawn ones: where do they end?"""
-    from pgm_bma.orders import augment, augment_lists
-    from pgm_bma.orders.family_table import family_table
+    from pgm_bma.orders.families.family_table import family_table
+    from pgm_bma.orders.gaps import augment, augment_lists
 
     model, sweeps = load_network("child"), sweeps or 80
     states = states_of(model)

@@ -19,11 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pgm_bma.orders import convergence, exact_dags
-from pgm_bma.orders.family_lists import prune_table
-from pgm_bma.orders.family_table import family_table
-from pgm_bma.orders.relocation import prepare_lists
-from pgm_bma.orders.weighting import WEIGHTINGS
+from pgm_bma.orders.chains import convergence
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders.families.family_lists import prune_table
+from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.sums import exact_dags
 
 from ._common import Skip, parser, print_table, run, save_csv
 from .orders_convergence import data

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
-from pgm_bma.foundation import rows as blocks
-from pgm_bma.foundation.scan_dask import local_workers
+from pgm_bma.foundation.rows import blocks
+from pgm_bma.foundation.rows.dask_scan import local_workers
 
 from ._common import need, parser, print_table, run, save_csv
 

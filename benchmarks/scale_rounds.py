@@ -10,11 +10,11 @@ import time
 import joblib
 import numpy as np
 
-from pgm_bma.orders import convergence
-from pgm_bma.orders.family_lists import prune_table
-from pgm_bma.orders.family_table import family_table
-from pgm_bma.orders.relocation import prepare_lists
-from pgm_bma.orders.weighting import WEIGHTINGS
+from pgm_bma.orders.chains import convergence
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders.families.family_lists import prune_table
+from pgm_bma.orders.families.family_table import family_table
 
 from ._common import need, parser, print_table, run, save_csv
 from ._orders import alarm, alarm_rows

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.table import encode
+from pgm_bma.foundation.tables.table import encode
 
 from ._common import best_of_each, parser, print_table, run, save_csv
 

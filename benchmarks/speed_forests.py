@@ -8,8 +8,8 @@ from pgm_bma import ForestAveragedClassifier, load_dataset, random_augmented_nai
 from pgm_bma.forests.average import complete_log_joint, fit_forest_average, row_weights
 from pgm_bma.forests.clustering import Settings, make_rows, run_start
 from pgm_bma.forests.sums import forest_sum, log_forest_sums
-from pgm_bma.foundation.pairs import indicators, pair_counts
-from pgm_bma.foundation.table import encode, fold
+from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
+from pgm_bma.foundation.tables.table import encode, fold
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 

@@ -422,7 +422,7 @@ def indicator_products(X, seed):
 
 
 def soft_pairs(X, seed):
-    from pgm_bma.foundation.pair_groups import grouped_pair_counts, make_pair_groups
+    from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
 
     codes = np.column_stack([X[name].cat.codes for name in X])
     q = np.random.default_rng(seed).dirichlet(np.ones(3), len(codes))

@@ -9,15 +9,16 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgm_bma import load_network, simulate
-from pgm_bma.foundation.counts import family_counts
-from pgm_bma.foundation.dirichlet import log_marginal_likelihood
-from pgm_bma.foundation.table import encode
-from pgm_bma.orders import exact_dags, exact_orders, fixed_order, order_mcmc, partition_mcmc
-from pgm_bma.orders._order_kernels import run_swaps, score_order
-from pgm_bma.orders._partition_kernels import run_layers
-from pgm_bma.orders.family_table import family_table, parent_sets
+from pgm_bma.foundation.numbers.counts import family_counts
+from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood
+from pgm_bma.foundation.tables.table import encode
+from pgm_bma.orders.chains import order_mcmc, partition_mcmc
+from pgm_bma.orders.chains._order_kernels import run_swaps, score_order
+from pgm_bma.orders.chains._partition_kernels import run_layers
+from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.families.family_table import family_table, parent_sets
 from pgm_bma.orders.structure_average import LOST_MASS
-from pgm_bma.orders.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
 
 from . import _sumu
 from ._common import Skip, parser, print_table, run, save_csv

@@ -9,8 +9,8 @@ from pgm_bma.augmented import general
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.search import family_scores, make_pair_source, maximum_branching
 from pgm_bma.augmented.structures import AugmentedModel
-from pgm_bma.foundation.pairs import indicators
-from pgm_bma.foundation.table import encode
+from pgm_bma.foundation.numbers.pairs import indicators
+from pgm_bma.foundation.tables.table import encode
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
 

@@ -13,7 +13,7 @@ _PUBLIC = {
     "FrequencyDiscretizer": "discretize",
     "WidthDiscretizer": "discretize",
     "SampleQuantileBinarizer": "discretize",
-    "average_families": "foundation.averaging",
+    "average_families": "foundation.numbers.averaging",
     "default_classifier": "defaults",
     "default_clusterer": "defaults",
     "NaiveBayesClassifier": "naive_bayes.classifier",
@@ -55,9 +55,9 @@ _PUBLIC = {
     "random_dag": "networks.random_models",
     "write_bif": "files.bif",
     "read_bif": "files.bif",
-    "scan_parquet": "foundation.scan",
-    "scan_csv": "foundation.scan",
-    "scan_table": "foundation.scan",
+    "scan_parquet": "foundation.rows.scan",
+    "scan_csv": "foundation.rows.scan",
+    "scan_table": "foundation.rows.scan",
     "save": "files.storage",
     "load": "files.storage",
 }
@@ -73,7 +73,7 @@ def __getattr__(name):
         return value
     if name in _MODULES:
         return import_module(f"pgm_bma.{name}")
-    from pgm_bma.foundation.hints import NAMES, hint
+    from pgm_bma.foundation.faces.hints import NAMES, hint
 
     raise AttributeError(f"module 'pgm_bma' has no attribute {name!r}{hint(NAMES, name)}")
 

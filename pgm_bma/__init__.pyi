@@ -22,10 +22,10 @@ from pgm_bma.files.storage import load as load
 from pgm_bma.files.storage import save as save
 from pgm_bma.forests.classifier import ForestAveragedClassifier as ForestAveragedClassifier
 from pgm_bma.forests.clusterer import ForestAveragedClusterer as ForestAveragedClusterer
-from pgm_bma.foundation.averaging import average_families as average_families
-from pgm_bma.foundation.scan import scan_csv as scan_csv
-from pgm_bma.foundation.scan import scan_parquet as scan_parquet
-from pgm_bma.foundation.scan import scan_table as scan_table
+from pgm_bma.foundation.numbers.averaging import average_families as average_families
+from pgm_bma.foundation.rows.scan import scan_csv as scan_csv
+from pgm_bma.foundation.rows.scan import scan_parquet as scan_parquet
+from pgm_bma.foundation.rows.scan import scan_table as scan_table
 from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier as KikuchiBayesClassifier
 from pgm_bma.kikuchi.energies import region_entropy as region_entropy
 from pgm_bma.kikuchi.energies import region_free_energy as region_free_energy

@@ -11,8 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgm_bma.foundation.validation import Instance, check
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.faces.validation import Instance, check
+from pgm_bma.foundation.runtime.warn import warn
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,16 +21,16 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from pgm_bma.foundation.cut_points import (
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import Choice, Integer, Number, Rule, check_parameters, is_hashable, reading
+from pgm_bma.foundation.tables.cut_points import (
     bin_labels,
     frequency_cut_points,
     mdl_cut_points,
     row_quantiles,
     width_cut_points,
 )
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.table import check_weights, missing_cells
-from pgm_bma.foundation.validation import Choice, Integer, Number, Rule, check_parameters, is_hashable, reading
+from pgm_bma.foundation.tables.table import check_weights, missing_cells
 
 MAX_BINS = 1000  # every bin is a state of every table behind it, with a label of its own: more is a mistake
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.columns import is_missing, plain
-from pgm_bma.foundation.validation import Fitted, Integer, Number, as_numbers, check, reading
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.faces.validation import Fitted, Integer, Number, as_numbers, check, reading
+from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.columns import is_missing, plain
 
 __all__ = ["capped_log_loss", "error_decomposition", "marginal_losses", "paper_error"]
 

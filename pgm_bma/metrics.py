@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
-from pgm_bma.foundation.table import Schema, as_column, check_weights, column_names, encode_like
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.validation import (
     Choice,
     Flag,
     Integer,
@@ -26,6 +25,7 @@ from pgm_bma.foundation.validation import (
     reading,
     refuse_no_rows,
 )
+from pgm_bma.foundation.tables.table import Schema, as_column, check_weights, column_names, encode_like
 from pgm_bma.networks.divergence import BLOCK, LogNetwork, divergence, row_log_likelihood, state_blocks
 from pgm_bma.networks.objects import network_arrays
 
@@ -414,8 +414,8 @@ def _log_network(names, states, cpds, observed, hidden=None):
 
 def _sampled_blocks(network, n_samples, random_state):
     """Observed parts of rows drawn from the network."""
-    from pgm_bma.foundation.graphs import sample_codes
-    from pgm_bma.foundation.seeds import random_generator
+    from pgm_bma.foundation.numbers.graphs import sample_codes
+    from pgm_bma.foundation.runtime.seeds import random_generator
 
     rng = random_generator(random_state)
     tables = [np.exp(table) for table in network.log_tables]

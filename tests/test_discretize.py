@@ -22,7 +22,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
 from pgm_bma import FrequencyDiscretizer, MDLDiscretizer, SampleQuantileBinarizer, WidthDiscretizer
-from pgm_bma.foundation.cut_points import bin_labels, frequency_cut_points, mdl_cut_points, width_cut_points
+from pgm_bma.foundation.tables.cut_points import bin_labels, frequency_cut_points, mdl_cut_points, width_cut_points
 from tests.oracles import discretize as oracle
 
 DISCRETIZERS = [MDLDiscretizer(), FrequencyDiscretizer(n_bins=4), WidthDiscretizer(n_bins=4)]

@@ -39,7 +39,7 @@ OTHER_DEFAULTS = {
 }
 # parameters that no rule of one value can check: with another parameter or the data, where they are used
 CHECKED_ELSEWHERE = {
-    "alpha", "equivalent_sample_size", "arc_prior",  # foundation.priors
+    "alpha", "equivalent_sample_size", "arc_prior",  # foundation.numbers.priors
     "preset", "random_state", "seed", "n_clusters", "latent_card", "init_cpds", "fixed_cpds", "state_names",
     "regions", "forbidden_arcs", "required_arcs", "expert_knowledge", "order", "orders", "init",  # columns, networks
     "terms", "numeric_columns", "categorical_columns",  # the same

@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled_loops
 
 
 def maximum_arborescence(weights):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import larger, largest
-from pgm_bma.foundation.compiling import compiled_loops
+from pgm_bma.foundation.numbers._special_kernels import larger, largest
+from pgm_bma.foundation.runtime.compiling import compiled_loops
 
 _SMALL = 1e-100
 

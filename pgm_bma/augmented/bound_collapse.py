@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.dirichlet import posterior_mean
+from pgm_bma.foundation.numbers.dirichlet import posterior_mean
 
 MAX_CELLS = 2**22  # of one table: its intervals hold seven arrays of that size, and the collapse one more per state
 

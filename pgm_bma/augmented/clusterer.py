@@ -14,20 +14,9 @@ from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.search import WIDE
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
-from pgm_bma.foundation import table
-from pgm_bma.foundation.averaging import information
-from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.docstrings import ROWS, STARTS, fill
-from pgm_bma.foundation.graphs import sample_codes, topological_order
-from pgm_bma.foundation.parallel import map_jobs
-from pgm_bma.foundation.priors import PSEUDO_COUNT_OR_ZERO, check_prior
-from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.rows import as_is
-from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.starts import choose_starts, starts_table
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.clusterer import ClustererBase, Folded, check_n_clusters
+from pgm_bma.foundation.faces.docstrings import ROWS, STARTS, fill
+from pgm_bma.foundation.faces.validation import (
     Choice,
     Either,
     Integer,
@@ -39,7 +28,18 @@ from pgm_bma.foundation.validation import (
     check_parameters,
     resolve_preset,
 )
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.numbers.averaging import information
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.graphs import sample_codes, topological_order
+from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT_OR_ZERO, check_prior
+from pgm_bma.foundation.numbers.starts import choose_starts, starts_table
+from pgm_bma.foundation.rows.blocks import as_is
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.parallel import map_jobs
+from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.tables import table
 from pgm_bma.networks.cluster_network import is_network, known_states, read_cluster_network
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge

@@ -15,9 +15,9 @@ from scipy.special import xlogy
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
 from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.search import graph_change
-from pgm_bma.foundation.counts import family_counts
-from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.graphs import ancestors
+from pgm_bma.foundation.numbers.counts import family_counts
+from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.numbers.graphs import ancestors
 from pgm_bma.networks import evidence
 from pgm_bma.networks.em import expected_family_counts, flatten
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, build_tree

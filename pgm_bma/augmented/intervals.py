@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families, check_table_sizes
 from pgm_bma.augmented.bounds import NodeBounds
-from pgm_bma.foundation.validation import Instance, Optional, check
+from pgm_bma.foundation.faces.validation import Instance, Optional, check
 from pgm_bma.networks.reading import alpha_per_node, check_frame, read_network
 
 

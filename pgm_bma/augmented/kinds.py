@@ -14,14 +14,14 @@ from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.passes import BlocksModel, tree_of_blocks
 from pgm_bma.augmented.search import family_scores
 from pgm_bma.augmented.structures import AugmentedModel, attribute_families, tree_structure
-from pgm_bma.foundation.rows import Rows as BlockRows
+from pgm_bma.foundation.rows.blocks import Rows as BlockRows
 from pgm_bma.networks.cluster_network import as_augmented
 from pgm_bma.networks.em import relabel
 
 
 class Rows(NamedTuple):
     """codes (n, n_columns), weights (n,), cardinalities (n_columns,). Rows that are visited in passes stand in `codes`, as
-    `foundation.rows.Rows` of `Block`; then `weights` is None."""
+    `foundation.rows.blocks.Rows` of `Block`; then `weights` is None."""
 
     codes: Any
     weights: np.ndarray | None

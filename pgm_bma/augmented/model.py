@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from pgm_bma.augmented import _kernels as kernels
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, side_by_side_scores
 
 _GROUP_COLUMNS = 30  # in its scope; constant columns do not fill one, and arrays have 64 dimensions at most
 _GROUP_STATES = 64  # joint states of a super-column: few enough to stay in the nearest cache
@@ -52,7 +52,7 @@ def make_layout(parents, cardinalities):
 
 
 def forest_order(parents):
-    """Attributes, parents before children; an error names a cycle. A tree at a time (`foundation.graphs.topological_order`
+    """Attributes, parents before children; an error names a cycle. A tree at a time (`foundation.numbers.graphs.topological_order`
     goes level by level), so that families stand side by side, where super-columns can join them."""
     children = [[] for _ in parents]
     for i, parent in enumerate(parents):

@@ -11,7 +11,7 @@ import numpy as np
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.search import best_structure, completed_pairs, graph_change, maximum_branching, scores_of_pairs
 from pgm_bma.augmented.structures import Structured, attribute_families, counts_of_pairs
-from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.rows.blocks import Rows
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ import numpy as np
 from pgm_bma.augmented import _kernels as kernels
 from pgm_bma.augmented._branching_kernels import maximum_arborescence
 from pgm_bma.augmented.model import Prior
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.pair_groups import (
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.pair_groups import (
     PairGroups,
     grouped_pair_counts,
     make_pair_groups,
     plan_groups,
     products_are_faster,
 )
-from pgm_bma.foundation.pairs import complete_pair_scores, indicators, pair_counts, pair_prior, pair_scores
+from pgm_bma.foundation.numbers.pairs import complete_pair_scores, indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
 WIDE = 2048  # states of all columns; the pairs of more are not held at once

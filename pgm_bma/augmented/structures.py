@@ -22,7 +22,7 @@ from pgm_bma.augmented.search import (
     make_pair_source,
     maximum_branching,
 )
-from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.numbers.counts import state_offsets
 
 COMPLETIONS = ("expected", "most_probable")
 SEARCHES = ("branching", "hill_climb")

@@ -14,7 +14,7 @@ from functools import partial
 import pandas as pd
 
 from pgm_bma.commands.run_files import Folder, write_csv
-from pgm_bma.foundation.atomic import replacing
+from pgm_bma.foundation.runtime.atomic import replacing
 
 
 def run(out="pgm-bma-demo", overwrite=False):

@@ -14,7 +14,7 @@ from sklearn.metrics import confusion_matrix
 from pgm_bma import plotting
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.validation import scores
-from pgm_bma.foundation.averaging import information
+from pgm_bma.foundation.numbers.averaging import information
 from pgm_bma.report.graph_data import interaction_data, with_target
 from pgm_bma.report.row_data import row_data
 

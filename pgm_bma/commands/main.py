@@ -289,7 +289,7 @@ def _jobs(text):
 def _learn(command):
     def run(arguments):
         from pgm_bma.commands import runs
-        from pgm_bma.foundation.compiling import announcing
+        from pgm_bma.foundation.runtime.compiling import announcing
 
         console = Console()
         with announcing(console.compiling):

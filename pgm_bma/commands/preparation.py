@@ -14,7 +14,7 @@ from pgm_bma import discretize
 from pgm_bma.commands import roles
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.tabular_files import closest, is_code, number_text
-from pgm_bma.foundation.table import MAX_FLOAT_STATES, order_states
+from pgm_bma.foundation.tables.table import MAX_FLOAT_STATES, order_states
 
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
 NOTHING_SAID = roles.Roles()

@@ -12,7 +12,7 @@ from pgm_bma.commands.run_files import RECORD, read_record
 from pgm_bma.commands.scanned import PARQUET, files_checksum
 from pgm_bma.commands.session import to_argv
 from pgm_bma.commands.tabular_files import read_table
-from pgm_bma.foundation.scan_duckdb import find_files
+from pgm_bma.foundation.rows.duckdb_scan import find_files
 
 
 def repeat(record, out, parser, console, overwrite=False):

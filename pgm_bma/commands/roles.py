@@ -14,8 +14,8 @@ import pandas as pd
 
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.tabular_files import closest, number_text
-from pgm_bma.foundation.column_kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
-from pgm_bma.foundation.table import MAX_FLOAT_STATES
+from pgm_bma.foundation.tables.column_kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
+from pgm_bma.foundation.tables.table import MAX_FLOAT_STATES
 
 _LEADING_NUMBER = re.compile(r"[^\d-]*(-?\d+(?:[.,]\d+)?)")
 

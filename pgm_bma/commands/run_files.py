@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pgm_bma
 from pgm_bma.commands.console import listed, one_line
-from pgm_bma.foundation.atomic import replacing
+from pgm_bma.foundation.runtime.atomic import replacing
 from pgm_bma.report import picture
 from pgm_bma.report.cells import finite
 

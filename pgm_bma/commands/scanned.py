@@ -14,9 +14,9 @@ import pandas as pd
 
 from pgm_bma.commands.console import UsageError, count
 from pgm_bma.commands.tabular_files import RawTable
-from pgm_bma.foundation.scan import MEMORY, scan_csv, scan_parquet, scan_table
-from pgm_bma.foundation.scan_dask import local_workers
-from pgm_bma.foundation.scan_duckdb import find_files
+from pgm_bma.foundation.rows.dask_scan import local_workers
+from pgm_bma.foundation.rows.duckdb_scan import find_files
+from pgm_bma.foundation.rows.scan import MEMORY, scan_csv, scan_parquet, scan_table
 
 SAMPLE = 100_000
 PARQUET = ".parquet"
@@ -69,7 +69,7 @@ class Scanned:
             return scan_csv(self.paths, header=not arguments.no_header, na_values=arguments.missing, memory=memory)
         if not is_parquet:
             raise UsageError("--workers and --scheduler read Parquet files; without them CSV files are scanned too")
-        from pgm_bma.foundation.extras import needed
+        from pgm_bma.foundation.runtime.extras import needed
 
         distributed, frames = needed("distributed", "--workers"), needed("dask.dataframe", "--workers")
         address = arguments.scheduler

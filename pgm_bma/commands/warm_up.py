@@ -1,7 +1,7 @@
 """``pgm-bma warm-up``: compile every kernel now, so that no later call waits for it.
 
 numba compiles a function for the types it is called with. So every estimator is fitted to small tables of the kinds that
-occur: complete, with missing cells, with weights. What is compiled goes to the user's cache folder (`foundation.compiling`)
+occur: complete, with missing cells, with weights. What is compiled goes to the user's cache folder (`foundation.runtime.compiling`)
 and is there for all later processes.
 """
 
@@ -14,7 +14,7 @@ import pandas as pd
 
 import pgm_bma
 from pgm_bma.commands.methods import Method
-from pgm_bma.foundation.compiling import announcing, cache_folder
+from pgm_bma.foundation.runtime.compiling import announcing, cache_folder
 
 N_ROWS, N_COLUMNS = 40, 8
 MANY_COLUMNS = 22  # more families than are all kept
@@ -86,8 +86,8 @@ def _order_posterior():
 
 def _missing_cells():
     """Structures sampled with missing cells: draws of the state where columns are few, lists and moves where they are many."""
-    from pgm_bma.orders import augment, augment_lists
-    from pgm_bma.orders.family_table import Scoring, family_table
+    from pgm_bma.orders.families.family_table import Scoring, family_table
+    from pgm_bma.orders.gaps import augment, augment_lists
 
     few, many = _with_gaps(_table()[0]), _with_gaps(_table(MANY_COLUMNS)[0])
     weights = np.where(few.isna().any(axis=1), 1.0, 1.5)

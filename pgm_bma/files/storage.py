@@ -1,4 +1,4 @@
-"""Fitted estimators in one safe file: a JSON document and arrays, with checksums (`foundation.archive`). No pickle.
+"""Fitted estimators in one safe file: a JSON document and arrays, with checksums (`foundation.runtime.archive`). No pickle.
 
 A saved estimator is its key and everything in its ``__dict__`` except what starts with ``_cached_`` (networks that can be
 built again), by name. Values are written by `labels` (Python and its standard library) and by the functions here and in
@@ -18,9 +18,9 @@ import numpy as np
 from pgm_bma.files import storage_tables
 from pgm_bma.files.labels import from_json, to_json
 from pgm_bma.files.storage_keys import ESTIMATORS, RECORDS, VERSION, migrate
-from pgm_bma.foundation.archive import Damaged, read_archive, write_archive
-from pgm_bma.foundation.paths import file_path
-from pgm_bma.foundation.validation import brief
+from pgm_bma.foundation.faces.validation import brief
+from pgm_bma.foundation.runtime.archive import Damaged, read_archive, write_archive
+from pgm_bma.foundation.runtime.paths import file_path
 
 FORMAT = "pgm_bma estimator"
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")

@@ -2,8 +2,8 @@
 
 from math import exp, log
 
-from pgm_bma.foundation._special_kernels import largest
-from pgm_bma.foundation.compiling import compiled_loops
+from pgm_bma.foundation.numbers._special_kernels import largest
+from pgm_bma.foundation.runtime.compiling import compiled_loops
 
 
 @compiled_loops

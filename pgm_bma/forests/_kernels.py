@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import copy_into, larger, largest, smaller
-from pgm_bma.foundation.compiling import compiled_loops
+from pgm_bma.foundation.numbers._special_kernels import copy_into, larger, largest, smaller
+from pgm_bma.foundation.runtime.compiling import compiled_loops
 
 _STEP_LOG = 512.0 * log(2.0)
 _UP, _DOWN = 2.0**512, 2.0**-512

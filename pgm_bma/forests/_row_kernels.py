@@ -12,7 +12,7 @@ from math import inf, log, nan
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled, compiled_loops
 
 BLOCK = 48
 _LOST = 1e-290

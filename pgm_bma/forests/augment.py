@@ -1,6 +1,6 @@
 """Forest averages of a table with gaps: the exact average over all forests on each of several completed tables.
 
-Missing cells are sampled together with networks of any shape (`orders.augment_run`), the class being one of the columns, for
+Missing cells are sampled together with networks of any shape (`orders.gaps.augment_run`), the class being one of the columns, for
 cells that are missing at random. Completions under the forests' own posterior were tried and predict worse: what a forest leaves
 out between columns is then left out of the cells too.
 """
@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.forests.average import ForestAverage, average_from_counts
-from pgm_bma.foundation.missing import unfold_incomplete
-from pgm_bma.foundation.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.priors import most_mass
-from pgm_bma.orders.augment import GapTable, completed
-from pgm_bma.orders.augment_run import run_augmented
-from pgm_bma.orders.family_table import Scoring, most_cells
-from pgm_bma.orders.weighting import WEIGHTINGS
+from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.numbers.priors import most_mass
+from pgm_bma.foundation.tables.missing import unfold_incomplete
+from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders.families.family_table import Scoring, most_cells
+from pgm_bma.orders.gaps.augment import GapTable, completed
+from pgm_bma.orders.gaps.augment_run import run_augmented
 
 N_CHAINS = 4
 KEPT = 4  # tables of a chain

@@ -19,11 +19,11 @@ from pgm_bma.augmented.model import Parameters, log_joint, make_layout
 from pgm_bma.forests._row_kernels import BLOCK, blocked_row_log_sums, row_log_sums
 from pgm_bma.forests.certain import lifts
 from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests, uniform_forest_mass
-from pgm_bma.foundation import averaging
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.pairs import mass_consistent_prior, pair_means, pair_prior, pair_scores
+from pgm_bma.foundation.numbers import averaging
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.numbers.pairs import mass_consistent_prior, pair_means, pair_prior, pair_scores
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
 PARAMETER_PRIORS = ("consistent", "paper")

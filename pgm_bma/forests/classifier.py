@@ -9,13 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 from pgm_bma.forests.augment import KEPT, N_CHAINS, SWEEPS, augmented_forests
 from pgm_bma.forests.average import ForestPrior, fit_forest_average
 from pgm_bma.forests.results import MAX_CELLS, ForestResults
-from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.priors import arc_prior_array
-from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Choice, brief, check_choice
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.faces.classifier import ClassifierBase
+from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
+from pgm_bma.foundation.faces.validation import Choice, brief, check_choice
+from pgm_bma.foundation.numbers.priors import arc_prior_array
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.warn import warn
 
 MAX_COLUMNS = 100  # with missing="augment": networks of any shape are sampled over them, in about a minute
 

@@ -12,19 +12,19 @@ from pgm_bma.forests.average import ForestPrior, best_tree, sample_trees, tree_t
 from pgm_bma.forests.clustering import INITS, Settings, fit_forest_clusters
 from pgm_bma.forests.passes import fit_forest_blocks, log_likelihood
 from pgm_bma.forests.results import PAPER, ForestResults
-from pgm_bma.foundation import table
-from pgm_bma.foundation.clusterer import ClustererBase, Folded, check_n_clusters
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.docstrings import ROWS, STARTS, fill
-from pgm_bma.foundation.graphs import sample_codes
-from pgm_bma.foundation.parallel import map_jobs
-from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.rows import Rows, as_is
-from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.starts import starts_table
-from pgm_bma.foundation.validation import Choice, Integer, Jobs, Number, Optional, Verbose
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.faces.clusterer import ClustererBase, Folded, check_n_clusters
+from pgm_bma.foundation.faces.docstrings import ROWS, STARTS, fill
+from pgm_bma.foundation.faces.validation import Choice, Integer, Jobs, Number, Optional, Verbose
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.graphs import sample_codes
+from pgm_bma.foundation.numbers.starts import starts_table
+from pgm_bma.foundation.rows.blocks import Rows, as_is
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.parallel import map_jobs
+from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.tables import table
 
 MAX_SAMPLED = 100  # structures behind one call of `sample`
 

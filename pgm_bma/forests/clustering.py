@@ -24,11 +24,11 @@ from pgm_bma.augmented.structures import AugmentedModel, tree_structure
 from pgm_bma.forests._cluster_kernels import expect_rows, normalise
 from pgm_bma.forests.average import ForestAverage, ForestPrior, average_from_counts, family_priors, log_arc_prior
 from pgm_bma.forests.sums import forest_sum, uniform_forest_mass
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood
-from pgm_bma.foundation.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.pairs import indicators, pair_scores
-from pgm_bma.foundation.starts import align_labels, finish_best, start_weights
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood
+from pgm_bma.foundation.numbers.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
+from pgm_bma.foundation.numbers.pairs import indicators, pair_scores
+from pgm_bma.foundation.numbers.starts import align_labels, finish_best, start_weights
 
 PRUNED = 1e-9
 SHORT_UPDATES = 10  # of every start, before the best are chosen

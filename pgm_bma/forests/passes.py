@@ -25,8 +25,8 @@ from pgm_bma.forests.clustering import (
     in_turns,
     run_stages,
 )
-from pgm_bma.foundation.pair_groups import grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.starts import choose_starts
+from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
+from pgm_bma.foundation.numbers.starts import choose_starts
 
 N_POLISHED = 2  # screened starts that are run on all rows
 

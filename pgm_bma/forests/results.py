@@ -17,10 +17,10 @@ from pgm_bma.forests.average import (
     log_joint_with_error,
     sample_trees,
 )
-from pgm_bma.foundation.face import DiscreteEstimator
-from pgm_bma.foundation.priors import check_prior
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Choice, Integer, check_number, check_parameters, resolve_preset
+from pgm_bma.foundation.faces.face import DiscreteEstimator
+from pgm_bma.foundation.faces.validation import Choice, Integer, check_number, check_parameters, resolve_preset
+from pgm_bma.foundation.numbers.priors import check_prior
+from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.networks.objects import HasStructure
 
 MAX_CELLS = 2**26  # of the pair tables: classes x the square of all states; each copy of them is half a GB then

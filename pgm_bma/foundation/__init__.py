@@ -1,8 +1,8 @@
-"""What every system stands on: tables, counts, Dirichlet families, averaging, seeds, files, and the bases of the faces.
+"""What every system stands on.
 
-tables       table, columns, inputs, column_kinds, numeric_columns, cut_points, missing, filling
-many rows    scan and scan_*, rows
-numbers      counts, pairs, pair_groups, dirichlet, priors, averaging (the one idea), probabilities, graphs, starts, seeds
-faces        face, classifier, clusterer, explanation, scorers, validation, docstrings, hints, notebook
-work         compiling, kernel_compiler, kernel_lowering, parallel, progress, warn, extras, archive, atomic
+tables     DataFrames, arrays and scans become integer codes, once; kinds of columns, missing values
+rows       a table is blocks of rows: one block in memory, many in files (DuckDB, Dask)
+numbers    counts, Dirichlet families, the average over families, graphs, pairs of columns, starts
+faces      base classes of the estimators, checks of parameters, shared docstrings
+runtime    seeds, parallel work, progress, warnings, compiled code, atomic files
 """

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import largest
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation.numbers._special_kernels import largest
+from pgm_bma.foundation.runtime.compiling import compiled, compiled_loops
 
 _SETS = 16  # whose contrasts are filled at a time
 _BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache

@@ -9,14 +9,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.docstrings import NUMBERS, fill
-from pgm_bma.foundation.missing import mark_missing, with_missing_state
-from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.rows import Rows
-from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import (
+from pgm_bma.additive.face import NumericTerms
+from pgm_bma.additive.results import average_factors, average_scores, explained, explained_labels
+from pgm_bma.foundation.faces.classifier import ClassifierBase
+from pgm_bma.foundation.faces.docstrings import NUMBERS, fill
+from pgm_bma.foundation.faces.validation import (
     Choice,
     Either,
     Integer,
@@ -27,10 +24,13 @@ from pgm_bma.foundation.validation import (
     check_parameters,
     resolve_preset,
 )
+from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
 from pgm_bma.kikuchi import selection
 from pgm_bma.kikuchi.fit import KikuchiOptions, fit_kikuchi, information_gains, interaction_information
-from pgm_bma.kikuchi.numeric_face import NumericTerms
-from pgm_bma.kikuchi.numeric_results import average_factors, average_scores, explained, explained_labels
 from pgm_bma.kikuchi.reading import attribute_sets, read_class_data, read_data
 from pgm_bma.kikuchi.terms import (
     attribute_importances,

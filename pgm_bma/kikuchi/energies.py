@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgm_bma.foundation.graphs import check_region_graph
-from pgm_bma.foundation.validation import as_numbers, reading
+from pgm_bma.foundation.faces.validation import as_numbers, reading
+from pgm_bma.foundation.numbers.graphs import check_region_graph
 
 if TYPE_CHECKING:
     import networkx as nx

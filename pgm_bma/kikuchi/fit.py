@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.graphs import maximum_tree
-from pgm_bma.foundation.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.pairs import conditional_mutual_information
-from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.numbers.graphs import maximum_tree
+from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.numbers.pairs import conditional_mutual_information
+from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.criteria import cross_validated_tests
 from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maximal_sets, select_regions

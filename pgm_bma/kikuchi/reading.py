@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.missing import add_missing_state, fill_missing, with_missing_state
-from pgm_bma.foundation.rows import Rows, as_is
-from pgm_bma.foundation.scan import NeedsRows
+from pgm_bma.foundation.rows.blocks import Rows, as_is
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.missing import add_missing_state, fill_missing, with_missing_state
 from pgm_bma.kikuchi.terms import ClassData, class_data
 
 # choices that look at one row after the other

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.kikuchi import _kernels as kernels
 
 # cells of all tables together; 50 million numbers are 400 MB
@@ -212,7 +212,7 @@ def counts_all_pairs(sets, cardinalities, n_classes, n_rows):
 
 
 def _count_by_pairs(data, layout):
-    """`count_tables` of sets of at most two columns (see `foundation.pair_groups`): the same counts, whole weights to the bit."""
+    """`count_tables` of sets of at most two columns (see `pair_groups`): the same counts, whole weights to the bit."""
     members = sorted({a for s in layout.sets for a in s})
     cards = np.asarray(data.cardinalities)[members]
     target = data.target if layout.n_classes > 1 else np.zeros_like(data.target)

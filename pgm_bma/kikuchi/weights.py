@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 
-from pgm_bma.foundation.rows import Rows, tree_sum
+from pgm_bma.foundation.rows.blocks import Rows, tree_sum
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.content import some_rows
 from pgm_bma.kikuchi.terms import class_data, count_tables, flat_table, make_layout

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import (
+from pgm_bma.foundation.numbers._special_kernels import (
     copy_into,
     digamma,
     larger,
@@ -24,7 +24,7 @@ from pgm_bma.foundation._special_kernels import (
     smaller,
     stirling,
 )
-from pgm_bma.foundation.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled_loops
 
 EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
 CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended

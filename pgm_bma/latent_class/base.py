@@ -7,14 +7,8 @@ import pandas as pd
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation.clusterer import check_n_clusters
-from pgm_bma.foundation.priors import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_prior_array
-from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.rows import Rows
-from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.seeds import fresh, random_generator
-from pgm_bma.foundation.table import column_names
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.clusterer import check_n_clusters
+from pgm_bma.foundation.faces.validation import (
     Choice,
     Either,
     Flag,
@@ -30,7 +24,13 @@ from pgm_bma.foundation.validation import (
     check_parameters,
     resolve_preset,
 )
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_prior_array
+from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.seeds import fresh, random_generator
+from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.tables.table import column_names
 from pgm_bma.latent_class.cluster_number import scan_clusters, scan_numbers, search_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
 from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes

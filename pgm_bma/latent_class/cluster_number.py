@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.seeds import fresh
-from pgm_bma.foundation.starts import choose_starts
+from pgm_bma.foundation.numbers.starts import choose_starts
+from pgm_bma.foundation.runtime.seeds import fresh
 from pgm_bma.latent_class.loop import (
     LatentClassFit,
     Settings,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.starts import STARTS_DOC
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.numbers.starts import STARTS_DOC
 from pgm_bma.latent_class.base import PAPER_EMA, LatentClassBase
 
 # parts of both docstrings

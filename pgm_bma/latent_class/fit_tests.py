@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.clusterer import MAX_DRAWN_CELLS
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.pairs import indicators
-from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import brief, check_number
+from pgm_bma.foundation.faces.clusterer import MAX_DRAWN_CELLS
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import brief, check_number
+from pgm_bma.foundation.numbers.pairs import indicators
+from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.tables import table
 from pgm_bma.latent_class.problem import log_joint
 from pgm_bma.latent_class.residuals import bootstrap, expected_pairs, likelihood_ratio, pair_residuals, refit
 from pgm_bma.latent_class.results import LatentClassResults, weighted_rows

@@ -5,7 +5,7 @@ step that turns expected counts into tables:
 
 - ``averaging=None``: EM, posterior means (EMA eq. 7);
 - ``averaging="linear"``: EMA, the average over all 2^n structures in which every column may or may not depend on C: the
-  mean with the arc and the mean without it, mixed by the posterior of the arc (EMA eq. 10-14; `foundation.averaging` is the
+  mean with the arc and the mean without it, mixed by the posterior of the arc (EMA eq. 10-14; `foundation.numbers.averaging` is the
   same formula for observed counts);
 - ``averaging="variational"``: the same mixture, but the expectation step uses expected logs, and an evidence bound climbs.
 
@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.parallel import map_jobs
-from pgm_bma.foundation.starts import finish_best, start_weights
+from pgm_bma.foundation.numbers.starts import finish_best, start_weights
+from pgm_bma.foundation.runtime.parallel import map_jobs
 from pgm_bma.latent_class import _kernels as kernels
 from pgm_bma.latent_class.problem import (
     BATCH,

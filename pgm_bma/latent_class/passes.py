@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
-from pgm_bma.foundation.rows import Rows
-from pgm_bma.foundation.starts import choose_starts
+from pgm_bma.foundation.numbers.starts import choose_starts
+from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.latent_class import _kernels as kernels
 from pgm_bma.latent_class.loop import Starts, conclude, run_all_starts, run_starts, start_scores
 from pgm_bma.latent_class.problem import (

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import betaincinv, expit, logit, ndtri, softmax
 
-from pgm_bma.foundation.pairs import indicators
+from pgm_bma.foundation.numbers.pairs import indicators
 from pgm_bma.latent_class.problem import log_joint
 
 MAX_PARAMETERS = 4000  # the information is a square of this side: 128 MB

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.graphs import sample_codes
-from pgm_bma.foundation.pairs import indicators
-from pgm_bma.foundation.parallel import map_jobs
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.graphs import sample_codes
+from pgm_bma.foundation.numbers.pairs import indicators
+from pgm_bma.foundation.runtime.parallel import map_jobs
 from pgm_bma.latent_class.loop import fit_latent_class
 
 ROWS_AT_ONCE = 1 << 14

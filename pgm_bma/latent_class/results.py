@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.clusterer import ClustererBase
-from pgm_bma.foundation.starts import starts_table
-from pgm_bma.foundation.table import check_weights
-from pgm_bma.foundation.validation import Fitted, check, check_number, refuse_no_rows
+from pgm_bma.foundation.faces.clusterer import ClustererBase
+from pgm_bma.foundation.faces.validation import Fitted, check, check_number, refuse_no_rows
+from pgm_bma.foundation.numbers.starts import starts_table
+from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.problem import cluster_dependence, log_joint, make_problem, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.statistics import count_parameters

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaincc, log_softmax, logsumexp, softmax
 
-from pgm_bma.foundation.pairs import indicators
+from pgm_bma.foundation.numbers.pairs import indicators
 
 CORRECTIONS = ("ml", "bch", "none")
 MAX_UPDATES = 5000

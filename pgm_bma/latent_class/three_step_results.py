@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 from scipy.special import erfc, ndtri
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.columns import as_column, column_names, default_names, is_named, take_column
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.validation import (
     as_numbers,
     check_choice,
     check_number,
     is_unicode,
     reading,
 )
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.columns import as_column, column_names, default_names, is_named, take_column
 from pgm_bma.latent_class import three_step as steps
 from pgm_bma.latent_class.profiles import MAX_PARAMETERS, intervals, logit_covariance
 from pgm_bma.latent_class.results import LatentClassResults, is_sampling, weighted_rows

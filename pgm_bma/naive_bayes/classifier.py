@@ -6,13 +6,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.averaging import class_information
-from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.numeric_columns import cut_series, nothing_cut
-from pgm_bma.foundation.priors import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.classifier import ClassifierBase
+from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
+from pgm_bma.foundation.faces.validation import (
     Choice,
     Either,
     Instance,
@@ -22,6 +18,10 @@ from pgm_bma.foundation.validation import (
     check_parameters,
     resolve_preset,
 )
+from pgm_bma.foundation.numbers.averaging import class_information
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.priors import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
+from pgm_bma.foundation.tables.numeric_columns import cut_series, nothing_cut
 from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint
 from pgm_bma.networks.objects import HasStructure
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from pgm_bma.foundation._interval_kernels import sum_partitions
-from pgm_bma.foundation.cut_points import CUT_PRIORS
+from pgm_bma.foundation.numbers._interval_kernels import sum_partitions
+from pgm_bma.foundation.tables.cut_points import CUT_PRIORS
 
 
 class CutAverage(NamedTuple):

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgm_bma.foundation.averaging import average_many_families
-from pgm_bma.foundation.counts import class_counts, gather_sum, state_offsets
-from pgm_bma.foundation.dirichlet import side_by_side_scores
-from pgm_bma.foundation.priors import cell_pseudo_count
+from pgm_bma.foundation.numbers.averaging import average_many_families
+from pgm_bma.foundation.numbers.counts import class_counts, gather_sum, state_offsets
+from pgm_bma.foundation.numbers.dirichlet import side_by_side_scores
+from pgm_bma.foundation.numbers.priors import cell_pseudo_count
 from pgm_bma.naive_bayes.cut_average import average_cuts
 
 

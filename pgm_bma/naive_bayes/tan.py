@@ -9,13 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.augmented.model import Parameters
-from pgm_bma.foundation.averaging import class_information
-from pgm_bma.foundation.counts import family_counts, state_offsets
-from pgm_bma.foundation.dirichlet import cell_alpha, posterior_mean
-from pgm_bma.foundation.graphs import maximum_tree, topological_order
-from pgm_bma.foundation.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.pairs import blocked_information, class_parts, conditional_mutual_information, pair_blocks
-from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.numbers.averaging import class_information
+from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
+from pgm_bma.foundation.numbers.dirichlet import cell_alpha, posterior_mean
+from pgm_bma.foundation.numbers.graphs import maximum_tree, topological_order
+from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.numbers.pairs import (
+    blocked_information,
+    class_parts,
+    conditional_mutual_information,
+    pair_blocks,
+)
+from pgm_bma.foundation.rows.blocks import Rows
 
 MAX_PAIR_CELLS = 1 << 26  # of the pair tables of all columns: half a GB
 MAX_BLOCKED_CELLS = 1 << 29  # of tables that are counted some columns at a time: with 500 rows some 10 s

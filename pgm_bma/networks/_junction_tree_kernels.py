@@ -13,8 +13,8 @@ those of its parent's cells, so the parent's numbers are its numbers too.
 
 import numpy as np
 
-from pgm_bma.foundation._special_kernels import larger
-from pgm_bma.foundation.compiling import compiled, compiled_loops
+from pgm_bma.foundation.numbers._special_kernels import larger
+from pgm_bma.foundation.runtime.compiling import compiled, compiled_loops
 
 CELLS, N, UP, SEP, PARENT, IN_PARENT, BUFFER, MESSAGE, VECTOR, PLAN = range(10)
 N_FIELDS = 10

@@ -7,7 +7,7 @@ told in `pgm_bma.random_dag`.
 
 import numpy as np
 
-from pgm_bma.foundation.compiling import compiled
+from pgm_bma.foundation.runtime.compiling import compiled
 
 TOGGLE, REVERSE, NEW_PARENT, MOVE = 0, 1, 2, 3
 

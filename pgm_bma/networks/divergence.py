@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-from pgm_bma.foundation.graphs import ancestors
+from pgm_bma.foundation.numbers.graphs import ancestors
 
 BLOCK = 2**16  # cells of a joint table held at once
 MAX_RENAMINGS = 50_000

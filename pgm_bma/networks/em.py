@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from pgm_bma.foundation.counts import family_counts, state_offsets
-from pgm_bma.foundation.parallel import map_jobs
-from pgm_bma.foundation.rows import Rows
+from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
+from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.runtime.parallel import map_jobs
 from pgm_bma.networks import evidence
 from pgm_bma.networks._junction_tree_kernels import normalise_tables
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.counts import state_offsets
+from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.networks import _junction_tree_kernels as kernels
 from pgm_bma.networks.junction_tree import JunctionTree, strides
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.filling import as_frame, labelled
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Choice, Flag, Number, brief, check, is_hashable
+from pgm_bma.foundation.faces.validation import Choice, Flag, Number, brief, check, is_hashable
+from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.filling import as_frame, labelled
 from pgm_bma.networks import evidence
 from pgm_bma.networks.em import flatten
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree, relevant_variables

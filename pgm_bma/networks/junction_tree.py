@@ -16,8 +16,8 @@ from math import inf, prod
 
 import numpy as np
 
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.graphs import ancestors
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.graphs import ancestors
 
 # neighbours from which a variable waits until the others are gone: its exact cost would take quadratic time
 CROWDED = 64

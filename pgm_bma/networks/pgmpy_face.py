@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
-from pgm_bma.foundation.priors import PSEUDO_COUNT
-from pgm_bma.foundation.rows import Rows
-from pgm_bma.foundation.scan import NotFolded, as_scan, is_scan
-from pgm_bma.foundation.seeds import fresh, random_generator
-from pgm_bma.foundation.starts import starts_table
-from pgm_bma.foundation.table import check_weights
-from pgm_bma.foundation.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
+from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
+from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT
+from pgm_bma.foundation.numbers.starts import starts_table
+from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.rows.scan import NotFolded, as_scan, is_scan
+from pgm_bma.foundation.runtime.seeds import fresh, random_generator
+from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import starts_frame

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import TEXT, Flag, Integer, Number, check, check_arguments
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import TEXT, Flag, Integer, Number, check, check_arguments
+from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network
 
 STEPS_AT_ONCE = 2**18

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.dirichlet import cell_alpha
-from pgm_bma.foundation.priors import PSEUDO_COUNT
-from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.rows import as_is
-from pgm_bma.foundation.scan_rows import scanned_rows
-from pgm_bma.foundation.validation import Fitted, Integer, as_numbers, brief, check
-from pgm_bma.foundation.warn import warn
+from pgm_bma.foundation.faces.validation import Fitted, Integer, as_numbers, brief, check
+from pgm_bma.foundation.numbers.dirichlet import cell_alpha
+from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT
+from pgm_bma.foundation.rows.blocks import as_is
+from pgm_bma.foundation.rows.scanned_rows import scanned_rows
+from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.tables import table
 from pgm_bma.networks.cpds import cpt_array
 from pgm_bma.networks.objects import bayesian_network
 

@@ -1,14 +1,14 @@
 """Data from networks: `simulate` draws rows from a pgmpy network by ancestral sampling, one compiled step per node.
 
-`foundation.graphs.sample_codes` is the same for arrays; `random_models` draws the networks themselves.
+`foundation.numbers.graphs.sample_codes` is the same for arrays; `random_models` draws the networks themselves.
 """
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pgm_bma.foundation.graphs import sample_codes
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.validation import Flag, Integer, check
+from pgm_bma.foundation.faces.validation import Flag, Integer, check
+from pgm_bma.foundation.numbers.graphs import sample_codes
+from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.networks.objects import network_arrays
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pgm_bma.foundation.validation import NAME, brief, check, reading
+from pgm_bma.foundation.faces.validation import NAME, brief, check, reading
 
 
 def dag(names, parents):

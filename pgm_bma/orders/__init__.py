@@ -1,10 +1,7 @@
-"""Class and arc posteriors averaged over node orders or DAGs: family scores, chains, exact sums.
+"""Class and arc posteriors averaged over node orders or DAGs.
 
-families     family_table, family_lists, counted (rows in passes), arcs
-one order    fixed_order, search, unobserved
-exact sums   exact_orders, exact_dags
-chains       order_mcmc, partition_mcmc and chains (the paper's swaps); relocation and convergence (Gibbs moves); checkpoints
-gaps         augment, augment_run, augmented_average
-averages     weighting (every order once, or every DAG), structure_average, consensus, diagnostics
-faces        fitting, parameters, results, network, classifier, posterior
+families   scores of parent sets: tables, lists, counts from rows in passes
+sums       exact sums: over one order, all orders, all DAGs; values that are not observed
+chains     chains over orders and DAGs: states, moves, one runner
+gaps       tables with missing values: structures and cells are sampled together
 """

@@ -7,21 +7,23 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.classifier import ClassifierBase
-from pgm_bma.foundation.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.missing import add_missing_state
-from pgm_bma.foundation.rows import Rows
-from pgm_bma.foundation.seeds import random_generator, seed_sequence
-from pgm_bma.foundation.validation import check_choice, resolve_preset
-from pgm_bma.orders import exact_orders, fixed_order, network, order_mcmc, parameters, search
+from pgm_bma.foundation.faces.classifier import ClassifierBase
+from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
+from pgm_bma.foundation.faces.validation import check_choice, resolve_preset
+from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.runtime.seeds import random_generator, seed_sequence
+from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.missing import add_missing_state
 from pgm_bma.orders import fitting as _order_fit
-from pgm_bma.orders.arcs import order_positions
-from pgm_bma.orders.augment import GapTable
-from pgm_bma.orders.augment_run import FIRST
-from pgm_bma.orders.diagnostics import N_DIAGNOSED_ROWS
+from pgm_bma.orders import network, parameters, search
+from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.chains.diagnostics import N_DIAGNOSED_ROWS
+from pgm_bma.orders.families.arcs import order_positions
+from pgm_bma.orders.gaps.augment import GapTable
+from pgm_bma.orders.gaps.augment_run import FIRST
 from pgm_bma.orders.results import OrderResults
 from pgm_bma.orders.structure_average import given_average
+from pgm_bma.orders.sums import exact_orders, fixed_order
 
 MAX_SWEEPS = 1024  # of the fixed order with missing cells, the default of the averaged classifier
 MAX_CELLS = 1_000_000  # of the exact averaged network; pgmpy takes about a second to build that

@@ -8,13 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.parallel import n_workers
-from pgm_bma.foundation.priors import PARAMETER_PRIOR, check_prior, most_mass
-from pgm_bma.foundation.progress import progress
-from pgm_bma.foundation.scan import NeedsRows
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.validation import (
     Choice,
     Either,
     Instance,
@@ -26,17 +20,32 @@ from pgm_bma.foundation.validation import (
     brief,
     check_parameters,
 )
-from pgm_bma.foundation.warn import warn
-from pgm_bma.orders import augmented_average, counted, family_lists, structure_average
-from pgm_bma.orders.arcs import named_arcs, order_positions, start_orders
-from pgm_bma.orders.augment import GapTable
-from pgm_bma.orders.augment_lists import LOST, expected_loss
-from pgm_bma.orders.convergence import R_HAT
-from pgm_bma.orders.counted import CountedTraining
-from pgm_bma.orders.exact_orders import AUTO_PREDICTION
-from pgm_bma.orders.family_table import MAX_FAMILIES, STRUCTURE_PRIORS, Scoring, family_table, most_cells, n_families
-from pgm_bma.orders.fixed_order import Training
-from pgm_bma.orders.weighting import WEIGHTINGS
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.priors import PARAMETER_PRIOR, check_prior, most_mass
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.parallel import n_workers
+from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.tables import table
+from pgm_bma.orders import structure_average
+from pgm_bma.orders.chains.convergence import R_HAT
+from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders.families import counted, family_lists
+from pgm_bma.orders.families.arcs import named_arcs, order_positions, start_orders
+from pgm_bma.orders.families.counted import CountedTraining
+from pgm_bma.orders.families.family_table import (
+    MAX_FAMILIES,
+    STRUCTURE_PRIORS,
+    Scoring,
+    family_table,
+    most_cells,
+    n_families,
+)
+from pgm_bma.orders.gaps import augmented_average
+from pgm_bma.orders.gaps.augment import GapTable
+from pgm_bma.orders.gaps.augment_lists import LOST, expected_loss
+from pgm_bma.orders.sums.exact_orders import AUTO_PREDICTION
+from pgm_bma.orders.sums.fixed_order import Training
 
 MAX_CELLS = 2**26  # of one family's table
 MISSING = ("auto", "augment", "drop", "state")

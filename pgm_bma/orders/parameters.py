@@ -1,4 +1,4 @@
-"""Docstring parts of the parameters and attributes that the order estimators share (`foundation.docstrings.fill`)."""
+"""Docstring parts of the parameters and attributes that the order estimators share (`foundation.faces.docstrings.fill`)."""
 
 FAMILIES = """max_indegree : int, default=3
         Most parents of a variable.

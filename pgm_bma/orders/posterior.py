@@ -7,18 +7,18 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation import table
-from pgm_bma.foundation.docstrings import ROWS, fill
-from pgm_bma.foundation.face import DiscreteEstimator
-from pgm_bma.foundation.filling import as_frame, filled_column
-from pgm_bma.foundation.inputs import as_table
-from pgm_bma.foundation.missing import add_missing_state
-from pgm_bma.foundation.scan import NotFolded
-from pgm_bma.foundation.seeds import random_generator, seed_sequence
-from pgm_bma.foundation.validation import check_number, resolve_preset
+from pgm_bma.foundation.faces.docstrings import ROWS, fill
+from pgm_bma.foundation.faces.face import DiscreteEstimator
+from pgm_bma.foundation.faces.validation import check_number, resolve_preset
+from pgm_bma.foundation.rows.scan import NotFolded
+from pgm_bma.foundation.runtime.seeds import random_generator, seed_sequence
+from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.filling import as_frame, filled_column
+from pgm_bma.foundation.tables.inputs import as_table
+from pgm_bma.foundation.tables.missing import add_missing_state
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders import parameters
-from pgm_bma.orders.augmented_average import draw_completions
+from pgm_bma.orders.gaps.augmented_average import draw_completions
 from pgm_bma.orders.network import graph_metric
 from pgm_bma.orders.results import OrderResults
 

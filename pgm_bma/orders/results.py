@@ -6,17 +6,18 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.missing import mark_missing, with_missing_state
-from pgm_bma.foundation.seeds import random_generator
-from pgm_bma.foundation.table import Schema
-from pgm_bma.foundation.validation import check_choice, check_number
-from pgm_bma.orders import consensus, fixed_order, network, unobserved
-from pgm_bma.orders.augmented_average import own_mixture
-from pgm_bma.orders.counted import CountedTraining
-from pgm_bma.orders.diagnostics import ChainDiagnostics
-from pgm_bma.orders.family_table import parent_sets
+from pgm_bma.foundation.faces.validation import check_choice, check_number
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
+from pgm_bma.foundation.tables.table import Schema
+from pgm_bma.orders import consensus, network
+from pgm_bma.orders.chains.diagnostics import ChainDiagnostics
+from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders.families.counted import CountedTraining
+from pgm_bma.orders.families.family_table import parent_sets
 from pgm_bma.orders.fitting import FORMER, UNOBSERVED, counted_rows
+from pgm_bma.orders.gaps.augmented_average import own_mixture
 from pgm_bma.orders.structure_average import (
     exact_log_joint,
     exact_predictor,
@@ -24,7 +25,7 @@ from pgm_bma.orders.structure_average import (
     mixed_log_joint,
     state_mixture,
 )
-from pgm_bma.orders.weighting import WEIGHTINGS
+from pgm_bma.orders.sums import fixed_order, unobserved
 
 N_ANCESTOR_DAGS = 1000
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pgm_bma.orders import order_mcmc
-from pgm_bma.orders._relocation_kernels import run_orders
-from pgm_bma.orders.convergence import run_until_converged
-from pgm_bma.orders.family_lists import FamilyLists, prune_table
-from pgm_bma.orders.relocation import prepare_lists
+from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.chains._relocation_kernels import run_orders
+from pgm_bma.orders.chains.convergence import run_until_converged
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.families.family_lists import FamilyLists, prune_table
 
 SWEEPS = 256  # of the chain behind "best"
 FROZEN = 1e6  # a power that leaves only the best place

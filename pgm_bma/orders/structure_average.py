@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgm_bma.orders import exact_orders, fixed_order, order_mcmc
-from pgm_bma.orders.convergence import run_until_converged
-from pgm_bma.orders.family_lists import FamilyLists
-from pgm_bma.orders.relocation import prepare_lists
-from pgm_bma.orders.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.chains.convergence import run_until_converged
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.families.family_lists import FamilyLists
+from pgm_bma.orders.sums import exact_orders, fixed_order
 
 MANY_FAMILIES = 20_000  # tables past this size drop the least weighty parent sets when they predict
 LOST_MASS = 1e-6  # of every node's posterior, then; on ALARM no class probability moved by more than 2e-6

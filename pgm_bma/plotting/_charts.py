@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import (
     LARGEST,
     NAME,
     TEXT,

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.validation import Integer, check_arguments, is_hashable, reading
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import Integer, check_arguments, is_hashable, reading
 from pgm_bma.plotting._style import (
     BLUE,
     DRAWN,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.graphs import topological_order
+from pgm_bma.foundation.numbers.graphs import topological_order
 
 GAP_LAYERS = 0.5
 MARGIN = 0.15

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from pgm_bma.foundation.validation import reading
+from pgm_bma.foundation.faces.validation import reading
 from pgm_bma.plotting._layered import MARGIN, Layout, fitting_page, layered_layout
 
 FEW_LOOSE = 3  # nodes without an arc that may stand among the others

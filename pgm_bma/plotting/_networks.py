@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.graphs import check_region_graph
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import (
     LARGEST,
     NAME,
     Choice,
@@ -24,6 +23,7 @@ from pgm_bma.foundation.validation import (
     is_hashable,
     reading,
 )
+from pgm_bma.foundation.numbers.graphs import check_region_graph
 from pgm_bma.plotting._draw import Box, Line, box_labels, box_sizes, paint
 from pgm_bma.plotting._layout import circle_layout, layout_graph
 from pgm_bma.plotting._style import (

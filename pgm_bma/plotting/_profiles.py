@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import rel_entr
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.graphs import ancestors
-from pgm_bma.foundation.validation import (
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import (
     NAME,
     Fitted,
     Flag,
@@ -19,6 +18,7 @@ from pgm_bma.foundation.validation import (
     check_arguments,
     reading,
 )
+from pgm_bma.foundation.numbers.graphs import ancestors
 from pgm_bma.plotting._style import (
     DRAWN,
     FONT,

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.validation import NAME, TEXT, Number, Optional, check_arguments, reading
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import NAME, TEXT, Number, Optional, check_arguments, reading
 from pgm_bma.plotting._style import (
     BLUE,
     DRAWN,

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from pgm_bma.foundation.validation import TEXT, Optional
+from pgm_bma.foundation.faces.validation import TEXT, Optional
 
 ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BLACK = (
     "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#000000",

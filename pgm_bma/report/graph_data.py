@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.averaging import information
+from pgm_bma.foundation.numbers.averaging import information
 from pgm_bma.plotting._draw import box_labels, box_sizes
 from pgm_bma.plotting._layered import MARGIN, Layout
 from pgm_bma.plotting._layout import circle_layout, layout_graph

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pgm_bma.foundation.atomic import replacing
+from pgm_bma.foundation.runtime.atomic import replacing
 from pgm_bma.report.cells import finite, format_cell
 from pgm_bma.report.glossary import TERMS
 

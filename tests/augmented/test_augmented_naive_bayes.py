@@ -16,10 +16,10 @@ from pgm_bma.augmented import general, search
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structural_em import CONVERGENCES, fit_em
 from pgm_bma.augmented.structures import AugmentedModel, tree_structure
-from pgm_bma.foundation import pair_groups
-from pgm_bma.foundation.counts import state_offsets
-from pgm_bma.foundation.pair_groups import grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.pairs import indicators, pair_counts
+from pgm_bma.foundation.numbers import pair_groups
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
+from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
 from tests.oracles import structural_em as oracle
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "structural_em.json").read_text())

@@ -445,7 +445,7 @@ def test_wide_tables_are_scored_some_columns_at_a_time(monkeypatch):
     X, _ = clustered()
     whole = StructuralEMClusterer(2, n_init=3, random_state=0).fit(X)
     monkeypatch.setattr("pgm_bma.augmented.search.WIDE", 5)
-    monkeypatch.setattr("pgm_bma.foundation.pairs._BLOCK_CELLS", 120)
+    monkeypatch.setattr("pgm_bma.foundation.numbers.pairs._BLOCK_CELLS", 120)
     blocks = StructuralEMClusterer(2, n_init=3, random_state=0).fit(X)
     np.testing.assert_allclose(blocks.family_scores(X), whole.family_scores(X), rtol=1e-12)  # rounding of sums
     np.testing.assert_allclose(blocks.starts_["score"], whole.starts_["score"], rtol=1e-10)

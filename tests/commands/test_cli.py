@@ -16,7 +16,7 @@ import pytest
 import pgm_bma
 from pgm_bma.commands import findings, methods, reproduction, run_files, session, validation, warm_up
 from pgm_bma.commands.main import build_parser
-from pgm_bma.foundation import compiling
+from pgm_bma.foundation.runtime import compiling
 from tests.commands.command_line import run
 
 CLASSIFIERS, CLUSTERERS, STRUCTURES = methods.CLASSIFIERS, methods.CLUSTERERS, methods.STRUCTURES
@@ -488,7 +488,7 @@ def test_warm_up_knows_every_estimator():
 
 
 def test_warm_up_runs_every_kernel_of_missing_cells(monkeypatch):
-    from pgm_bma.orders import _augment_kernels as kernels
+    from pgm_bma.orders.gaps import _augment_kernels as kernels
 
     entered = [name for name, value in vars(kernels).items() if getattr(value, "__module__", "") == kernels.__name__]
     entered = {name for name in entered if not name.startswith("_")}

@@ -12,7 +12,7 @@ import pgm_bma
 from pgm_bma.commands import cluster_findings, roles, session
 from pgm_bma.commands.findings import column_dependence
 from pgm_bma.commands.main import build_parser
-from pgm_bma.foundation.column_kinds import column_kind, looks_like_weights, missing_codes
+from pgm_bma.foundation.tables.column_kinds import column_kind, looks_like_weights, missing_codes
 from tests.commands.command_line import run
 
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import pgm_bma
 from pgm_bma.files import storage
-from pgm_bma.foundation import archive
-from pgm_bma.foundation.archive import read_archive, write_archive
-from pgm_bma.foundation.atomic import replacing
-from pgm_bma.foundation.table import Schema
+from pgm_bma.foundation.runtime import archive
+from pgm_bma.foundation.runtime.archive import read_archive, write_archive
+from pgm_bma.foundation.runtime.atomic import replacing
+from pgm_bma.foundation.tables.table import Schema
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network, network_arrays
 
 

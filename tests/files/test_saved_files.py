@@ -65,7 +65,7 @@ def _write(path, content):
 
 def change_document(path, change):
     """Rewrite a saved file with its document changed, checksums made anew: what a stranger could do."""
-    from pgm_bma.foundation.archive import read_archive, write_archive
+    from pgm_bma.foundation.runtime.archive import read_archive, write_archive
 
     archive = read_archive(path.read_bytes())
     with zipfile.ZipFile(path) as file:

@@ -14,7 +14,7 @@ import pytest
 
 import pgm_bma
 from pgm_bma.commands.run_files import Folder, write_csv, write_json, write_uai
-from pgm_bma.foundation import atomic
+from pgm_bma.foundation.runtime import atomic
 from pgm_bma.networks.objects import bayesian_network
 from pgm_bma.report import Report, picture
 

@@ -14,9 +14,9 @@ import pgm_bma
 from pgm_bma import ForestAveragedClusterer
 from pgm_bma.forests.average import ForestPrior
 from pgm_bma.forests.clustering import Settings, expect_complete, make_rows, run_start
-from pgm_bma.foundation import pair_groups
-from pgm_bma.foundation.pair_groups import grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.pairs import indicators, pair_counts
+from pgm_bma.foundation.numbers import pair_groups
+from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
+from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
 from tests.oracles.forests import forests
 from tests.oracles.naive_bayes import prequential_log_probability
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import compiling
+from pgm_bma.foundation.runtime import compiling
 
 SOURCES = Path(pgm_bma.__file__).parent
 CODE = """
 import numpy as np
-from pgm_bma.foundation import compiling
-from pgm_bma.foundation._special_kernels import log_gamma
+from pgm_bma.foundation.runtime import compiling
+from pgm_bma.foundation.numbers._special_kernels import log_gamma
 print(log_gamma(3.0), sum(log_gamma.stats.cache_hits.values()), compiling.cache_folder())
 """
 

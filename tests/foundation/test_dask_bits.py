@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import rows as blocks
+from pgm_bma.foundation.rows import blocks
 from tests.foundation.scanned import cut, differences, make_table, write_parts
 
 SOME = ["text", "category", "half", "class"]

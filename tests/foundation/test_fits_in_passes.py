@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import rows as blocks
+from pgm_bma.foundation.rows import blocks
 from tests.foundation.scanned import CLASSIFIERS, CLUSTERERS, cut, differences, make_table, write_parts
 
 # what counts whole numbers has the bits of memory: block sums of those are exact

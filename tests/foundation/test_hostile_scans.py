@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import scan_dask, scan_duckdb, scan_rows
+from pgm_bma.foundation.rows import dask_scan as scan_dask
+from pgm_bma.foundation.rows import duckdb_scan as scan_duckdb
+from pgm_bma.foundation.rows import scanned_rows as scan_rows
 from tests.foundation.scanned import make_table
 
 N_ROWS = 120

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from pgm_bma.foundation import compiling
+from pgm_bma.foundation.runtime import compiling
 
 
 def read_cells(a, b, at):
@@ -105,7 +105,7 @@ def test_our_code_does_what_numbas_does(function, given, compiled):
 
 
 def test_a_numba_that_was_not_tried_compiles_in_its_own_way(monkeypatch):
-    from pgm_bma.foundation import kernel_compiler
+    from pgm_bma.foundation.runtime import kernel_compiler
 
     ours = compiling.compiled(loops)
     monkeypatch.setattr(kernel_compiler, "TRIED", ((0, 1), (0, 2)))

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma.foundation.missing import add_missing_state, mark_missing, with_missing_state
-from pgm_bma.foundation.table import encode, encode_like
+from pgm_bma.foundation.tables.missing import add_missing_state, mark_missing, with_missing_state
+from pgm_bma.foundation.tables.table import encode, encode_like
 
 FRAME = pd.DataFrame({"a": ["x", None, "y"], "b": [1, 2, 1], "c": ["missing", "z", None]})
 

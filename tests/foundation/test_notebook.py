@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation.hints import LEARNED, NAMES, PARAMETERS
+from pgm_bma.foundation.faces.hints import LEARNED, NAMES, PARAMETERS
 
 SMALL = 300_000  # characters of a notebook's cell
 MAKERS = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from pgm_bma.foundation import pairs
-from pgm_bma.foundation.pairs import (
+from pgm_bma.foundation.numbers import pairs
+from pgm_bma.foundation.numbers.pairs import (
     complete_pair_scores,
     indicators,
     mass_consistent_prior,

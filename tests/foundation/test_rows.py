@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import rows as blocks
-from pgm_bma.foundation import scan_margins
-from pgm_bma.foundation.rows import Block, cut_blocks, tree_sum
-from pgm_bma.foundation.scan import as_scan
-from pgm_bma.foundation.scan_dask import local_workers
-from pgm_bma.foundation.scan_rows import scanned_rows
+from pgm_bma.foundation.rows import blocks
+from pgm_bma.foundation.rows import margins as scan_margins
+from pgm_bma.foundation.rows.blocks import Block, cut_blocks, tree_sum
+from pgm_bma.foundation.rows.dask_scan import local_workers
+from pgm_bma.foundation.rows.scan import as_scan
+from pgm_bma.foundation.rows.scanned_rows import scanned_rows
 from tests.foundation.scanned import CLASSIFIERS, cut, differences, make_table, write_parts
 
 COUNTED = ["naive Bayes", "averaged naive Bayes"]
@@ -176,7 +176,7 @@ def _part(number, parts):
 
 
 def _set_block_rows(n_rows):
-    from pgm_bma.foundation import rows as module
+    from pgm_bma.foundation.rows import blocks as module
 
     module.BLOCK_ROWS = n_rows
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import scan as scanning
+from pgm_bma.foundation.rows import scan as scanning
 from tests.foundation.scanned import CLASSIFIERS, CLUSTERERS, STRUCTURES, cut, differences, make_table, write_parts
 
 ALL = {**CLUSTERERS, **CLASSIFIERS, **STRUCTURES}
@@ -105,7 +105,7 @@ def test_csv_is_read_as_pandas_reads_it(tmp_path):
 def test_texts_that_mean_missing_are_those_of_pandas():
     from pandas._libs.parsers import STR_NA_VALUES
 
-    from pgm_bma.foundation.scan_texts import NA_TEXTS
+    from pgm_bma.foundation.rows.texts import NA_TEXTS
 
     assert set(NA_TEXTS) == set(STR_NA_VALUES)
 

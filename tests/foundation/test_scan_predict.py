@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import scan_predict
+from pgm_bma.foundation.rows import predict as scan_predict
 from tests.foundation.scanned import cut, make_table, write_parts
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgm_bma.foundation.docstrings import fill
-from pgm_bma.foundation.starts import STARTS_DOC, finish_best, starts_table
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.numbers.starts import STARTS_DOC, finish_best, starts_table
 
 
 def recorder(survivors):

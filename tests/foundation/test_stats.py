@@ -5,10 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgm_bma.foundation.averaging import average_families, average_many_families
-from pgm_bma.foundation.counts import class_counts, family_counts, gather_sum
-from pgm_bma.foundation.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean, side_by_side_scores
-from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
+from pgm_bma.foundation.numbers.averaging import average_families, average_many_families
+from pgm_bma.foundation.numbers.counts import class_counts, family_counts, gather_sum
+from pgm_bma.foundation.numbers.dirichlet import (
+    cell_alpha,
+    log_marginal_likelihood,
+    posterior_mean,
+    side_by_side_scores,
+)
+from pgm_bma.foundation.numbers.pairs import conditional_mutual_information, indicators, pair_counts
 from tests.oracles.naive_bayes import log_dirichlet_multinomial, prequential_log_probability
 
 

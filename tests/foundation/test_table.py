@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgm_bma.foundation.table import (
+from pgm_bma.foundation.tables.table import (
     NO_VALUE,
     WIDE,
     Schema,

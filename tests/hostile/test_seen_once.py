@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation.archive import read_archive, write_archive
+from pgm_bma.foundation.runtime.archive import read_archive, write_archive
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgm_bma.foundation.pairs import conditional_mutual_information, indicators, pair_counts
+from pgm_bma.foundation.numbers.pairs import conditional_mutual_information, indicators, pair_counts
 from pgm_bma.kikuchi import criteria as kikuchi_criteria
 from pgm_bma.kikuchi import selection as kikuchi_selection
 from pgm_bma.kikuchi import terms as room

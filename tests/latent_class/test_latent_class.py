@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln, logsumexp
 
-from pgm_bma.foundation import _special_kernels as special
-from pgm_bma.foundation.averaging import average_families
-from pgm_bma.foundation.dirichlet import log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.starts import align_labels, start_weights
+from pgm_bma.foundation.numbers import _special_kernels as special
+from pgm_bma.foundation.numbers.averaging import average_families
+from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.numbers.starts import align_labels, start_weights
 from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
 from pgm_bma.latent_class.loop import ALIKE, BATCH, MIDDLE_UPDATES, SHORT_UPDATES, draw_starts, fit_latent_class
 from pgm_bma.latent_class.problem import (

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pgm_bma.foundation.rows import Block, MappedRows, MemoryRows, Profile
-from pgm_bma.foundation.starts import choose_starts
-from pgm_bma.foundation.table import Schema
+from pgm_bma.foundation.numbers.starts import choose_starts
+from pgm_bma.foundation.rows.blocks import Block, MappedRows, MemoryRows, Profile
+from pgm_bma.foundation.tables.table import Schema
 from pgm_bma.latent_class import passes
 from pgm_bma.latent_class.loop import Settings, fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings

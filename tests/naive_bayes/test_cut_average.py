@@ -8,7 +8,7 @@ import pytest
 
 import pgm_bma
 from pgm_bma import AveragedNaiveBayesClassifier
-from pgm_bma.foundation.cut_points import CUT_PRIORS
+from pgm_bma.foundation.tables.cut_points import CUT_PRIORS
 from tests.oracles.naive_bayes import column_over_partitions
 
 

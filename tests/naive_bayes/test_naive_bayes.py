@@ -12,7 +12,7 @@ from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgm_bma import AveragedNaiveBayesClassifier, AveragedNaiveBayesEstimator, NaiveBayesClassifier, TANClassifier
-from pgm_bma.foundation.graphs import maximum_tree
+from pgm_bma.foundation.numbers.graphs import maximum_tree
 from tests.oracles.naive_bayes import selective_naive_bayes
 
 
@@ -190,7 +190,7 @@ def test_tan_of_wide_tables_counts_some_columns_at_a_time(gaps, monkeypatch):
     weights = rng.integers(0, 4, 200)
     whole = TANClassifier().fit(X, y, sample_weight=weights)
     monkeypatch.setattr("pgm_bma.naive_bayes.tan.MAX_PAIR_CELLS", 3 * 27 * 4)  # what the widest column needs
-    monkeypatch.setattr("pgm_bma.foundation.pairs._BLOCK_CELLS", 400)
+    monkeypatch.setattr("pgm_bma.foundation.numbers.pairs._BLOCK_CELLS", 400)
     blocks = TANClassifier().fit(X, y, sample_weight=weights)
     pd.testing.assert_series_equal(blocks.parents_, whole.parents_)
     np.testing.assert_allclose(

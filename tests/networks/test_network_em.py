@@ -550,7 +550,7 @@ def test_data_without_columns_are_refused():
 
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_rows_that_do_not_fit_are_visited_in_passes(weight, tmp_path, monkeypatch):
-    from pgm_bma.foundation import rows as blocks
+    from pgm_bma.foundation.rows import blocks
     from tests.foundation.scanned import cut, make_table, write_parts
 
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 97)

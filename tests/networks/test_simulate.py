@@ -19,7 +19,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 import pgm_bma
-from pgm_bma.foundation.graphs import sample_codes
+from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.networks._random_dag_kernels import walk
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 from pgm_bma.networks.random_models import draw_parents, random_network_classifier
@@ -135,7 +135,7 @@ def test_equal_seeds_give_equal_rows():
 def test_draws_do_not_depend_on_the_hash_seed():
     """On arrays: a fresh interpreter need not load pgmpy, and `simulate` only adds the order of ``model.nodes``."""
     script = (
-        "import json, numpy as np; from pgm_bma.foundation.graphs import sample_codes\n"
+        "import json, numpy as np; from pgm_bma.foundation.numbers.graphs import sample_codes\n"
         "from pgm_bma.networks.random_models import random_network_classifier\n"
         "m = random_network_classifier(9, 3, 2, random_state=4, as_arrays=True)\n"
         "print(json.dumps([m.parents, sample_codes(m.cpts, m.parents, 20, np.random.default_rng(0)).tolist()]))"

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation import rows as blocks
-from pgm_bma.foundation.rows import Block, MemoryRows, Profile
-from pgm_bma.foundation.table import Schema
-from pgm_bma.orders import counted, family_table
-from pgm_bma.orders.fixed_order import Training
+from pgm_bma.foundation.rows import blocks
+from pgm_bma.foundation.rows.blocks import Block, MemoryRows, Profile
+from pgm_bma.foundation.tables.table import Schema
+from pgm_bma.orders.families import counted, family_table
+from pgm_bma.orders.sums.fixed_order import Training
 from tests.foundation.scanned import cut, make_table, write_parts
 
 CARDS = np.array([2, 3, 2, 4])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pgm_bma.orders import _parent_kernels
-from pgm_bma.orders.family_lists import prune_table
-from pgm_bma.orders.family_table import family_table
-from pgm_bma.orders.relocation import prepare_lists
+from pgm_bma.orders.chains import _parent_kernels
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.families.family_lists import prune_table
+from pgm_bma.orders.families.family_table import family_table
 from tests.oracles.orders import Problem, layers_of
 from tests.orders.test_order_mcmc import chain_data
 from tests.orders.test_relocation import ALL, lists_of, softmax

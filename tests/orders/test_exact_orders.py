@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgm_bma.orders import exact_dags, exact_orders, fixed_order
-from pgm_bma.orders.family_table import family_table, parent_sets
+from pgm_bma.orders.families.family_table import family_table, parent_sets
+from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
 from tests.oracles.orders import Problem
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "order.json").read_text())["cases"]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgm_bma.orders.family_lists import grow_lists, prune_table
-from pgm_bma.orders.family_table import family_table, members, parent_sets
+from pgm_bma.orders.families.family_lists import grow_lists, prune_table
+from pgm_bma.orders.families.family_table import family_table, members, parent_sets
 from tests.orders.test_order_mcmc import chain_data
 
 PRIORS = [

@@ -8,10 +8,10 @@ import pytest
 from scipy.special import gammaln
 
 from pgm_bma import OrderPosterior
-from pgm_bma.orders import family_table as room
-from pgm_bma.orders import fixed_order
-from pgm_bma.orders.family_lists import grow_lists
-from pgm_bma.orders.family_table import family_table, local_sets, most_cells, n_families, parent_sets
+from pgm_bma.orders.families import family_table as room
+from pgm_bma.orders.families.family_lists import grow_lists
+from pgm_bma.orders.families.family_table import family_table, local_sets, most_cells, n_families, parent_sets
+from pgm_bma.orders.sums import fixed_order
 from tests.oracles.orders import Problem
 
 # Scores are sums of about a hundred lgamma values of size up to 1e3: rounding stays below 1e-10.

@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
 from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
-from pgm_bma.orders import augment, augment_lists, augment_run, augmented_average, fitting
-from pgm_bma.orders.family_table import family_table
+from pgm_bma.orders import fitting
+from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.gaps import augment, augment_lists, augment_run, augmented_average
 from tests.oracles import gaps as oracle
 
 PAPER = {"parameter_prior": "paper", "random_state": 0}  # K2 with alpha 1, as the oracle

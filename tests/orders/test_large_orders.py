@@ -6,8 +6,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
-from pgm_bma.orders import exact_orders
-from pgm_bma.orders.family_table import family_table
+from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.sums import exact_orders
 from tests.oracles.orders import Problem
 from tests.orders.test_order_mcmc import chain_data
 

@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 from pgm_bma import OrderPosterior
-from pgm_bma.orders import _order_kernels, chains, exact_dags, exact_orders, order_mcmc, partition_mcmc
-from pgm_bma.orders._partition_kernels import propose
-from pgm_bma.orders.family_table import family_table
-from pgm_bma.orders.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.chains import _order_kernels, chains, order_mcmc, partition_mcmc
+from pgm_bma.orders.chains._partition_kernels import propose
+from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.sums import exact_dags, exact_orders
 from tests.oracles.orders import Problem, layers_of, log_sum, ordered_partitions
 
 

@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
 from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior, effective_markov_blanket
-from pgm_bma.orders import fixed_order, unobserved
-from pgm_bma.orders.family_table import family_table
+from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.sums import fixed_order, unobserved
 from tests.oracles.orders import Problem, class_posterior, log_sum
 
 ATOL = 1e-9  # the agreement that the project asks for

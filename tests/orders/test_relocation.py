@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import erfc, erfcinv
 
-from pgm_bma.orders import _layer_kernels, _relocation_kernels, convergence, exact_orders
-from pgm_bma.orders.family_lists import FamilyLists, prune_table
-from pgm_bma.orders.family_table import family_table
-from pgm_bma.orders.relocation import prepare_lists
+from pgm_bma.orders.chains import _layer_kernels, _relocation_kernels, convergence
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.families.family_lists import FamilyLists, prune_table
+from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.sums import exact_orders
 from tests.oracles.orders import Problem, layers_of, log_sum, ordered_partitions
 from tests.orders.test_order_mcmc import chain_data
 

@@ -1,0 +1,1 @@
+"""Averaged additive terms of columns and pairs of columns: the default classifier."""

@@ -1,0 +1,215 @@
+"""One convex fit of the weights of averaged terms, with a ridge per kind of term, averaged over the ridges that predict well.
+
+The weights maximise the conditional likelihood of rows that are left out of their own terms (see `numeric_terms`). Each kind has
+a grid of ridges; single terms are drawn to weight 1 (naive Bayes) or, where their ridge is negative, to 0, which with a stiff ridge
+leaves them out: then what is left is a logistic regression. Ridges are judged by the loss of held-out rows, with all terms made
+anew in every fold. The search begins at the best of a few starts and walks along one kind after the other, a step only where the
+gain is beyond 1.5 of its paired standard errors: the best of many points is too often the luckiest. The weights of all points tried
+are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by cells at all.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.additive.solve import fit_weights
+from pgm_bma.additive.terms import AverageTerms, TermWeights, make_terms, row_features
+from pgm_bma.kikuchi.content import row_colours
+from pgm_bma.kikuchi.terms import class_data
+from pgm_bma.kikuchi.tuning import deal
+
+KINDS = ("single", "pair", "linear", "state", "gaussian", "cell")
+FIXED = {"prior": 5.0, "level": 0.1}  # weight of the class shares, and a free level for every class
+OFF = 1e5
+RIDGES = {
+    "single": (-OFF, -30.0, -5.0, 1.0, 5.0, 25.0, 100.0),  # below zero: drawn to weight 0 instead of 1
+    "pair": (0.1, 0.3, 1.0, 5.0, 30.0, 200.0, 1000.0, OFF),
+    "linear": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, OFF),
+    "state": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, OFF),
+    "gaussian": (1.0, 5.0, 30.0, 200.0, 1000.0, OFF),
+    "cell": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, OFF),
+}
+STARTS = tuple(
+    dict(zip(KINDS, ridges))
+    for ridges in (
+        (5.0, 30.0, 10.0, 30.0, 30.0, OFF),
+        (5.0, OFF, OFF, OFF, OFF, OFF),  # weighted naive Bayes
+        (-OFF, OFF, 0.3, 1.0, OFF, OFF),  # logistic regression
+        (-5.0, 200.0, 1.0, 3.0, 30.0, OFF),
+        (25.0, 30.0, OFF, OFF, OFF, OFF),
+        (5.0, OFF, 3.0, 10.0, 1.0, OFF),
+        (-30.0, OFF, 0.03, 0.3, OFF, OFF),
+    )
+)
+CELLS = dict(zip(KINDS, (-30.0, OFF, 0.3, 1.0, OFF, 1.0)))  # logistic regression with cells
+SURE = 1.5  # paired standard errors that a step must gain
+SPREAD = 5.0  # nats of held-out loss by which the weight of a point falls by e
+_MOST_POINTS = 8  # that are averaged
+_TELLING_ROWS, _FINAL_STARTS = 100, 3
+_FEWEST_ROWS, _MANY_ROWS, _ENOUGH_ROWS = 10, 1000, 3000
+_ROUGH = 1e-3  # a rough optimum is enough to compare ridges
+_ROUNDING = 1e-6
+
+
+def fit_average(data, kinds, progress=None):
+    """Fit the weights of averaged terms.
+
+    Parameters
+    ----------
+    data : NumericData
+    kinds : some of KINDS
+    progress : function (number of steps done) or None
+
+    Returns
+    -------
+    AverageFit
+    """
+    points, shares = choose_ridges(data, kinds, progress)
+    terms, contrasts = make_terms(data, kinds)
+    thetas = [_fit_weights(contrasts, data.weights, points[0])]
+    thetas += [_fit_weights(contrasts, data.weights, point, thetas[0], _ROUGH) for point in points[1:]]
+    theta = sum(share * theta for share, theta in zip(shares, thetas))
+    return AverageFit(terms, TermWeights.from_flat(theta, terms), points[0])
+
+
+def choose_ridges(data, kinds, progress=None):
+    """Ridges by held-out loss: (list of kind -> ridge, best first; their shares in the average)."""
+    starts = [{kind: start[kind] for kind in kinds} for start in STARTS]
+    total = data.weights.sum()
+    if total < _FEWEST_ROWS:
+        return starts[:1], np.ones(1)
+    colours = _colours(data)
+    n_parts = int(total // _ENOUGH_ROWS)
+    if n_parts > 1:  # ridges do not ask for all rows
+        sample = deal(data.target, data.weights, n_parts, colours)[0]
+        data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
+    parts = deal(data.target, data.weights, 4 if total < _MANY_ROWS else 2, colours)
+    folds = _Folds(data, kinds, parts, progress)
+    if parts[0].sum() >= _TELLING_ROWS:  # one fold shows which are far off
+        starts = sorted(starts, key=lambda start: folds.total(start, 1))[:_FINAL_STARTS]
+    point = dict(min(starts, key=folds.total))
+    _search(point, [kind for kind in folds.present if kind != "cell"], folds)
+    if "cell" in folds.present:  # many weights: asked for after all else, and only where they gain beyond chance
+        rival = min({**point, "cell": CELLS["cell"]}, {kind: CELLS[kind] for kind in kinds}, key=folds.total)
+        if folds.gains(rival, point):
+            point = dict(rival)
+            _search(point, folds.present, folds, 1)
+        elif folds.total(rival) >= folds.total(point):
+            folds.forget("cell")
+    totals = folds.totals()
+    tried = sorted(totals, key=totals.get)[:_MOST_POINTS]
+    losses = np.array([totals[key] for key in tried])
+    shares = np.exp((losses[0] - losses) / SPREAD)
+    used = shares > 0.02 * shares.sum()
+    points = [{**starts[0], **dict(zip(folds.present, key))} for key, kept in zip(tried, used) if kept]
+    return points, shares[used] / shares[used].sum()
+
+
+def _search(point, kinds, folds, n_rounds=2):
+    """Walk along every kind, then again, because the best ridge of one depends on those of the others."""
+    for _ in range(n_rounds):
+        before = dict(point)
+        for kind in kinds:
+            _walk(point, kind, folds)
+        if point == before:
+            return
+
+
+def _walk(point, kind, folds):
+    """Move `point` along the grid of one kind, down or else up, while a step gains more than chance would."""
+    grid = RIDGES[kind]
+    position = grid.index(point[kind])
+    for step in (-1, 1):
+        k = position + step
+        while 0 <= k < len(grid) and folds.gains({**point, kind: grid[k]}, point):
+            point[kind] = grid[k]
+            k += step
+        if point[kind] != grid[position]:
+            break
+
+
+def _colours(data):
+    """Colours of the rows by their bins (see `content`), ties by their values, so that the order of rows does not matter."""
+    bins = row_colours(class_data(data.codes, data.target, data.n_bins, data.n_classes, data.weights))
+    bits = np.nan_to_num(data.values).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    order = np.lexsort(((bits ^ (bits >> np.uint64(29))).sum(axis=1), bins))
+    ranks = np.empty(len(order), dtype=np.uint64)
+    ranks[order] = np.arange(len(order), dtype=np.uint64)
+    return ranks
+
+
+class _Folds:
+    """Training problems of the folds, and the losses of their held-out rows."""
+
+    def __init__(self, data, kinds, parts, progress):
+        self.parts, self.data, self.progress = parts, data, progress
+        self.problems, self.starts = [], [None] * len(parts)
+        for part in parts:
+            rest = data.weights - part
+            train = data.take(rest > 0, rest[rest > 0])
+            terms, contrasts = make_terms(train, kinds)
+            held = part > 0
+            features = row_features(terms, data.codes[held], data.values[held])
+            self.problems.append((train.weights, terms, contrasts, held, features))
+        found = {kind for _, _, contrasts, _, _ in self.problems for kind in contrasts.kinds}
+        self.present = [kind for kind in kinds if kind in found]
+        self.rows = np.concatenate([part[part > 0] for part in parts])
+        self.tried = {}  # ridges of the kinds that are present -> losses of the held-out rows, fold by fold
+
+    def losses(self, ridge, n_folds=None):
+        """Losses of the held-out rows of the first folds, default all."""
+        n_folds = n_folds or len(self.problems)
+        found = self.tried.setdefault(tuple(ridge[kind] for kind in self.present), [])
+        for f in range(len(found), n_folds):
+            rows, terms, contrasts, held, features = self.problems[f]
+            theta = _fit_weights(contrasts, rows, ridge, self.starts[f], _ROUGH)
+            self.starts[f] = theta
+            scores = features.scores(TermWeights.from_flat(theta, terms))
+            own = scores[np.arange(len(scores)), self.data.target[held]]
+            found.append(np.logaddexp.reduce(scores, axis=1) - own)
+            if self.progress is not None:
+                self.progress(1)
+        return np.concatenate(found[:n_folds])
+
+    def total(self, ridge, n_folds=None):
+        losses = self.losses(ridge, n_folds)
+        return float(self.rows[: len(losses)] @ losses)
+
+    def totals(self):
+        """Held-out loss of every point that was tried in all folds."""
+        whole = {key: found for key, found in self.tried.items() if len(found) == len(self.problems)}
+        return {key: float(self.rows @ np.concatenate(found)) for key, found in whole.items()}
+
+    def forget(self, kind):
+        """Points with a kind by which held-out rows did not gain at all have no part in the average."""
+        place = self.present.index(kind)
+        self.tried = {key: found for key, found in self.tried.items() if key[place] == OFF}
+
+    def gains(self, ridge, present):
+        """Whether `ridge` beats `present` beyond SURE paired standard errors."""
+        gain = self.losses(present) - self.losses(ridge)
+        mean = self.rows @ gain / self.rows.sum()
+        error = np.sqrt(self.rows @ (gain - mean) ** 2)
+        return self.rows @ gain > max(SURE * error, _ROUNDING)
+
+
+def _fit_weights(contrasts, rows, ridge, start=None, tolerance=1e-10):
+    """Weights of the contrasts; a kind that is off is held at its centre."""
+    ridge = {**FIXED, **ridge}
+    values = np.array([ridge[kind] for kind in contrasts.kinds])
+    drawn = np.array([kind in ("prior", "single") for kind in contrasts.kinds])
+    centre = np.where(drawn & (values > 0), 1.0, 0.0)
+    free = np.abs(values) < OFF
+    theta = centre.copy()
+    begin = centre if start is None else np.where(free, start, centre)
+    used = contrasts.take([kind for kind, value in ridge.items() if abs(value) < OFF])
+    theta[free] = fit_weights(used, rows, np.abs(values[free]), centre[free], begin[free], tolerance)
+    return theta
+
+
+class AverageFit(NamedTuple):
+    """The terms, their weights and the ridge of every kind."""
+
+    terms: AverageTerms
+    weights: TermWeights
+    ridge: dict

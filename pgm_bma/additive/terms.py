@@ -1,0 +1,307 @@
+"""Terms of numeric and categorical columns, averaged over discretisations: tables for new rows, contrasts of training rows.
+
+A term gives every class a log evidence. "single": ln P(c | bin) - ln p_c of a column, averaged over all ways to cut it. "pair":
+ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive partitions. "gaussian": how the numeric columns vary
+together (see `numeric_gaussian`). These have one weight each. "linear" (standardised values of the numeric columns) and "state"
+(indicators of the states of the others) have one weight per class, as in logistic regression.
+
+The contrasts of a training row are those of terms that were made without it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.additive import cuts
+from pgm_bma.additive.cells import cell_indicators, choose_cells
+from pgm_bma.additive.gaussian import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
+from pgm_bma.additive.pair_choice import choose_pairs, coarse, unexplained
+from pgm_bma.additive.solve import Contrasts, against_own, class_directions
+from pgm_bma.kikuchi.weights import MAX_CONTRASTS
+
+CLIP = 4.0  # standard deviations at which a value stops to pull
+_MOST_INDICATORS = 300  # states x classes
+
+
+def make_terms(data, kinds):
+    """All terms of training data, and their left-out contrasts: (AverageTerms, Contrasts)."""
+    shares = cuts.class_shares(data.target, data.weights, data.n_classes)
+    gammas = cuts.gamma_tables(data.weights.sum(), data.weights, shares)
+    singles = [_single(data, j, shares, gammas) for j in range(data.codes.shape[1])]
+    logs = [left_out_logs(data, j, single) for j, single in enumerate(singles)]
+    columns = [_prior(data, shares)]
+    for j, log in enumerate(logs):
+        columns.append(against_own(log - np.where((data.codes[:, j] >= 0)[:, None], np.log(shares), 0.0), data.target))
+    labels, sets = ["prior"] + ["single"] * len(singles), [(), *((j,) for j in range(len(singles)))]
+    terms = AverageTerms(
+        shares,
+        [np.log(t.probability) - np.log(shares) for t in singles],
+        [t.cut_posterior for t in singles],
+        [],
+        [],
+        standardisation(data),
+        _indicated(data) if "state" in kinds else [],
+        None,
+        labels,
+        sets,
+        data.numeric,
+        "linear" in kinds,
+        level_scale(data) if "linear" in kinds else [],
+        [],
+    )
+    densities, n_densities = [], 0
+    if "gaussian" in kinds:
+        terms = terms._replace(gaussian=fit_gaussian(data.values, data.target, data.n_classes, data.weights))
+    if terms.gaussian is not None:
+        found, n_densities = gaussian_terms(terms.gaussian, data.values, data.target, data.unit), N_STRENGTHS
+        densities = [against_own(found[:, :, g], data.target) for g in range(N_STRENGTHS)]
+    x = design(terms, data.codes, data.values)
+    contrasts = Contrasts(
+        np.stack(columns + densities, axis=2),
+        x,
+        data.target,
+        data.n_classes,
+        labels + ["gaussian"] * n_densities,
+        design_kinds(terms),
+    )
+    if len(data.target) and {"pair", "cell"} & set(kinds):
+        left = unexplained(data, contrasts)
+        pairs, tables, more = (
+            choose_pairs(data, shares, singles, logs, left, gammas) if "pair" in kinds else ([], [], [])
+        )
+        columns += more
+        labels, sets = labels + ["pair"] * len(pairs), sets + pairs
+        cells = choose_cells(data, left, len(contrasts.kinds)) if "cell" in kinds else []
+        terms = terms._replace(pairs=pairs, tables=tables, kinds=labels, sets=sets, cells=cells)
+        x = np.concatenate([x, cell_design(terms, data.codes)], axis=1)
+        _check_size(data, len(columns) + n_densities + x.shape[1])
+        contrasts = contrasts._replace(
+            values=np.stack(columns + densities, axis=2),
+            design=x,
+            term_kinds=labels + ["gaussian"] * n_densities,
+            column_kinds=design_kinds(terms),
+        )
+    return terms, contrasts
+
+
+def _check_size(data, n_terms):
+    if len(data.target) * (data.n_classes - 1) * n_terms > MAX_CONTRASTS:
+        raise ValueError(
+            f"numeric='average' needs {len(data.target)} rows x {data.n_classes - 1} contrasts x {n_terms} terms in memory "
+            f"(limit {MAX_CONTRASTS:.3g} numbers); take fewer rows or columns, or numeric='mdl'"
+        )
+
+
+def _single(data, j, shares, gammas):
+    if data.n_bins[j] == 1:  # says nothing
+        return cuts.ColumnAverage(shares[None], np.tile(shares, (1, len(shares), 1)), np.zeros(0), 0.0)
+    seen = data.codes[:, j] >= 0
+    counts = np.zeros((int(data.n_bins[j]), data.n_classes))
+    np.add.at(counts, (data.codes[seen, j], data.target[seen]), data.weights[seen])
+    if data.numeric[j]:
+        return cuts.average_intervals(counts, shares, data.unit, gammas=gammas)
+    return cuts.average_categories(counts, shares, data.unit)
+
+
+def _prior(data, shares):
+    return against_own(np.tile(np.log(shares), (len(data.target), 1)), data.target)
+
+
+def left_out_logs(data, j, table):
+    """ln P(c | bin) without the row, zero where the cell is missing: (n, n_classes)."""
+    bins = data.codes[:, j]
+    logs = np.log(table.left_out[np.maximum(bins, 0), data.target])
+    return np.where((bins >= 0)[:, None], logs, 0.0)
+
+
+# ------------------------------------------------------------------------------------- terms with a weight per class
+
+
+def standardisation(data):
+    """(2, n_numeric) mean and spread of the numeric columns, by weight; a constant column has spread 1."""
+    weights = np.where(np.isnan(data.values), 0.0, data.weights[:, None])
+    total = np.maximum(weights.sum(axis=0), 1e-300)
+    filled = np.nan_to_num(data.values)
+    mean = (weights * filled).sum(axis=0) / total
+    spread = np.sqrt((weights * (filled - mean) ** 2).sum(axis=0) / total)
+    return np.stack([mean, np.where(spread > 0, spread, 1.0)])
+
+
+def level_scale(data):
+    """Columns of whole numbers that are states: [(column, (n_states,) standardised numbers, clipped)]; at least three states."""
+    found = []
+    for j, levels in enumerate(data.levels):
+        if levels is None or len(levels) < 3:
+            continue
+        seen = data.codes[:, j] >= 0
+        mass = np.bincount(data.codes[seen, j], data.weights[seen], minlength=len(levels))
+        mean = mass @ levels / max(mass.sum(), 1e-300)
+        spread = np.sqrt(mass @ (levels - mean) ** 2 / max(mass.sum(), 1e-300))
+        if spread > 0:
+            found.append((j, np.clip((levels - mean) / spread, -CLIP, CLIP)))
+    return found
+
+
+def _indicated(data):
+    """Categorical columns whose states get weights of their own: those of fewest states, while these are few in all."""
+    columns = [j for j in range(len(data.n_bins)) if not data.numeric[j] and data.n_bins[j] > 1]
+    columns.sort(key=lambda j: data.n_bins[j])
+    total = np.cumsum([data.n_bins[j] for j in columns]) * (data.n_classes - 1)
+    return sorted(j for j, size in zip(columns, total) if size <= _MOST_INDICATORS)
+
+
+def design(terms, codes, values):
+    """(n_samples, n_columns): 1, standardised numbers (clipped), indicators of states and of cells; zero where missing."""
+    n = len(codes)
+    parts = []
+    if has_level(terms):
+        parts.append(np.ones((n, 1)))
+    if terms.linear and values.shape[1]:
+        parts.append(np.nan_to_num(np.clip((values - terms.scale[0]) / terms.scale[1], -CLIP, CLIP)))
+    for j, levels in terms.levels:
+        parts.append(np.where(codes[:, j] >= 0, levels[np.maximum(codes[:, j], 0)], 0.0)[:, None])
+    for j in terms.indicated:
+        parts.append((codes[:, j, None] == np.arange(len(terms.singles[j]))[None, :]).astype(float))
+    parts.append(cell_design(terms, codes))
+    return np.concatenate(parts, axis=1)
+
+
+def cell_design(terms, codes):
+    """Indicators of the cells of all pairs that have weights of cells: (n_samples, n_cells)."""
+    n_bins = [len(single) for single in terms.singles]
+    parts = [cell_indicators(codes, pair, n_bins) for pair in terms.cells]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(codes), 0))
+
+
+def has_level(terms):
+    """Whether every class has a free level."""
+    return bool(terms.linear or terms.indicated)
+
+
+def design_kinds(terms):
+    """Kinds of the columns of `design`."""
+    kinds = ["level"] if has_level(terms) else []
+    kinds += ["linear"] * ((terms.scale.shape[1] if terms.linear else 0) + len(terms.levels))
+    kinds += ["state"] * sum(len(terms.singles[j]) for j in terms.indicated)
+    return kinds + ["cell"] * sum(len(terms.singles[i]) * len(terms.singles[j]) for i, j in terms.cells)
+
+
+# -------------------------------------------------------------------------------------------------------- new rows
+
+
+def set_features(terms, codes):
+    """Prior, single and pair terms of rows: (n_samples, n_classes, n_sets); a term with a missing cell is zero."""
+    columns = [np.tile(np.log(terms.shares), (len(codes), 1))]
+    for j, logs in enumerate(terms.singles):
+        columns.append(np.where((codes[:, j] >= 0)[:, None], logs[np.maximum(codes[:, j], 0)], 0.0))
+    singles = columns[1:]
+    for (i, j), table in zip(terms.pairs, terms.tables):
+        first = coarse(codes[:, i], len(terms.singles[i]), terms.numeric[i])
+        second = coarse(codes[:, j], len(terms.singles[j]), terms.numeric[j])
+        seen = (first >= 0) & (second >= 0)
+        both = table[np.maximum(first, 0), np.maximum(second, 0)]
+        columns.append(np.where(seen[:, None], both - singles[i] - singles[j], 0.0))
+    return np.stack(columns, axis=2)
+
+
+def row_features(terms, codes, values):
+    """`RowFeatures` of new rows."""
+    shape = len(codes), len(terms.shares), 0
+    densities = np.zeros(shape) if terms.gaussian is None else gaussian_terms(terms.gaussian, values)
+    return RowFeatures(set_features(terms, codes), densities, design(terms, codes, values))
+
+
+class RowFeatures(NamedTuple):
+    """sets (n, n_classes, n_sets), densities (n, n_classes, 3 or 0), design (n, n_columns)."""
+
+    sets: np.ndarray
+    densities: np.ndarray
+    design: np.ndarray
+
+    def scores(self, weights):
+        return self.sets @ weights.sets + self.densities @ weights.densities + self.design @ weights.slopes
+
+
+class TermWeights(NamedTuple):
+    """sets (n_sets,), densities (3 or 0,), slopes (n_columns of the design, n_classes)."""
+
+    sets: np.ndarray
+    densities: np.ndarray
+    slopes: np.ndarray
+
+    @classmethod
+    def from_flat(cls, theta, terms):
+        """From the weights of the contrasts of `make_terms`."""
+        n_sets = len(terms.sets)
+        n_densities = 0 if terms.gaussian is None else N_STRENGTHS
+        directions = class_directions(len(terms.shares))
+        slopes = theta[n_sets + n_densities :].reshape(-1, directions.shape[1]) @ directions.T
+        return cls(theta[:n_sets], theta[n_sets : n_sets + n_densities], slopes)
+
+
+class NumericData(NamedTuple):
+    """codes (n, d) elementary bins or states, -1 = missing; values (n, d_numeric) raw numbers, NaN = missing; numeric (d,) bool.
+
+    n_bins (d,); target (n,); weights (n,); unit : weight of a row that is left out
+    levels : for each column the numbers that are its states, or None
+    """
+
+    codes: np.ndarray
+    values: np.ndarray
+    numeric: np.ndarray
+    n_bins: np.ndarray
+    target: np.ndarray
+    n_classes: int
+    weights: np.ndarray
+    unit: float
+    levels: list
+
+    def take(self, rows, weights):
+        return self._replace(
+            codes=self.codes[rows], values=self.values[rows], target=self.target[rows], weights=weights
+        )
+
+    def bin_middles(self):
+        """Mean of the numbers in every bin of every numeric column; of a bin without rows that of the last one before: list."""
+        middles = []
+        for k, j in enumerate(np.flatnonzero(self.numeric)):
+            seen = self.codes[:, j] >= 0
+            rows, size = self.codes[seen, j], int(self.n_bins[j])
+            mass = np.bincount(rows, self.weights[seen], minlength=size)
+            total = np.bincount(rows, self.weights[seen] * self.values[seen, k], minlength=size)
+            last = np.maximum.accumulate(np.where(mass > 0, np.arange(size), 0))
+            middles.append((total / np.maximum(mass, 1e-300))[last])
+        return middles
+
+    def bin_shares(self):
+        """Share of the rows in every bin or state of every column, of those that have a value: list."""
+        shares = []
+        for j, size in enumerate(self.n_bins):
+            seen = self.codes[:, j] >= 0
+            mass = np.bincount(self.codes[seen, j], self.weights[seen], minlength=int(size))
+            shares.append(mass / max(mass.sum(), 1e-300))
+        return shares
+
+
+class AverageTerms(NamedTuple):
+    """Tables of all terms, ln P(c | ...) - ln p_c: singles (n_bins, n_classes) each, pairs of columns; scale of linear terms.
+
+    kinds and sets name the terms with one weight; indicated : columns with a weight per state; linear : numbers have weights;
+    levels : columns whose states are numbers with weights, see `level_scale`; cells : pairs of columns with a weight per cell
+    """
+
+    shares: np.ndarray
+    singles: list
+    cut_posteriors: list
+    pairs: list
+    tables: list
+    scale: np.ndarray
+    indicated: list
+    gaussian: GaussianTerms | None
+    kinds: list
+    sets: list
+    numeric: np.ndarray
+    linear: bool
+    levels: Sequence = ()
+    cells: Sequence = ()

@@ -1,0 +1,1 @@
+"""Base classes of the estimators, checks of their parameters, shared parts of docstrings."""

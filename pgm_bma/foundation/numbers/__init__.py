@@ -1,0 +1,1 @@
+"""Counts, Dirichlet families, averages over families, graphs, pairs of columns, starts."""

@@ -1,0 +1,150 @@
+"""Compiled scores of all pairs of columns, Dirichlet and mutual information: millions of small tables in one walk."""
+
+import numpy as np
+
+from pgm_bma.foundation.numbers._special_kernels import log_gamma, stirling
+from pgm_bma.foundation.runtime.compiling import compiled
+
+_SAME = 1e-11  # relative: two sums over the same rows in another order
+
+
+@compiled(nogil=True, error_model="numpy")
+def add_scores(table, singles, starts, below, alone, single_scores, symmetric, with_parent, without_parent):
+    """Add the scores of every child [parent, child] in one class, without what the prior alone contributes to `with_parent`.
+
+    table : counts of pairs of states, rows those of the parents     singles : (S,) of single states
+    starts : (n + 1,) states of a column     below : (n, n), alone : (n,) pseudo-counts of a cell
+    single_scores : (n,) of every column on its own     with_parent, without_parent : (n, n)
+    symmetric : `below` is; half of the cells are then read off the other half
+    """
+    n = len(with_parent)
+    cells = np.empty((n, n) if symmetric else (1, 1))
+    widest = 1
+    for i in range(n):
+        widest = max(widest, starts[i + 1] - starts[i])
+    lines, line_scores, masses = np.empty(widest), np.empty(widest), np.empty(widest)
+    margin = np.empty(widest)
+    for i in range(n):
+        top, n_lines = starts[i], starts[i + 1] - starts[i]
+        for s in range(n_lines):
+            masses[s] = -1.0
+        for j in range(n):
+            begin, end = starts[j], starts[j + 1]
+            mass = below[i, j] * (end - begin)
+            if symmetric and j < i:
+                total = cells[j, i]
+            else:
+                total = _log_gammas(table, top, top + n_lines, begin, end, below[i, j])
+            if symmetric:
+                cells[i, j] = total
+            for t in range(end - begin):
+                margin[t] = 0.0
+            for s in range(n_lines):
+                line = 0.0
+                for t in range(end - begin):
+                    line += table[top + s, begin + t]
+                    margin[t] += table[top + s, begin + t]
+                single = singles[starts[i] + s]
+                if abs(line - single) <= _SAME * single:  # no missing cells: the same for all children
+                    line = single
+                if masses[s] != mass or lines[s] != line:
+                    masses[s], lines[s], line_scores[s] = mass, line, log_gamma(line + mass)
+                total -= line_scores[s]
+            with_parent[i, j] += total
+            without_parent[i, j] += _alone(singles, begin, end, margin, alone[j], single_scores[j])
+
+
+@compiled(nogil=True, error_model="numpy")
+def add_cells(table, starts, first, below, known, cells):
+    """Add the sum of log Gamma(count + pseudo-count) of a class to `cells`, for every column with those before it.
+
+    table : counts of pairs of states, rows those of some columns from `first` on     below : (n, n) pseudo-counts of a cell
+    known : log Gamma(m + pseudo-count) of the whole numbers m, where all pseudo-counts are the same; else empty
+    """
+    for p in range(len(cells)):
+        i = first + p
+        top, stop = starts[i] - starts[first], starts[i + 1] - starts[first]
+        for j in range(i + 1):
+            total, is_known = 0.0, len(known) > 0
+            for s in range(top, stop):
+                for t in range(starts[j], starts[j + 1]):
+                    if is_known:
+                        m = int(table[s, t])
+                        if m < len(known) and m == table[s, t]:
+                            total += known[m]
+                        else:
+                            is_known = False
+            if not is_known:
+                total = _log_gammas(table, top, stop, starts[j], starts[j + 1], below[i, j])
+            cells[p, j] += total
+
+
+@compiled(nogil=True, error_model="numpy")
+def _log_gammas(table, first, stop, begin, end, a):
+    """Sum of log Gamma(cell + a) over a block; Gamma functions are shifted upwards by products, closed by one logarithm."""
+    total, up = 0.0, 1.0
+    for s in range(first, stop):
+        for t in range(begin, end):
+            x = table[s, t] + a
+            if x < 1e-100:
+                total -= np.log(x)
+                x += 1.0
+            while x < 10.0:
+                up *= x
+                x += 1.0
+            total += stirling(x)
+            if up > 1e150 or up < 1e-150:
+                total -= np.log(up)
+                up = 1.0
+    return total - np.log(up)
+
+
+@compiled(nogil=True, error_model="numpy")
+def _alone(singles, begin, end, margin, alpha, single_score):
+    """Score of a child without its parent on the rows that have both."""
+    same = True
+    for t in range(end - begin):
+        single = singles[begin + t]
+        same = same and abs(margin[t] - single) <= _SAME * single
+    if same:
+        return single_score
+    score, total, mass = 0.0, 0.0, alpha * (end - begin)
+    for t in range(end - begin):
+        score += log_gamma(margin[t] + alpha) - log_gamma(alpha)
+        total += margin[t]
+    return score + log_gamma(mass) - log_gamma(total + mass)
+
+
+@compiled(nogil=True, error_model="numpy")
+def add_information(table, starts, first, information, total):
+    """Add count times log ratio of a class, and its counts, (rows' columns, n): of every column with those before it.
+
+    table : counts of pairs of states, rows those of some columns from `first` on     starts : (n + 1,) states of a column
+    """
+    widest = 1
+    for i in range(len(starts) - 1):
+        widest = max(widest, starts[i + 1] - starts[i])
+    rows, lines = np.empty(widest), np.empty(widest)
+    for p in range(len(information)):
+        i = first + p
+        top, n_rows = starts[i] - starts[first], starts[i + 1] - starts[i]
+        for j in range(i):
+            begin, n_lines = starts[j], starts[j + 1] - starts[j]
+            count = 0.0
+            for t in range(n_lines):
+                lines[t] = 0.0
+            for s in range(n_rows):
+                rows[s] = 0.0
+                for t in range(n_lines):
+                    x = table[top + s, begin + t]
+                    rows[s] += x
+                    lines[t] += x
+                count += rows[s]
+            value = 0.0
+            for s in range(n_rows):
+                for t in range(n_lines):
+                    x = table[top + s, begin + t]
+                    if x > 0.0:
+                        value += x * np.log(x / rows[s] * (count / lines[t]))
+            information[p, j] += value
+            total[p, j] += count

@@ -1,0 +1,212 @@
+"""Pair tables of all columns at once: one matrix product of indicator columns per class.
+
+Layout: the states of all columns side by side (`counts.state_offsets`), so that the counts of columns i and j under
+class c are ``pairs[c, offsets[i]:offsets[i+1], offsets[j]:offsets[j+1]]``. A missing cell is a row of zeros: pairs hold
+the rows in which both cells are present.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from pgm_bma.foundation.numbers._score_kernels import add_cells, add_information, add_scores
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import side_by_side_scores
+
+_BLOCK_CELLS = 1 << 24  # of what `pair_blocks` holds at a time
+# of its lower half: what lies beside the diagonal is counted for nothing, and 8 MB stay near the core
+_HALF_CELLS = 1 << 20
+_KNOWN = 1 << 16  # whole counts whose log Gamma is looked up
+
+
+def indicators(codes, cardinalities, dtype=np.float64):
+    """One column of zeros and ones per state: (n_samples, sum of cardinalities)."""
+    offsets = state_offsets(cardinalities)
+    flags = np.zeros((len(codes), int(offsets[-1])), dtype=dtype)
+    for column, offset in enumerate(offsets[:-1]):
+        values = codes[:, column].astype(np.int64)
+        rows = np.flatnonzero(values >= 0)
+        flags[rows, offset + values[rows]] = 1
+    return flags
+
+
+def pair_counts(flags, class_weights):
+    """Counts of all pairs of states under every class.
+
+    flags : (n_samples, S) from `indicators`     class_weights : (n_samples, n_classes), observed, expected or weighted
+    returns (n_classes, S, S)
+    """
+    pairs = np.empty((class_weights.shape[1], flags.shape[1], flags.shape[1]))
+    for k in range(class_weights.shape[1]):
+        half = flags * np.sqrt(class_weights[:, k])[:, None]  # numpy multiplies a matrix with itself in half the time
+        np.matmul(half.T, half, out=pairs[k])
+    return pairs
+
+
+def conditional_mutual_information(pairs, cardinalities):
+    """I(X_i; X_j | class) of all pairs, in nats: (n_columns, n_columns), symmetric, zero diagonal.
+
+    pairs : (n_classes, S, S); each pair is normalised by its own total (the rows that have both cells).
+    """
+    return blocked_information([(0, len(cardinalities), pairs)], cardinalities)[0]
+
+
+def blocked_information(blocks, cardinalities):
+    """The same from `pair_blocks`, and the counts of single states (n_classes, S)."""
+    n, offsets = len(cardinalities), state_offsets(cardinalities)
+    information, total, singles = np.zeros((n, n)), np.zeros((n, n)), []
+    for first, stop, pairs in blocks:
+        singles.append(np.diagonal(pairs[:, :, offsets[first] : offsets[stop]], axis1=1, axis2=2).copy())
+        for table in np.ascontiguousarray(pairs, dtype=float):
+            add_information(table, offsets, first, information[first:stop], total[first:stop])
+    below = np.maximum(information / np.where(total > 0, total, 1.0), 0.0)
+    return below + below.T, np.concatenate(singles, axis=1)
+
+
+class PairPrior(NamedTuple):
+    """Pseudo-counts of one cell: alone (n,) of a column below the class alone; below (n, n), [parent, child], below both."""
+
+    alone: np.ndarray
+    below: np.ndarray
+
+
+def pair_prior(n_classes, cardinalities, alpha=1.0, equivalent_sample_size=None):
+    """The same pseudo-count in every cell (K2 when 1), or BDeu's equivalent sample size spread over every table."""
+    cardinalities = np.asarray(cardinalities)
+    n = len(cardinalities)
+    if equivalent_sample_size is None:
+        return PairPrior(np.full(n, float(alpha)), np.full((n, n), float(alpha)))
+    spread = equivalent_sample_size / n_classes
+    return PairPrior(spread / cardinalities, spread / np.outer(cardinalities, cardinalities))
+
+
+def mass_consistent_prior(cardinalities, alone):
+    """Every table of a column holds the same pseudo-counts in sum: those of `alone` (n,), split among the parent's states."""
+    return PairPrior(alone, alone[None, :] / np.asarray(cardinalities)[:, None])
+
+
+class PairScores(NamedTuple):
+    """Log marginal likelihoods, all [child, parent] where there are two axes.
+
+    with_parent (n, n): the child given the class and the parent, on the rows that have both cells
+    without_parent (n, n): the child given the class alone, on those same rows
+    alone (n,): the child given the class alone, on all rows that have it
+    """
+
+    with_parent: np.ndarray
+    without_parent: np.ndarray
+    alone: np.ndarray
+
+
+def pair_scores(pairs, cardinalities, prior):
+    """Dirichlet scores of all families with the class and one other column as parents.
+
+    pairs : (n_classes, S, S) from `pair_counts`; pass ``pairs.sum(0, keepdims=True)`` to leave the class out.
+    Without missing cells `without_parent` repeats `alone`; with them it is the fair opponent of `with_parent`.
+    """
+    singles = np.ascontiguousarray(np.diagonal(pairs, axis1=1, axis2=2), dtype=float)
+    cardinalities = np.asarray(cardinalities)
+    n, offsets = len(cardinalities), state_offsets(cardinalities)
+    below, own = np.ascontiguousarray(prior.below, dtype=float), np.ascontiguousarray(prior.alone, dtype=float)
+    with_parent, without_parent = _of_the_prior(len(pairs), cardinalities, below), np.zeros((n, n))
+    alone = side_by_side_scores(singles, np.repeat(own, cardinalities), offsets[:-1])  # (n_classes, n)
+    is_symmetric = bool((below == below.T).all())
+    # rows: states of the parent, columns: states of the child
+    for table, single, score in zip(np.ascontiguousarray(pairs, dtype=float), singles, alone):
+        add_scores(table, single, offsets, below, own, score, is_symmetric, with_parent, without_parent)
+    return PairScores(with_parent.T, without_parent.T, alone.sum(0))
+
+
+def _of_the_prior(n_classes, cardinalities, below):
+    """What the prior alone contributes to a score with a parent, [parent, child]: the same in all cells of a table."""
+    return n_classes * cardinalities[:, None] * (gammaln(below * cardinalities) - cardinalities * gammaln(below))
+
+
+def complete_pair_scores(codes, cardinalities, weights, prior):
+    """`pair_scores` of complete rows, counted some columns at a time; half of the pairs are read off the other half.
+
+    weights : (n_samples, n_classes)     prior : from `pair_prior`, symmetric, and equal for columns of equal cardinality
+    The margins of a pair are the counts of its columns here, so that a table is only asked for the sum over its cells.
+    """
+    cardinalities = np.asarray(cardinalities)
+    offsets, n_classes = state_offsets(cardinalities), weights.shape[1]
+    singles = np.empty((n_classes, offsets[-1]))
+    for i, (first, stop) in enumerate(pairwise(offsets)):
+        for k, weight in enumerate(weights.T):
+            singles[k, first:stop] = np.bincount(codes[:, i], weight, minlength=stop - first)
+    below = np.ascontiguousarray(prior.below, dtype=float)
+    same = below.size and (below == below[0, 0]).all()
+    known = gammaln(np.arange(min(int(weights.sum()), _KNOWN) + 1) + below[0, 0]) if same else np.empty(0)
+    scores = np.zeros(below.shape)  # [parent, child]; the lower half first
+    parts = [(np.flatnonzero(weight), weight[weight != 0]) for weight in weights.T]
+    for first, stop, pairs in pair_blocks(codes, cardinalities, parts, lower=True):
+        for table in pairs:
+            add_cells(table, offsets, first, below, known, scores[first:stop])
+    scores += np.tril(scores, -1).T
+    _, examples, kinds = np.unique(cardinalities, return_index=True, return_inverse=True)
+    constant = _of_the_prior(n_classes, cardinalities[examples], below[np.ix_(examples, examples)])
+    masses = np.repeat(below[:, examples] * cardinalities[examples], cardinalities, axis=0)  # (S, n_kinds)
+    lines = np.add.reduceat(sum(gammaln(single[:, None] + masses) for single in singles), offsets[:-1])
+    scores += (constant[kinds] - lines)[:, kinds]
+    alone = side_by_side_scores(singles, np.repeat(prior.alone, cardinalities), offsets[:-1]).sum(0)
+    return PairScores(scores.T, np.broadcast_to(alone[:, None], scores.shape), alone)
+
+
+def class_parts(target, n_classes, weights):
+    """The `parts` of `pair_blocks` where the class is observed."""
+    rows = [np.flatnonzero(target == c) for c in range(n_classes)]
+    return [(some, weights[some]) for some in rows]
+
+
+def pair_blocks(codes, cardinalities, parts, lower=False):
+    """Counts of pairs of states, some columns with all columns at a time: yields (first, stop, (n_parts, states, S)).
+
+    parts : (rows, weights) of every class or cluster, `rows` a slice or positions in codes
+    lower : with the columns up to the last of themselves only, (n_parts, states, states before `stop`)
+    For tables so wide that all pairs at once would fill memory; a cell may be missing (-1).
+    """
+    cardinalities = np.asarray(cardinalities)
+    offsets = state_offsets(cardinalities)
+    n_states = int(offsets[-1])
+    n_rows = max(_BLOCK_CELLS // n_states, 1)  # at once
+    at_once = min(_BLOCK_CELLS, _HALF_CELLS) if lower else _BLOCK_CELLS
+    states = max(at_once // (len(parts) * n_states), 1)
+    kept = None
+    if len(codes) <= n_rows:  # all indicators fit: made once, not again for every block
+        everything = indicators(codes, cardinalities, _exact_type([weights for _, weights in parts]))
+        kept = [everything[rows] for rows, _ in parts]
+    first = 0
+    while first < len(cardinalities):
+        stop = max(int(np.searchsorted(offsets, offsets[first] + states, side="right")) - 1, first + 1)
+        here, width = slice(offsets[first], offsets[stop]), offsets[stop] if lower else n_states
+        pairs = np.zeros((len(parts), offsets[stop] - offsets[first], width))
+        for k, (rows, weights) in enumerate(parts):
+            if kept is not None:
+                flags = kept[k]
+                pairs[k] = (flags[:, here] * weights[:, None].astype(flags.dtype)).T @ flags[:, :width]
+                continue
+            some = codes[rows]
+            for start in range(0, len(some), n_rows):
+                flags = indicators(some[start : start + n_rows], cardinalities)
+                pairs[k] += (flags[:, here] * weights[start : start + n_rows, None]).T @ flags[:, :width]
+        yield first, stop, pairs
+        first = stop
+
+
+def _exact_type(weights):
+    """Whole numbers are summed without rounding in single precision, in half the time, as long as they stay below 2^24."""
+    is_exact = all((weight == np.rint(weight)).all() and weight.sum() < 2**24 for weight in weights)
+    return np.float32 if is_exact else np.float64
+
+
+def pair_means(pairs, cardinalities, prior):
+    """Posterior means P(child state | class, parent state): (n_classes, S, S), rows parents; and alone: (n_classes, S)."""
+    starts = state_offsets(cardinalities)[:-1]
+    column = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    cells = pairs + prior.below[np.ix_(column, column)]
+    totals = np.add.reduceat(cells, starts, axis=2)
+    single = np.diagonal(pairs, axis1=1, axis2=2) + prior.alone[column]
+    single_totals = np.add.reduceat(single, starts, axis=1)
+    return cells / totals[:, :, column], single / single_totals[:, column]

@@ -1,0 +1,1 @@
+"""Seeds, parallel work, progress, warnings, compiled code and its cache, atomic files."""

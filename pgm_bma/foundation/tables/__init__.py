@@ -1,0 +1,1 @@
+"""Tables as integer codes: reading, kinds of columns, numeric columns, missing values."""

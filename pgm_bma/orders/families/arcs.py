@@ -1,0 +1,117 @@
+"""Arcs and orders that users name, as positions: required and forbidden arcs, background knowledge, orders to start from."""
+
+from typing import NamedTuple
+
+from pgm_bma.foundation.faces.validation import brief
+
+
+class Arcs(NamedTuple):
+    """Pairs (parent, child) of positions."""
+
+    required: list
+    forbidden: list
+
+
+def named_arcs(required, forbidden, knowledge, names, max_indegree):
+    """The arcs of all three sources, checked: an `Arcs`.
+
+    knowledge : pgmpy's `ExpertKnowledge` or None; its temporal order forbids arcs from later groups to earlier ones, its
+    search space forbids all other arcs
+    """
+    required = arc_positions("required_arcs", required, names)
+    forbidden = arc_positions("forbidden_arcs", forbidden, names)
+    if knowledge is not None:
+        for attribute in ("required_edges", "forbidden_edges", "temporal_order", "search_space"):
+            if not hasattr(knowledge, attribute):
+                raise ValueError(
+                    f"expert_knowledge={brief(knowledge)} is no ExpertKnowledge of pgmpy: it has no {attribute}"
+                )
+        required += arc_positions("expert_knowledge.required_edges", knowledge.required_edges, names)
+        forbidden += arc_positions("expert_knowledge.forbidden_edges", knowledge.forbidden_edges, names)
+        groups = [list(group) for group in knowledge.temporal_order or [] if len(group)]
+        later = [(b, a) for i, group in enumerate(groups) for b in group for earlier in groups[:i] for a in earlier]
+        forbidden += arc_positions("expert_knowledge.temporal_order", later, names)
+        space = set(arc_positions("expert_knowledge.search_space", knowledge.search_space, names))
+        if space:
+            n = len(names)
+            forbidden += [(p, c) for p in range(n) for c in range(n) if p != c and (p, c) not in space]
+    required, forbidden = sorted(set(required)), sorted(set(forbidden))
+    _check_arcs(required, set(forbidden), names, max_indegree)
+    return Arcs(required, forbidden)
+
+
+def arc_positions(parameter, arcs, names):
+    """Pairs (parent, child) of names as pairs of positions."""
+    position = {name: k for k, name in enumerate(names)}
+    pairs = []
+    if arcs is not None and (not hasattr(arcs, "__iter__") or hasattr(arcs, "tocsr")):
+        raise ValueError(f"{parameter} wants pairs (parent, child), got {arcs!r}")
+    for arc in () if arcs is None else arcs:
+        if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
+            raise ValueError(f"{parameter} wants pairs (parent, child), got {arc!r}")
+        for name in arc:
+            if name not in names:
+                raise ValueError(f"{parameter} names {name!r}, which is no variable; the variables are {names}")
+        pairs.append((position[arc[0]], position[arc[1]]))
+    return pairs
+
+
+def order_positions(parameter, order, names, required=()):
+    """An order of names as positions; every variable must occur once, behind its parents in `required` (positions)."""
+    if isinstance(order, str) or not hasattr(order, "__iter__") or hasattr(order, "tocsr"):
+        raise ValueError(f"{parameter}: an order is a list of all variables, earliest first, got {brief(order)}")
+    order = list(order)
+    unknown = [name for name in order if name not in names]
+    if unknown:
+        raise ValueError(f"{parameter} names {unknown[0]!r}, which is no variable; the variables are {names}")
+    absent = [name for name in names if name not in order]
+    if absent or len(order) != len(names):
+        wrong = f"lacks {absent[0]!r}" if absent else "names a variable twice"
+        raise ValueError(f"{parameter}: an order names every variable once, this one {wrong}")
+    position = {name: k for k, name in enumerate(names)}
+    order = [position[name] for name in order]
+    for parent, child in required:
+        if order.index(parent) > order.index(child):
+            raise ValueError(
+                f"{parameter} puts {names[parent]!r}, a required parent of {names[child]!r}, behind it; change the order or "
+                "required_arcs"
+            )
+    return order
+
+
+def start_orders(init, names, n_chains, required):
+    """Starting orders: one for all chains, or one each."""
+    if init is None:
+        return None
+    first = next(iter(init), "") if hasattr(init, "__iter__") else ""
+    if (
+        not isinstance(init, str)
+        and not isinstance(first, str)
+        and hasattr(first, "__iter__")
+        and tuple(first) not in names
+    ):
+        if len(init) != n_chains:
+            raise ValueError(f"init holds {len(init)} orders for n_chains={n_chains}; give one order, or one per chain")
+        return [order_positions("init", order, names, required) for order in init]
+    return [order_positions("init", init, names, required)] * n_chains
+
+
+def _check_arcs(required, forbidden, names, max_indegree):
+    """Errors with names instead of the positions that the room would give."""
+    for parent, child in required:
+        if (parent, child) in forbidden or parent == child:
+            raise ValueError(
+                f"arc {names[parent]!r} -> {names[child]!r} is required, and forbidden or a loop; drop one"
+            )
+    for child in {c for _, c in required}:
+        parents = {p for p, c in required if c == child}
+        if len(parents) > max_indegree:
+            raise ValueError(
+                f"required_arcs gives {names[child]!r} {len(parents)} parents, but max_indegree={max_indegree}; raise it"
+            )
+    cycle = set(required)
+    while ends := {arc for arc in cycle if arc[0] not in {c for _, c in cycle} or arc[1] not in {p for p, _ in cycle}}:
+        cycle -= ends
+    if cycle:
+        among = ", ".join(f"{names[p]!r} -> {names[c]!r}" for p, c in sorted(cycle))
+        raise ValueError(f"required_arcs hold a cycle among {among}; drop one of them")

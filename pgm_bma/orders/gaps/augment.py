@@ -1,0 +1,279 @@
+"""Structures and missing cells sampled together: one sweep of a chain whose state is a structure and a completed table.
+
+The target is p(state, DAG, tables, missing cells | observed cells), for cells that are missing at random. One sweep:
+
+1. score the families that hold a column with gaps again, on the completed table; of many, keep those that count on it;
+2. move the state (order, or layers): an independent draw while the sums over all structures are cheap, else Gibbs relocations;
+3. draw parents of every node given the state, and their tables from the Dirichlet posterior on the completed table;
+4. draw all missing cells of every incomplete row jointly from that network, by junction tree; where a clique would be too large,
+   cell by cell, which has the same law in the long run.
+
+Every step is exact given the rest. Arc posteriors are those of step 2, with the parents (and, where they are summed, the states)
+averaged out, not the drawn arcs.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
+from pgm_bma.networks import evidence
+from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
+from pgm_bma.orders.chains._relocation_kernels import add_edges
+from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders.families.family_lists import choose, prune_scores
+from pgm_bma.orders.families.family_table import bounds, lgamma_tables, prepare_rows, scratch
+from pgm_bma.orders.gaps import _augment_kernels as kernels
+
+EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the state; their sums are made in every sweep
+MOVES = 5  # sweeps of relocations over all variables per completed table, beyond
+MAX_CLIQUE = 2**16  # joint states; a row that hides them all is enumerated
+MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
+CELL_PASSES = 3  # over the missing cells, where they are drawn one by one
+TINY = 1e-300  # least probability of a drawn table: keeps every row possible
+
+
+class GapTable(NamedTuple):
+    """Rows with gaps and the parameter prior. Complete rows are folded, an incomplete one stands there as often as it occurs."""
+
+    codes: np.ndarray  # (n_rows, n) int32, -1 = missing
+    weights: np.ndarray  # (n_rows,), 1 for incomplete rows
+    cardinalities: np.ndarray
+    prior: tuple  # arguments of `family_table.bounds`
+
+    @property
+    def digested(self):
+        """Arrays by which the data are known again."""
+        return self.codes, self.weights, self.cardinalities
+
+    @property
+    def cells(self):
+        """(rows, columns) of the missing cells, row by row."""
+        return np.nonzero(self.codes < 0)
+
+
+class Sets(NamedTuple):
+    """The sets of variables behind the scores of some families; every set stands behind its own beginnings, which share work."""
+
+    sizes: np.ndarray  # (n_sets,)
+    last: np.ndarray  # (n_sets,) last member
+    first_pair: np.ndarray  # (n_sets + 1,) pairs of a set of parents and the cardinality of a child
+    pair_child: np.ndarray  # (n_pairs,) one such child
+    whole: np.ndarray  # (n_families,) set of child and parents
+    pair: np.ndarray  # (n_families,)
+
+
+class Move(NamedTuple):
+    """What moves a chain: the families (a `FamilyLists`, scores of any table), which of them gaps touch, and how."""
+
+    lists: Any
+    children: np.ndarray  # (n_families,)
+    touched: np.ndarray  # places of the families that hold a column with gaps
+    sets: Sets  # behind those
+    prior: tuple  # `family_table.lgamma_tables`, the same for every completed table
+    weighting: str
+    fixed: bool  # the state is given and stays
+    # (n,) candidates of every node, where the lists are a full table: then a sweep prunes them for its own table, by `eps`
+    n_candidates: Any = None
+    eps: float = 0.0
+
+
+def make_move(lists, gaps, weighting, fixed=False, n_candidates=None, eps=0.0):
+    """A `Move` over the families of `lists`."""
+    children = np.repeat(np.arange(len(lists.cardinalities)), np.diff(lists.offsets))
+    open_columns = np.append((gaps.codes < 0).any(0), False)
+    touched = np.flatnonzero(open_columns[children] | open_columns[lists.sets].any(1))
+    sets = needed_sets(lists.sets[touched], children[touched], lists.cardinalities)
+    rows = prepare_rows(np.maximum(gaps.codes, 0), gaps.cardinalities, gaps.weights, lists.max_indegree)
+    prior = lgamma_tables(rows, gaps.prior, lists.max_indegree)
+    return Move(lists, children, touched, sets, prior, weighting, fixed, n_candidates, eps)
+
+
+def needed_sets(parents, children, cardinalities):
+    """The `Sets` behind families. parents : (n_families, width) ascending, padded with -1"""
+    n, width = len(cardinalities), parents.shape[1] + 1
+    kind = np.int64 if (n + 1) ** width < 2**63 else object
+    # a set as one number, the first member in the highest digit: sorted, every set stands behind its beginnings
+    radix = np.array([(n + 1) ** k for k in range(width)][::-1], dtype=kind)
+    above = (parents + 1).astype(kind) @ radix[:-1]
+    families = np.column_stack([parents, children])
+    families = np.sort(np.where(families < 0, n, families), axis=1)  # padding to the end
+    whole = ((families + 1) % (n + 1)).astype(kind) @ radix
+    distinct = found = np.unique(np.concatenate([above, whole, np.zeros(1, dtype=kind)]))
+    for step in radix[::-1][1:]:
+        found = np.unique(found // step * step)
+        distinct = np.union1d(distinct, found)
+    digits = np.column_stack([distinct // step % (n + 1) for step in radix]).astype(np.int64)
+    sizes = (digits > 0).sum(1)
+    last = digits[np.arange(len(digits)), np.maximum(sizes - 1, 0)] - 1
+    cards = np.asarray(cardinalities)[children]
+    owner = np.searchsorted(distinct, above)
+    pairs = owner * (cards.max(initial=0) + 1) + cards
+    _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+    first_pair = np.searchsorted(owner[first], np.arange(len(distinct) + 1))
+    return Sets(sizes, last, first_pair, children[first], np.searchsorted(distinct, whole), pair)
+
+
+def first_filling(gaps, rng):
+    """(n_cells,) states of the missing cells, drawn from what their columns hold."""
+    rows, columns = gaps.cells
+    filled = np.zeros(len(rows), dtype=np.int32)
+    for column in np.unique(columns):
+        seen = gaps.codes[:, column] >= 0
+        card = int(gaps.cardinalities[column])
+        shares = np.bincount(gaps.codes[seen, column], gaps.weights[seen], minlength=card) + 1.0 / card
+        filled[columns == column] = rng.choice(card, size=int((columns == column).sum()), p=shares / shares.sum())
+    return filled
+
+
+def completed(gaps, filled):
+    """(n_rows, n) codes without gaps."""
+    codes = gaps.codes.copy()
+    codes[gaps.cells] = filled
+    return codes
+
+
+def score(move, gaps, codes, log_marginal):
+    """(n_families,) log marginal likelihoods on completed codes; `log_marginal` is right for families without a gap, or None."""
+    lists, touched, sets = move.lists, move.touched, move.sets
+    if log_marginal is None:
+        log_marginal, touched = np.zeros(len(move.children)), slice(None)
+        if len(move.touched) < len(log_marginal):
+            sets = needed_sets(lists.sets, move.children, lists.cardinalities)
+    rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, lists.max_indegree)
+    data = rows.bits, rows.first_value, rows.codes, rows.weights, gaps.cardinalities
+    by_cells, by_parents = np.zeros(len(sets.sizes)), np.zeros(len(sets.pair_child))
+    n_levels = sets.sizes.max() + 1  # one more than are split: the largest sets are only counted
+    space = scratch(rows, lists.max_indegree, n_levels)
+    kernels.score_sets(data, move.prior, sets[:4], rows.bits.shape[1] > 0, space, by_cells, by_parents)
+    log_marginal = log_marginal.copy()
+    log_marginal[touched] = by_cells[sets.whole] - by_parents[sets.pair]
+    return log_marginal
+
+
+def sweep(move, gaps, chain):
+    """One sweep; `chain` (a `GapChain`) is changed in place. Returns (n, n) arc posteriors given the table, and the log score."""
+    codes = completed(gaps, chain.filled)
+    chain.log_marginal = score(move, gaps, codes, chain.log_marginal)
+    lists = move.lists._replace(log_marginal=chain.log_marginal)
+    if move.n_candidates is not None:
+        layout = lists.offsets, move.n_candidates, lists.max_indegree
+        chain.held, chain.lost = prune_scores(lists.log_scores, *layout, move.eps)
+        lists = choose(lists, chain.held)
+    edges, log_score, prepared = _move_state(move, lists, chain)
+    parents = _draw_parents(move, prepared, lists, chain)
+    counts = [family_counts(codes, gaps.cardinalities, child, z, gaps.weights) for child, z in enumerate(parents)]
+    theta = draw_tables(gaps.prior, counts, chain.rng)
+    chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng)
+    chain.n_by_cells += by_cells
+    chain.sweep += 1
+    return edges, log_score
+
+
+def _move_state(move, lists, chain):
+    kind, n = WEIGHTINGS[move.weighting], len(lists.cardinalities)
+    prepared = prepare_lists(lists)
+    edges, squares = np.zeros((n, n)), np.zeros((n, n))
+    if move.fixed:
+        log_score = add_edges(
+            _numbers(move, chain.state), move.weighting == "dag", prepared, np.zeros(n + 1), edges, squares
+        )
+        return edges, float(log_score), prepared
+    if n <= EXACT[move.weighting]:
+        sums = kind.sum_all(lists)
+        chain.state = kind.draw(sums, 1, chain.rng)[0]
+        return kind.edges(sums), float(sums.log_evidence), prepared
+    states = chain.state[None].astype(np.int64).copy()
+    out, scores = np.empty((MOVES, n), dtype=np.int64), np.empty(MOVES)
+    nothing = np.zeros(0)
+    kind.gibbs(
+        chain.rng, states, np.zeros(1, dtype=np.int64), np.ones(1), prepared, MOVES, nothing, nothing.copy(), out, scores, edges,
+        squares, np.array([-np.inf]),
+    )  # fmt: skip
+    chain.state = out[-1].copy()
+    return edges / MOVES, float(scores[-1]), prepared
+
+
+def _numbers(move, state):
+    """Positions of an order, or layers, with the place for the padding of sets: (n + 1,) int32."""
+    n = len(state)
+    numbers = np.full(n + 1, -1, dtype=np.int32)
+    if move.weighting == "dag":
+        numbers[:n] = state
+    else:
+        numbers[state] = np.arange(n)
+    return numbers
+
+
+def _draw_parents(move, prepared, lists, chain):
+    """Parents of every node, drawn given the state."""
+    n = len(lists.cardinalities)
+    chosen = np.zeros(n, dtype=np.int64)
+    kernels.draw_parents(chain.rng.random(n), _numbers(move, chain.state), move.weighting == "dag", prepared, chosen)
+    sets = prepared.sets[:, chosen].T
+    return [tuple(int(p) for p in row if p < n) for row in sets]
+
+
+def draw_tables(prior, counts, rng):
+    """Flat tables of all nodes, lines drawn from their Dirichlet posteriors.
+
+    prior : arguments of `family_table.bounds`     counts : per node, (n_parent_states, n_states)
+    """
+    alpha, total = bounds(*prior)
+    lines = [np.full(found.shape[0], found.shape[1]) for found in counts]
+    shape = np.concatenate([found.ravel() + min(alpha, total / found.size) for found in counts])
+    # log of a gamma variable of shape a: that of shape a + 1 times U^(1/a), which does not underflow for small a
+    logs = np.log(rng.standard_gamma(shape + 1.0)) + np.log1p(-rng.random(len(shape))) / shape
+    starts = state_offsets(np.concatenate(lines))
+    lengths = np.diff(starts)
+    theta = np.exp(logs - np.repeat(np.maximum.reduceat(logs, starts[:-1]), lengths))
+    theta /= np.repeat(np.add.reduceat(theta, starts[:-1]), lengths)
+    return np.maximum(theta, TINY)
+
+
+def draw_cells(gaps, filled, parents, theta, rng):
+    """(states of the missing cells, whether they were drawn one by one) from a network."""
+    rows, columns = gaps.cells
+    if not len(rows):
+        return filled, False
+    try:
+        tree = build_tree(gaps.cardinalities, parents, np.unique(columns), max_clique_size=MAX_CLIQUE)
+    except CliqueTooLarge:
+        return draw_singly(gaps, filled, parents, theta, rng), True
+    incomplete = np.unique(rows)
+    parts = []
+    for start in range(0, len(incomplete), MAX_ROWS_AT_ONCE):
+        some = gaps.codes[incomplete[start : start + MAX_ROWS_AT_ONCE]]
+        found = evidence.completions(evidence.plan_rows(tree, some, fold=False), theta, rng)
+        parts.append(found[some < 0])
+    return np.concatenate(parts).astype(np.int32), False
+
+
+def draw_singly(gaps, filled, parents, theta, rng):
+    """States of the missing cells, drawn one by one given all others, CELL_PASSES times."""
+    codes = np.ascontiguousarray(completed(gaps, filled).T)
+    n, cards = len(parents), gaps.cardinalities
+    width = max(map(len, parents))
+    padded = np.array([(*some, *[-1] * (width - len(some))) for some in parents], dtype=np.int64).reshape(n, width)
+    sizes = [int(np.prod([cards[v] for v in (*some, child)])) for child, some in enumerate(parents)]
+    below = [[c for c in range(n) if v in parents[c]] for v in range(n)]
+    rows, columns = gaps.cells
+    for _ in range(CELL_PASSES):
+        kernels.sweep_cells(
+            rng.random(len(rows)), rows, columns, codes, cards, padded, theta, state_offsets(sizes),
+            state_offsets([len(some) for some in below]), np.array([c for some in below for c in some], dtype=np.int64),
+        )  # fmt: skip
+    return codes.T[rows, columns]
+
+
+class GapChain:
+    """One chain on its way."""
+
+    def __init__(self, state, filled, rng):
+        self.state, self.filled, self.rng = state, filled, rng
+        self.log_marginal = None  # of the last table; None: nothing is known
+        # families that the last sweep moved over, and the bound on what the others had, by node; None: always the same ones
+        self.held = self.lost = None
+        self.sweep = self.n_by_cells = 0
+        self.last = self.now = None  # windows of `augment_run`

@@ -1,0 +1,1 @@
+"""Exact sums over one order, all orders and all DAGs."""

@@ -1,0 +1,116 @@
+"""Every DAG once (structure-modular): evidence, arc posteriors, predictions and draws, exact for few variables.
+
+The sums over orders count a DAG once per order it fits, which favours DAGs with many orders. Here the sum runs over the layers of
+a DAG, which are unique; it takes 4^n steps (`_dag_kernels`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.orders.sums import _dag_kernels as kernels
+from pgm_bma.orders.sums.exact_orders import families_by_mask, log_subset_sums, mixing_shares
+
+MAX_VARIABLES = 12
+MAX_PREDICTION = 9
+
+
+def sum_over_dags(table):
+    """Forward sums over layers; `log_evidence` is the log of the sum over all DAGs, each with weight 1.
+
+    Returns
+    -------
+    DagSums
+    """
+    masks, log_scores = families_by_mask(table)
+    n = len(masks)
+    log_sums = np.empty((n, 2 ** (n - 1)))
+    for node in range(n):
+        log_subset_sums(masks[node], log_scores[node], log_sums[node])
+    codes = kernels.ternary_codes(n)
+    totals = np.empty(3**n)
+    log_evidence = kernels.forward_layers(log_sums, codes, totals)
+    if not np.isfinite(log_evidence):
+        raise ValueError("no DAG satisfies the required arcs: they form a cycle, or a parent set was forbidden")
+    return DagSums(table, log_sums, codes, totals, float(log_evidence))
+
+
+def edge_posterior(sums):
+    """(n, n) P(parent -> child | data), row parent, column child, every DAG once."""
+    n = len(sums.log_sums)
+    coefficients = np.zeros_like(sums.log_sums)
+    kernels.backward_edges(sums.log_sums, sums.codes, sums.totals, sums.log_evidence, coefficients)
+    subsets = np.arange(2 ** (n - 1))
+    edges = np.zeros((n, n))
+    for child in range(n):
+        for place, parent in enumerate(v for v in range(n) if v != child):
+            holds = subsets[(subsets >> place & 1 == 1) & (coefficients[child] != 0)]
+            share = -np.expm1(sums.log_sums[child, holds ^ (1 << place)] - sums.log_sums[child, holds])
+            edges[parent, child] = coefficients[child, holds] @ share
+    return np.clip(edges, 0.0, 1.0)
+
+
+def log_joint(sums, predictive):
+    """(n_rows,) log P(row | data), every DAG once; `predictive` as in `exact_orders.log_joint`."""
+    masks, set_shares = mixing_shares(sums.table)
+    joint = np.empty(predictive.shape[1])
+    kernels.predict_rows(
+        sums.log_sums,
+        sums.codes,
+        sums.totals,
+        sums.log_evidence,
+        masks,
+        sums.table.offsets,
+        set_shares,
+        predictive,
+        joint,
+    )
+    return np.log(joint)
+
+
+def draw_layers(sums, n_draws, rng):
+    """Independent draws of the layers of a DAG, (n_draws, n): the layer number of every node, from the last layer back."""
+    n = len(sums.log_sums)
+    draws = np.zeros((n_draws, n), dtype=np.int64)
+    for draw in draws:
+        placed, layers = 2**n - 1, []
+        layer = _choose([(j, sums.totals[sums.codes[placed] + sums.codes[j]]) for j in _subsets(placed)], rng)
+        while True:
+            layers.append(layer)
+            placed ^= layer
+            if placed == 0:
+                break
+            options = []
+            for previous in _subsets(placed):
+                log_q = np.empty(n)
+                kernels.layer_log_weights(sums.log_sums, placed, previous, log_q)
+                weight = sum(log_q[i] for i in range(n) if layer >> i & 1)
+                options.append((previous, sums.totals[sums.codes[placed] + sums.codes[previous]] + weight))
+            layer = _choose(options, rng)
+        for number, nodes in enumerate(reversed(layers)):
+            draw[[i for i in range(n) if nodes >> i & 1]] = number
+    return draws
+
+
+def _choose(options, rng):
+    values = np.array([value for _, value in options])
+    shares = np.cumsum(np.exp(values - values.max()))
+    return options[int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))][0]
+
+
+def _subsets(mask):
+    """The non-empty subsets of a mask."""
+    subset = mask
+    while subset:
+        yield subset
+        subset = (subset - 1) & mask
+
+
+class DagSums(NamedTuple):
+    """Forward sums over layers."""
+
+    table: object  # FamilyTable
+    log_sums: np.ndarray  # (n, 2^(n-1)) log of the sum over the parent sets of a node inside a subset of the others
+    codes: np.ndarray  # (2^n,) ternary code of a subset
+    totals: np.ndarray  # (3^n,) log of the sum over the DAGs on U whose last layer is J
+    log_evidence: float
