@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 
 def maximum_arborescence(weights):
@@ -28,7 +28,7 @@ def maximum_arborescence(weights):
     return best[:-1]
 
 
-@compiled_loops
+@compiled
 def _branch(w, active, best, integers, lines, status, replaced):
     """Fill `best` with the parents of all nodes but the root, which is the last.
 
@@ -79,7 +79,7 @@ def _branch(w, active, best, integers, lines, status, replaced):
         best[enter[level, outside]] = outside
 
 
-@compiled_loops
+@compiled
 def _contract(w, active, best, root, cycle, size, inside, enter, leave, replaced):
     """Merge a cycle into its first node; an arc from outside is worth what it gains over the arc that it replaces."""
     node = cycle[0]
@@ -106,7 +106,7 @@ def _contract(w, active, best, root, cycle, size, inside, enter, leave, replaced
     active[node] = True
 
 
-@compiled_loops
+@compiled
 def _best_parent(w, active, v):
     found = -1
     for u in range(len(w)):

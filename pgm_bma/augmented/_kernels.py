@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.numbers._special_kernels import larger, largest
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 _SMALL = 1e-100
 
@@ -33,7 +33,7 @@ def make_space(cards, n_clusters):
     )  # fmt: skip
 
 
-@compiled_loops
+@compiled
 def expand(table, links, out):
     """Tables of super-columns: every row of `out` (size, k), ones, is multiplied by the cells linked to it."""
     for s in range(links.shape[1]):
@@ -42,7 +42,7 @@ def expand(table, links, out):
             out[row, c] *= table[cell, c]
 
 
-@compiled_loops
+@compiled
 def fold_back(grouped, links, counts):
     """Counts of super-columns added to the cells they are made of."""
     for s in range(links.shape[1]):
@@ -51,7 +51,7 @@ def fold_back(grouped, links, counts):
             counts[cell, c] += grouped[row, c]
 
 
-@compiled_loops
+@compiled
 def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, class_hard, counts_hard, p):
     """E step and counts in one sweep over complete rows; returns the weighted log-likelihood.
 
@@ -93,7 +93,7 @@ def em_pass(columns, weights, class_probs, table, class_counts, counts, hard, cl
     return log_likelihood
 
 
-@compiled_loops
+@compiled
 def complete_pass(columns, class_probs, table, joint, shift):
     """p(cluster, row) exp(-shift) of rows without missing cells: fills joint (n, k) and shift (n,)."""
     for s in range(len(columns)):
@@ -101,7 +101,7 @@ def complete_pass(columns, class_probs, table, joint, shift):
         shift[s] = 0.0 if total > _SMALL else _in_logs(columns, s, class_probs, table, joint[s])
 
 
-@compiled_loops
+@compiled
 def _multiply(columns, s, class_probs, table, p):
     """Fill p with p(cluster, row) and return its sum; one that vanishes is to be done again `_in_logs`."""
     k = len(class_probs)
@@ -114,7 +114,7 @@ def _multiply(columns, s, class_probs, table, p):
     return _sum(p)
 
 
-@compiled_loops
+@compiled
 def _sum(p):
     total = 0.0
     for c in range(len(p)):
@@ -122,7 +122,7 @@ def _sum(p):
     return total
 
 
-@compiled_loops
+@compiled
 def responsibilities_pass(joint, shift, weights):
     """Turn joints into responsibilities in place; returns the weighted log-likelihood. Impossible rows become uniform."""
     n, k = joint.shape
@@ -142,7 +142,7 @@ def responsibilities_pass(joint, shift, weights):
     return log_likelihood
 
 
-@compiled_loops
+@compiled
 def complete_counts(columns, weights, resp, class_counts, counts, w):
     """Add weight x responsibility of every row to the cells it falls in. w : space, (k,)"""
     n, n_groups = columns.shape
@@ -157,7 +157,7 @@ def complete_counts(columns, weights, resp, class_counts, counts, w):
                 counts[t, c] += w[c]
 
 
-@compiled_loops
+@compiled
 def missing_pass(codes, cards, parents, order, offsets, class_probs, table, joint, shift, space):
     """p(cluster, observed cells) of rows with missing cells: messages from the leaves of each row's forest to its roots."""
     n, k = len(codes), len(class_probs)
@@ -173,7 +173,7 @@ def missing_pass(codes, cards, parents, order, offsets, class_probs, table, join
             joint[s, c] = exp(logs[c] - top) if top > -inf else 0.0
 
 
-@compiled_loops
+@compiled
 def missing_counts(
     codes, cards, parents, order, offsets, weights, table, resp, every_cell, class_counts, counts, space
 ):
@@ -221,7 +221,7 @@ def missing_counts(
                             counts[base + y, c] += w * marginal[i, y]
 
 
-@compiled_loops
+@compiled
 def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, table, resp, c, pairs, space, joint):
     """Add to pairs (n_states, n_states) the expected counts, in cluster c, of all pairs of cells with a missing member.
 
@@ -283,7 +283,7 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
                     pairs[starts[j] + y, a] += w * marginal[j, y]
 
 
-@compiled_loops
+@compiled
 def _needed(row, parents, order, needed):
     """Which cells of a row matter: the observed ones and every missing one above an observed one."""
     for i in range(len(row)):
@@ -294,7 +294,7 @@ def _needed(row, parents, order, needed):
             needed[parents[i]] = True
 
 
-@compiled_loops
+@compiled
 def _up(row, cards, parents, order, offsets, table, c, needed, messages):
     """Log p(observed cells | cluster c); leaves in messages[i] the evidence below each missing cell i, up to a factor."""
     log_p = 0.0
@@ -342,7 +342,7 @@ def _up(row, cards, parents, order, offsets, table, c, needed, messages):
     return log_p + log(product)
 
 
-@compiled_loops
+@compiled
 def _condition(i, cards, parents, offsets, table, c, messages, conditional):
     """P(value of missing cell i | value of its missing parent, the row, cluster c)."""
     for v in range(cards[parents[i]]):
@@ -355,7 +355,7 @@ def _condition(i, cards, parents, offsets, table, c, messages, conditional):
             conditional[v, y] = conditional[v, y] / total if total > 0.0 else 1.0 / cards[i]
 
 
-@compiled_loops
+@compiled
 def _root_marginal(base, card, table, c, message, marginal):
     total = 0.0
     for y in range(card):
@@ -365,7 +365,7 @@ def _root_marginal(base, card, table, c, message, marginal):
         marginal[y] = marginal[y] / total if total > 0.0 else 1.0 / card
 
 
-@compiled_loops
+@compiled
 def _in_logs(columns, s, class_probs, table, p):
     """Fill p with p(cluster, row) exp(-shift) and return the shift; a logarithm is taken where a product becomes small."""
     for c in range(len(p)):

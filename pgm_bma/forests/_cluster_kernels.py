@@ -3,10 +3,10 @@
 from math import exp, log
 
 from pgm_bma.foundation.numbers._special_kernels import largest
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 
-@compiled_loops
+@compiled
 def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widths, tables, q, entropy):
     """Responsibilities of complete rows into q (n, n_clusters), the entropy of every row into entropy (n,).
 
@@ -30,7 +30,7 @@ def expect_rows(codes, log_cluster, offsets, single, first, second, starts, widt
         entropy[row] = normalise(line)
 
 
-@compiled_loops
+@compiled
 def normalise(line):
     """Log weights -> probabilities in place; returns their entropy."""
     peak = largest(line)

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.numbers._special_kernels import copy_into, larger, largest, smaller
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 _STEP_LOG = 512.0 * log(2.0)
 _UP, _DOWN = 2.0**512, 2.0**-512
 _HIGH, _LOW = 2.0**256, 2.0**-256
 
 
-@compiled_loops
+@compiled
 def _normal(mantissa, exponent):
     if mantissa >= _HIGH:
         return mantissa * _DOWN, exponent + 1
@@ -27,7 +27,7 @@ def _normal(mantissa, exponent):
     return mantissa, exponent
 
 
-@compiled_loops
+@compiled
 def _add(a, ea, b, eb):
     if b == 0.0:
         return a, ea
@@ -42,7 +42,7 @@ def _add(a, ea, b, eb):
     return (a, ea) if ea > eb else (b, eb)
 
 
-@compiled_loops
+@compiled
 def _ratio(a, ea, b, eb):
     """a / b as a plain float, for a <= b (up to rounding)."""
     if a == 0.0 or eb - ea > 1:
@@ -51,7 +51,7 @@ def _ratio(a, ea, b, eb):
     return value if ea == eb else (value * _DOWN if eb > ea else value * _UP)
 
 
-@compiled_loops
+@compiled
 def _load(log_weights, mantissa, exponent):
     for i in range(log_weights.shape[0]):
         for j in range(log_weights.shape[1]):
@@ -63,7 +63,7 @@ def _load(log_weights, mantissa, exponent):
                 mantissa[i, j], exponent[i, j] = _normal(exp(value - e * _STEP_LOG), e)
 
 
-@compiled_loops
+@compiled
 def _eliminate(mantissa, exponent, k, last, shares, keep):
     """Eliminate node k from columns 0..k-1 and the `last` (root) column; log s_k, and with `keep` in `shares` the part of every
     new weight that came through k."""
@@ -114,7 +114,7 @@ def make_space(n, block, n_blocks):
     )
 
 
-@compiled_loops
+@compiled
 def log_sums(log_weights, space, result):
     """Log forest sums of a batch: log_weights (batch, n, n + 1), the last column the roots; the diagonal is not read."""
     n, mantissa, exponent = log_weights.shape[1], space.mantissa, space.exponent
@@ -126,7 +126,7 @@ def log_sums(log_weights, space, result):
         result[b] = total
 
 
-@compiled_loops
+@compiled
 def log_sum_and_posteriors(log_weights, space, posterior):
     """Log forest sum of one (n, n + 1) table and the posterior of every choice, by the reverse sweep of the elimination.
 
@@ -163,7 +163,7 @@ def log_sum_and_posteriors(log_weights, space, posterior):
     return total
 
 
-@compiled_loops
+@compiled
 def _reverse(mantissa, exponent, k, shares, posterior):
     """Undo the elimination of k: what came through k goes back to the two arcs that made it."""
     last = mantissa.shape[1] - 1
@@ -211,7 +211,7 @@ def make_draw_space(n, block):
     )  # fmt: skip
 
 
-@compiled_loops
+@compiled
 def draw_forest(log_weights, uniforms, space, parents):
     """One forest with probability proportional to its weight: fills (n,) parents, -1 = root.
 
@@ -250,7 +250,7 @@ def draw_forest(log_weights, uniforms, space, parents):
             _point(mantissa, exponent, size, own, chosen)
 
 
-@compiled_loops
+@compiled
 def _log_escapes(space, size, own, result):
     """Log chance that a walk from each node reaches the root (the last column) before node `own`; nodes from `size` on are
     eliminated already."""
@@ -281,7 +281,7 @@ def _log_escapes(space, size, own, result):
         result[k] = log(h[k]) + eh[k] * _STEP_LOG if h[k] > 0.0 else -inf
 
 
-@compiled_loops
+@compiled
 def _mean(weights, exponents, values, value_exponents, k, last):
     """Mean of `values` over columns 0..k-1 and the last, with these weights."""
     top, etop, total, etotal = 0.0, 0, 0.0, 0
@@ -294,7 +294,7 @@ def _mean(weights, exponents, values, value_exponents, k, last):
     return _normal(top / total, etop - etotal) if total > 0.0 else (0.0, 0)
 
 
-@compiled_loops
+@compiled
 def _point(mantissa, exponent, size, own, target):
     """Node `own` of the block keeps one arc, to `target`; an arc to an eliminated node is led on to the nodes that remain."""
     last = mantissa.shape[1] - 1
@@ -316,7 +316,7 @@ def _point(mantissa, exponent, size, own, target):
                 row[j], erow[j] = _add(row[j], erow[j], b, eb)
 
 
-@compiled_loops
+@compiled
 def _pick(log_weights, uniform):
     """Index drawn with probability proportional to exp of these."""
     top, total = largest(log_weights), 0.0

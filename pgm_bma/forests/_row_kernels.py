@@ -12,14 +12,14 @@ from math import inf, log, nan
 
 import numpy as np
 
-from pgm_bma.foundation.runtime.compiling import compiled, compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 BLOCK = 48
 _LOST = 1e-290
 _SMALL = 1e-200
 
 
-@compiled_loops
+@compiled
 def row_log_sums(cells, tables, scales, tolerance, sums, a, pivots):
     """Log forest sums of rows under every class into `sums` (rows, n_classes); nan where doubles do not decide it.
 
@@ -35,7 +35,7 @@ def row_log_sums(cells, tables, scales, tolerance, sums, a, pivots):
             sums[row, c] = scale + total if doubt <= tolerance else nan
 
 
-@compiled(nogil=True)
+@compiled
 def blocked_row_log_sums(cells, tables, scales, tolerance, sums, a, pivots):
     """The same for many columns."""
     for row in range(len(cells)):
@@ -46,7 +46,7 @@ def blocked_row_log_sums(cells, tables, scales, tolerance, sums, a, pivots):
             sums[row, c] = scale + total + rest if doubt + rest_doubt <= tolerance else nan
 
 
-@compiled_loops
+@compiled
 def _load(cells, table, scales, a):
     """Fill the matrix of one row and class; returns the logarithm of what was divided out, nan if a node has no weight."""
     n = len(cells)
@@ -67,7 +67,7 @@ def _load(cells, table, scales, a):
     return total
 
 
-@compiled_loops
+@compiled
 def _eliminate(a, n, pivots):
     """Eliminate the first n nodes of a matrix, which is used up; log sum and its doubt."""
     total, doubt = 0.0, 0.0
@@ -89,7 +89,7 @@ def _eliminate(a, n, pivots):
     return total, doubt
 
 
-@compiled(nogil=True)
+@compiled
 def _eliminate_blocks(a, pivots):
     """Eliminate blocks of nodes while many are left: (nodes left, log sum so far, its doubt).
 
@@ -128,7 +128,7 @@ def _eliminate_blocks(a, pivots):
     return stop, total, doubt
 
 
-@compiled_loops
+@compiled
 def _visits(a, pivots, visits):
     """Expected visits of a walk in an eliminated block before it leaves: [where it enters, whom it visits].
 

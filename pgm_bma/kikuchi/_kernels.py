@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.numbers._special_kernels import largest
-from pgm_bma.foundation.runtime.compiling import compiled, compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 _SETS = 16  # whose contrasts are filled at a time
 _BLOCK = 2048  # rows scored at a time, so that their sums stay in the cache
@@ -58,7 +58,7 @@ def count_cells(codes, target, weights, tables, counts, totals):
                 totals[t] += weights[r]
 
 
-@compiled_loops
+@compiled
 def fill_logs(counts, taken, alpha, log_mass, offsets, values):
     """values = ln(counts - taken + alpha[t]) - log_mass[t] in the table of every set t; most cells of large tables hold nothing."""
     for t in range(len(alpha)):
@@ -234,7 +234,7 @@ def find_lines(codes, target, tables, reduced, lines, own):
             own[t, r] = 0.0 if start < 0 else reduced[start + target[r]]
 
 
-@compiled_loops
+@compiled
 def line_scores(lines, values, theta, scores):
     """scores[r, :] += theta[t] x the line of row r in the table of set t, all sets."""
     n_classes = scores.shape[1]
@@ -248,7 +248,7 @@ def line_scores(lines, values, theta, scores):
                     into[c] += weight * line[c]
 
 
-@compiled_loops
+@compiled
 def line_slopes(lines, values, odds, lanes, slopes):
     """slopes[t] += sum over rows and classes of odds[r, c] x the line of row r in the table of set t.
 
@@ -267,7 +267,7 @@ def line_slopes(lines, values, odds, lanes, slopes):
             slopes[t] += lanes[c]
 
 
-@compiled_loops(fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def line_curvatures(lines, values, own, odds, weights, result):
     """result[t] += sum over rows of weight x the variance of (line - own) under the odds of the other classes, odds[r, own] = 0.
 

@@ -24,7 +24,7 @@ from pgm_bma.foundation.numbers._special_kernels import (
     smaller,
     stirling,
 )
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
 CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
@@ -98,7 +98,7 @@ def make_work(layout, n_starts, n_clusters, max_iter, accelerate):
     )
 
 
-@compiled_loops
+@compiled
 def advance(layout, priors, runs, work, mode, stop_collapsed, max_iter, tol, accelerate):
     """Iterate a batch of starts in place, at most `max_iter` updates each.
 
@@ -175,7 +175,7 @@ def advance(layout, priors, runs, work, mode, stop_collapsed, max_iter, tol, acc
         found[0], found[1], found[2], found[3] = total, bound, n_iter, ended
 
 
-@compiled_loops
+@compiled
 def arc_posteriors(priors, log_dependent, has_scores, arcs):
     """P(arc) of every column at given scores, NaN where there are none."""
     for i in range(len(arcs)):
@@ -183,7 +183,7 @@ def arc_posteriors(priors, log_dependent, has_scores, arcs):
         arcs[i] = logistic(log_odds) if has_scores else nan
 
 
-@compiled_loops
+@compiled
 def step_length(kept):
     """SQUAREM's step: length of the first of two plain changes over the length of their difference; 1 is the plain update."""
     first, difference = 0.0, 0.0
@@ -196,7 +196,7 @@ def step_length(kept):
     return sqrt(first / difference) if difference > 0.0 else 1.0
 
 
-@compiled_loops
+@compiled
 def extrapolate(kept, step, counts):
     """Counts further along the parabola through the last three; never below a tenth of the last, so that all stay positive."""
     for s in range(kept.shape[1]):
@@ -206,7 +206,7 @@ def extrapolate(kept, step, counts):
             counts[s, k] = larger(kept[0, s, k] + 2.0 * step * r + step * step * v, 0.1 * kept[2, s, k])
 
 
-@compiled_loops
+@compiled
 def objective(layout, priors, mode, total, bound, theta_c, theta):
     """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
     if mode == VARIATIONAL:
@@ -234,7 +234,7 @@ def objective(layout, priors, mode, total, bound, theta_c, theta):
 # ------------------------------------------------------------------------------------------------------- the steps
 
 
-@compiled_loops
+@compiled
 def average(layout, priors, class_counts, counts, is_averaged, log_dependent, theta_c, theta, arcs):
     """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. EM's step, eq. 7, is the case in
     which every arc is certain (`is_averaged` False). Returns the largest change."""
@@ -261,7 +261,7 @@ def average(layout, priors, class_counts, counts, is_averaged, log_dependent, th
     return change
 
 
-@compiled_loops
+@compiled
 def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
     """Factors of the variational expectation step: exp(E log theta_C) and exp(P(arc) E log theta_ijk)."""
     n_clusters = len(factor_c)
@@ -283,7 +283,7 @@ def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors,
                 factors[s, k] = exp(log_factors[s, k])
 
 
-@compiled_loops
+@compiled
 def _renew_clusters(priors, class_counts, theta_c):
     total = len(theta_c) * priors.cluster
     for k in range(len(theta_c)):
@@ -296,7 +296,7 @@ def _renew_clusters(priors, class_counts, theta_c):
     return change
 
 
-@compiled_loops
+@compiled
 def no_arc(priors, log_dependent):
     """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
     for i in range(len(log_dependent)):
@@ -310,7 +310,7 @@ def no_arc(priors, log_dependent):
 # ------------------------------------------------------------------------------------------------ expectation
 
 
-@compiled_loops
+@compiled
 def expectation(layout, factor_c, factors, class_counts, counts, group_tables, block, chunk_end):
     """E step (EMA eq. 4, 5): fills the expected counts, returns the sum of log normalisers (the log-likelihood).
 
@@ -387,7 +387,7 @@ def expectation(layout, factor_c, factors, class_counts, counts, group_tables, b
     return total + product_weight * log(product)
 
 
-@compiled_loops
+@compiled
 def _chunks(layout, factors, chunk_end):
     """Ends of the runs of groups whose products stay above TINY whatever the row holds; returns their number.
 
@@ -418,7 +418,7 @@ def _chunks(layout, factors, chunk_end):
     return n_chunks + 1
 
 
-@compiled_loops
+@compiled
 def _multiply_out(layout, factors, g, tables):
     """Joint table of one group, column by column, the last column fastest; a missing cell has factor 1."""
     n_clusters = factors.shape[1]
@@ -440,7 +440,7 @@ def _multiply_out(layout, factors, g, tables):
         size *= slots
 
 
-@compiled_loops
+@compiled
 def _sum_back(layout, group_counts, g, counts):
     """Counts of one group onto its columns, last column first; overwrites the group's counts."""
     n_clusters = counts.shape[1]
@@ -469,7 +469,7 @@ def _sum_back(layout, group_counts, g, counts):
 # -------------------------------------------------------------------------------------------- scores and bound
 
 
-@compiled_loops
+@compiled
 def family_scores(layout, priors, class_counts, counts, log_dependent):
     """Log marginal likelihood of every column given the cluster (the Gammas of EMA eq. 11), at expected counts.
 
@@ -509,7 +509,7 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
         log_dependent[i] = score - log(up)
 
 
-@compiled_loops
+@compiled
 def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
     """Evidence bound: sum_i log(w_dep + w_ind) + log p(class counts) + entropy of q.
 
@@ -535,7 +535,7 @@ def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts,
     return bound
 
 
-@compiled_loops
+@compiled
 def _copy_tables(theta_c, theta, factor_c, factors):
     for k in range(len(theta_c)):
         factor_c[k] = theta_c[k]
@@ -543,14 +543,14 @@ def _copy_tables(theta_c, theta, factor_c, factors):
             factors[s, k] = theta[s, k]
 
 
-@compiled_loops
+@compiled
 def log_into(values, logs):
     for s in range(values.shape[0]):
         for k in range(values.shape[1]):
             logs[s, k] = log(values[s, k])
 
 
-@compiled_loops
+@compiled
 def log_joint(codes, state_start, log_theta_c, log_theta, joint):
     """Fill joint (n_rows, n_clusters) with log p(cluster, row); a missing cell (-1) adds nothing."""
     n_rows, n_columns = codes.shape

@@ -14,7 +14,7 @@ those of its parent's cells, so the parent's numbers are its numbers too.
 import numpy as np
 
 from pgm_bma.foundation.numbers._special_kernels import larger
-from pgm_bma.foundation.runtime.compiling import compiled, compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 CELLS, N, UP, SEP, PARENT, IN_PARENT, BUFFER, MESSAGE, VECTOR, PLAN = range(10)
 N_FIELDS = 10
@@ -23,7 +23,7 @@ N_FIELDS = 10
 _SMALL, _LARGE = 1e-30, 1e30
 
 
-@compiled_loops
+@compiled
 def cluster_tables(theta, cluster_start, cluster_size, family_start, map_start, maps, tables):
     """tables[cluster cell] = product of the family tables that live in the cluster."""
     for k in range(len(tables)):
@@ -38,7 +38,7 @@ def cluster_tables(theta, cluster_start, cluster_size, family_start, map_start, 
                 tables[table + k] *= theta[first + maps[place + k]]
 
 
-@compiled_loops
+@compiled
 def family_tables(counts, cluster_start, cluster_size, family_start, map_start, maps, family_counts):
     """The reverse way: add the counts of cluster cells into the families."""
     for k in range(len(family_counts)):
@@ -53,7 +53,7 @@ def family_tables(counts, cluster_start, cluster_size, family_start, map_start, 
                 family_counts[first + maps[place + k]] += counts[table + k]
 
 
-@compiled_loops
+@compiled
 def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max):
     """Messages from the leaves to entry 0; leaves the root's total in the scale it returns. -inf: impossible evidence."""
     scale = 1.0
@@ -125,7 +125,7 @@ def _collect(psi, entries, first, m, bases, b0, index, buffer, message, use_max)
     return log_z + np.log(scale) + np.log(total)
 
 
-@compiled_loops
+@compiled
 def _distribute(entries, first, m, index, buffer, message, ratio):
     """After `_collect`: turn every entry's part of the buffer into its posterior (it sums to one)."""
     for i in range(1, m):
@@ -145,7 +145,7 @@ def _distribute(entries, first, m, index, buffer, message, ratio):
             buffer[here + k] *= ratio[index[up + k]]
 
 
-@compiled(nogil=True)
+@compiled
 def collect(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes, log_z):
     """log_z[job] = log probability of the job's evidence."""
     buffer, message = np.empty(sizes[0]), np.empty(sizes[1])
@@ -156,7 +156,7 @@ def collect(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes,
             log_z[job] = _collect(psi, entries, first, m, bases, b0, index, buffer, message, False)
 
 
-@compiled(nogil=True)
+@compiled
 def calibrate(psi, kind_start, kind_jobs, kind_base, entries, bases, index, sizes, weights, counts):
     """Add weight x posterior of every job to `counts` (cluster cells). Returns (weighted log_z, impossible job or -1)."""
     buffer, message, ratio = np.empty(sizes[0]), np.empty(sizes[1]), np.empty(sizes[1])
@@ -179,7 +179,7 @@ def calibrate(psi, kind_start, kind_jobs, kind_base, entries, bases, index, size
     return total, -1
 
 
-@compiled(nogil=True)
+@compiled
 def marginals(
     psi,
     kind_start,
@@ -220,7 +220,7 @@ def marginals(
     return -1
 
 
-@compiled_loops
+@compiled
 def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, space, picks, uniforms, use_max, chosen):
     """chosen[place of base] = offset of the cell taken by that entry: the most probable completion, or one drawn.
 
@@ -264,7 +264,7 @@ def complete(psi, kind_start, kind_jobs, kind_base, entries, bases, index, space
     return -1
 
 
-@compiled_loops
+@compiled
 def normalise_tables(counts, alpha, line_start, free, theta, updated):
     """updated = (counts + alpha) / row sum for every line of every free table; uniform where there is nothing.
 
@@ -287,7 +287,7 @@ def normalise_tables(counts, alpha, line_start, free, theta, updated):
     return change
 
 
-@compiled_loops
+@compiled
 def mixed_radix(cards, steps, out):
     """out[cell] = sum of digit x step over all cells of a table with these cardinalities, first digit slowest."""
     out[0] = 0
@@ -299,7 +299,7 @@ def mixed_radix(cards, steps, out):
         size *= cards[d]
 
 
-@compiled_loops
+@compiled
 def link_rows(plans, joined, parent, job_start, entries, job_of, space):
     """Split every row's active clusters (plan >= 0) into connected jobs.
 
@@ -339,7 +339,7 @@ def link_rows(plans, joined, parent, job_start, entries, job_of, space):
                 entry_parent[place] = local[parent[c]] if joined[row, c] else -1
 
 
-@compiled_loops
+@compiled
 def hash_jobs(job_start, values, salt, out):
     """out[job] = 64-bit hash of the job's sequence of values; equality is checked by `same_jobs` afterwards."""
     for job in range(len(job_start) - 1):
@@ -350,7 +350,7 @@ def hash_jobs(job_start, values, salt, out):
         out[job] = h
 
 
-@compiled_loops
+@compiled
 def same_jobs(job_start, values, representative):
     """Is every job's sequence equal to its representative's?"""
     for job in range(len(job_start) - 1):

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import pgm_bma
 from pgm_bma.foundation.runtime import compiling
 
@@ -47,20 +45,6 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path):
     assert (round(float(value), 6), hits) == (0.693147, "0")
 
 
-def test_a_read_only_cache_is_read_and_left_as_it_is(tmp_path):
-    run(XDG_CACHE_HOME=str(tmp_path), NUMBA_CACHE_DIR=None)
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    for path in kept:
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    try:
-        value, hits, _ = run(XDG_CACHE_HOME=str(tmp_path), NUMBA_CACHE_DIR=None)
-    finally:
-        for path in kept:
-            path.chmod(0o755 if path.is_dir() else 0o644)
-    assert (round(float(value), 6), hits) == (0.693147, "1")
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == kept
-
-
 def test_nothing_is_written_beside_the_sources():
     assert not [*SOURCES.rglob("*.nbi"), *SOURCES.rglob("*.nbc")]
 
@@ -88,24 +72,3 @@ def test_the_key_follows_the_content_of_a_kernel_and_of_those_it_imports(monkeyp
     keys.append(compiling.content_key(str(kernels)))
     assert keys[0] != keys[1]
     assert keys[0] == keys[2]
-
-
-@compiling.compiled
-def _halved(x):
-    if x < 0.0:
-        raise ValueError("below zero")
-    return x / 2.0
-
-
-@compiling.compiled
-def _quartered(x):
-    return _halved(_halved(x))
-
-
-def test_a_kernel_that_others_call_compiles_for_python_only_when_python_calls_it():
-    assert _quartered(8.0) == 2.0
-    assert not _halved.overloads
-    with pytest.raises(ValueError, match="below zero"):
-        _quartered(-1.0)
-    assert _halved(8.0) == 4.0
-    assert len(_halved.overloads) == 1

@@ -1,9 +1,9 @@
 """Compiled counting of pairs of super-columns."""
 
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 
-@compiled_loops
+@compiled
 def group_pairs(columns, sizes, offsets, weights, counts):
     """Count super-columns (their own table at offsets[g, g]) and all pairs of them: adds to counts (n_lines, k)."""
     n, n_groups = columns.shape
@@ -20,7 +20,7 @@ def group_pairs(columns, sizes, offsets, weights, counts):
                     counts[t, c] += weights[s, c]
 
 
-@compiled_loops
+@compiled
 def class_group_pairs(columns, sizes, offsets, target, weights, counts):
     """The same where every row belongs to one class: adds to counts (k, n_lines)."""
     n, n_groups = columns.shape

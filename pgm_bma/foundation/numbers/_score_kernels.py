@@ -8,7 +8,7 @@ from pgm_bma.foundation.runtime.compiling import compiled
 _SAME = 1e-11  # relative: two sums over the same rows in another order
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled
 def add_scores(table, singles, starts, below, alone, single_scores, symmetric, with_parent, without_parent):
     """Add the scores of every child [parent, child] in one class, without what the prior alone contributes to `with_parent`.
 
@@ -54,7 +54,7 @@ def add_scores(table, singles, starts, below, alone, single_scores, symmetric, w
             without_parent[i, j] += _alone(singles, begin, end, margin, alone[j], single_scores[j])
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled
 def add_cells(table, starts, first, below, known, cells):
     """Add the sum of log Gamma(count + pseudo-count) of a class to `cells`, for every column with those before it.
 
@@ -79,7 +79,7 @@ def add_cells(table, starts, first, below, known, cells):
             cells[p, j] += total
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled
 def _log_gammas(table, first, stop, begin, end, a):
     """Sum of log Gamma(cell + a) over a block; Gamma functions are shifted upwards by products, closed by one logarithm."""
     total, up = 0.0, 1.0
@@ -99,7 +99,7 @@ def _log_gammas(table, first, stop, begin, end, a):
     return total - np.log(up)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled
 def _alone(singles, begin, end, margin, alpha, single_score):
     """Score of a child without its parent on the rows that have both."""
     same = True
@@ -115,7 +115,7 @@ def _alone(singles, begin, end, margin, alpha, single_score):
     return score + log_gamma(mass) - log_gamma(total + mass)
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled
 def add_information(table, starts, first, information, total):
     """Add count times log ratio of a class, and its counts, (rows' columns, n): of every column with those before it.
 

@@ -7,10 +7,10 @@ from numpy or Python, as plain loops.
 
 from math import exp, inf, log, log1p
 
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 
-@compiled_loops
+@compiled
 def stirling(x):
     """log Gamma(x), x >= 10; the first term left out is below 2e-14."""
     y = 1.0 / x
@@ -19,7 +19,7 @@ def stirling(x):
     return (x - 0.5) * log(x) - x + 0.9189385332046727 + series
 
 
-@compiled_loops
+@compiled
 def log_gamma(x):
     product = 1.0
     while x < 10.0:
@@ -28,7 +28,7 @@ def log_gamma(x):
     return stirling(x) - log(product)
 
 
-@compiled_loops
+@compiled
 def digamma(x):
     """psi(x), x > 0: shifted upwards to x >= 10, the reciprocals gathered over one denominator."""
     numerator, denominator = 0.0, 1.0
@@ -42,7 +42,7 @@ def digamma(x):
     return log(x) - 0.5 * y - series - numerator / denominator
 
 
-@compiled_loops
+@compiled
 def logistic(x):
     if x >= 0.0:
         return 1.0 / (1.0 + exp(-x))
@@ -50,13 +50,13 @@ def logistic(x):
     return e / (1.0 + e)
 
 
-@compiled_loops
+@compiled
 def log_add(a, b):
     high, low = larger(a, b), smaller(a, b)
     return high if low == -inf else high + log1p(exp(low - high))
 
 
-@compiled_loops
+@compiled
 def copy_into(source, target):
     """``target[:] = source`` for matrices. A loop: numba would compile the error messages of that line, five seconds of them."""
     for i in range(source.shape[0]):
@@ -64,7 +64,7 @@ def copy_into(source, target):
             target[i, j] = source[i, j]
 
 
-@compiled_loops
+@compiled
 def largest(values):
     """``values.max()`` of a vector; a loop compiles in a tenth of the time."""
     top = values[0]
@@ -73,13 +73,13 @@ def largest(values):
     return top
 
 
-@compiled_loops
+@compiled
 def larger(a, b):
     """``max(a, b)``, without the compiled function that numba makes of it for every pair of types."""
     return b if b > a else a
 
 
-@compiled_loops
+@compiled
 def smaller(a, b):
     """``min(a, b)``"""
     return b if b < a else a

@@ -1,11 +1,9 @@
-"""Compiled kernels and where their machine code is kept: one folder of the user's, shared by all his environments.
+"""Compiled kernels and the folder that keeps their machine code.
 
-`compiled` is numba's ``njit`` with a cache of our own. The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's
-cache folder (platformdirs); below it one folder per kernel file and per content of that file and of all kernel files that it
-imports, so that an edited checkout never runs stale code (a kernel inlines others, which numba's own stamp does not see) and
-equal sources share, wherever they are installed. numba itself adds its version, Python's and the processor to the key.
-Nothing is written beside the sources, and the caches of other packages stay where they are. A folder that cannot be written
-costs the time to compile, nothing else.
+`compiled` is ``numba.njit(cache=True)``. The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache folder
+(platformdirs). Below it stands one folder for each kernel file and each content of that file and of the kernel files that it
+imports: a kernel includes code of others, which numba's own time stamp does not see. Nothing is written beside the sources.
+Without a folder that can be written, kernels are compiled in every process.
 """
 
 import contextlib
@@ -17,20 +15,23 @@ from functools import lru_cache
 from pathlib import Path
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-_PACKAGE = Path(__file__).parents[1]
-_KERNEL_IMPORT = re.compile(r"^from pgm_bma\.(\w+)(?:\.(_\w*kernels))? import (_\w*kernels)?", re.MULTILINE)
-announce = {"to": None, "said": False}  # who wants to hear that code is compiled: a function of one line, or None
+_PACKAGE = Path(__file__).parents[2]
+_KERNEL_IMPORT = re.compile(r"^from pgm_bma\.([\w.]+) import (_\w*kernels\b)?", re.MULTILINE)
+announce = {
+    "to": None,
+    "said": False,
+    "waits": False,
+}  # who wants to hear that code is compiled: a function of one line
 
 
 def compiled(function=None, **options):
-    """numba's ``njit`` for a kernel of this package, kept in the folder of `cache_folder`; a division by zero is inf or nan.
+    """``numba.njit`` for a kernel of this package: threads run it side by side, and a division by zero is inf or nan.
 
     Parameters
     ----------
     function : function, optional
-        Use as ``@compiled`` or ``@compiled(nogil=True)``.
+        Use as ``@compiled`` or ``@compiled(fastmath=True)``.
     options : as in ``numba.njit``
 
     Returns
@@ -39,26 +40,19 @@ def compiled(function=None, **options):
     """
     if function is None:
         return lambda function: compiled(function, **options)
-    options = {"error_model": "numpy", **options}
-    dispatcher = None
-    with contextlib.suppress(ImportError, AttributeError):
-        from pgm_bma.foundation.runtime.kernel_compiler import njit
-
-        dispatcher = njit(function, options)
-    if dispatcher is None:  # another numba: its own way, which takes longer
-        dispatcher = numba.njit(**options)(function)
-    with contextlib.suppress(RuntimeError, OSError, AttributeError):  # no place for a cache: compile every time
-        dispatcher._cache = _Cache(function)
-    return dispatcher
-
-
-def compiled_loops(function=None, **options):
-    """`compiled` for kernels that fill arrays and make none: no memory is counted, so there is less to compile. Others may run."""
-    return compiled(function, nogil=True, _nrt=False, **options)
+    folder = _folder_of(function)
+    if folder is None or not list(Path(folder).rglob(f"*.{function.__name__}-*.nbi")):
+        _tell()
+    before = numba.config.CACHE_DIR
+    try:
+        numba.config.CACHE_DIR = folder
+        return numba.njit(cache=folder is not None, error_model="numpy", nogil=True, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def cache_folder():
-    """Where compiled kernels are kept; it need not exist yet."""
+    """Folder of the compiled kernels; it need not exist yet."""
     base = numba.config.CACHE_DIR
     if not base:
         from platformdirs import user_cache_dir
@@ -67,67 +61,33 @@ def cache_folder():
     return base
 
 
+def _folder_of(function):
+    """Folder for the code of a function, or None if it cannot be written."""
+    module, key = function.__module__.removeprefix("pgm_bma."), content_key(function.__code__.co_filename)
+    folder = os.path.join(cache_folder(), f"{module}-{key}")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
 @lru_cache
 def content_key(file):
     """Hash of a kernel source, of every kernel source that it imports, directly or not, and of how they are compiled."""
-    here = Path(__file__)
-    found, waiting = {here, *(here.with_name(f"kernel_{part}.py") for part in ("compiler", "lowering"))}, [Path(file)]
+    found, waiting = {Path(__file__)}, [Path(file)]
     while waiting:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            for folder, module, name in _KERNEL_IMPORT.findall(path.read_text(encoding="utf-8")):
-                waiting.append(_PACKAGE / folder / f"{module or name}.py")
+            for module, name in _KERNEL_IMPORT.findall(path.read_text(encoding="utf-8")):
+                parts = [*module.split("."), *([name] if name else [])]
+                if parts[-1].endswith("kernels"):
+                    waiting.append(_PACKAGE.joinpath(*parts).with_suffix(".py"))
     digest = hashlib.sha256()
     for path in sorted(found):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-class _Locator:
-    """What numba asks of a place for the code of one function."""
-
-    def __init__(self, function, file):
-        self._py_file = file
-        self._key = content_key(file)
-        self._line = function.__code__.co_firstlineno
-        self._module = function.__module__.removeprefix("pgm_bma.")
-
-    @classmethod
-    def from_function(cls, function, file):
-        return cls(function, file)
-
-    def get_cache_path(self):
-        return os.path.join(cache_folder(), f"{self._module}-{self._key}")
-
-    def get_source_stamp(self):
-        return self._key
-
-    def get_disambiguator(self):
-        return str(self._line)
-
-    def ensure_cache_path(self):
-        os.makedirs(self.get_cache_path(), exist_ok=True)
-
-
-class _Place(CompileResultCacheImpl):
-    _locator_classes = [_Locator]
-
-
-class _Cache(FunctionCache):
-    _impl_class = _Place
-
-    def load_overload(self, sig, target_context):
-        found = None
-        with contextlib.suppress(OSError, EOFError, ValueError):  # unreadable is as good as absent
-            found = super().load_overload(sig, target_context)
-        if found is None:
-            _tell()
-        return found
-
-    def save_overload(self, sig, data):
-        with contextlib.suppress(OSError):  # an unwritable folder, a full disk
-            super().save_overload(sig, data)
 
 
 @contextlib.contextmanager
@@ -137,6 +97,8 @@ def announcing(to):
         yield
         return
     announce["to"] = to if callable(to) else lambda line: print(line, file=sys.stderr, flush=True)
+    if announce["waits"]:
+        _tell()
     try:
         yield
     finally:
@@ -144,7 +106,7 @@ def announcing(to):
 
 
 def _tell():
-    """Say once that code is being compiled: to `announce`, else to a person at a terminal."""
+    """Say once that code is being compiled: to `announce`, else to a person at a terminal, else when somebody listens."""
     if announce["said"]:
         return
     line = "pgm_bma: compiling, once per installation (pgm-bma warm-up does it all at once)"
@@ -154,3 +116,5 @@ def _tell():
     elif sys.stderr is not None and sys.stderr.isatty():
         announce["said"] = True
         print(line, file=sys.stderr)
+    else:
+        announce["waits"] = True

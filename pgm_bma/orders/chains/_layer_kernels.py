@@ -34,7 +34,7 @@ FEWEST = 12  # nodes that do, if there are so many. On 12 columns of child, wher
 ROUNDS = 4  # of a sweep: as many arcs turned round as there are nodes, then new parents for every node
 
 
-@compiled(nogil=True)
+@compiled
 def start_logs(layers, f, logs):
     """Log sums of all nodes, afresh; layers : (n + 1,), the last -1."""
     for node in range(logs.size):
@@ -42,7 +42,7 @@ def start_logs(layers, f, logs):
         logs[node] = log_of(x, level, f.tops[node])
 
 
-@compiled(nogil=True)
+@compiled
 def relocate(v, uniform, beta, layers, logs, f, sums, others):
     """Move node v to a layer or gap drawn from all of them.
 
@@ -141,7 +141,7 @@ def relocate(v, uniform, beta, layers, logs, f, sums, others):
     logs[v] = sums[0, j]
 
 
-@compiled(nogil=True)
+@compiled
 def _own_layers(v, layers, n_layers, f, own, xs):
     """own[j] = log sum of v in layer j: its sets by their highest layer; xs : (n,) scratch."""
     levels = np.full(n_layers + 1, NOTHING)
@@ -153,7 +153,7 @@ def _own_layers(v, layers, n_layers, f, own, xs):
         own[j] = log_of(xs[j], levels[j], f.tops[v])
 
 
-@compiled(nogil=True)
+@compiled
 def draw_dag(rng, layers, f, one):
     """A DAG drawn from those that the layers allow."""
     n, n_layers = one.order.size, 0
@@ -166,14 +166,14 @@ def draw_dag(rng, layers, f, one):
     sort_nodes(one, layers, n_layers)
 
 
-@compiled(nogil=True)
+@compiled
 def layers_of(one, f, layers):
     """Layers of a DAG: one more than the highest layer among the parents. layers : (n + 1,), the last -1"""
     for node in one.order:
         layers[node] = highest(f.sets, one.chosen[node], layers) + 1
 
 
-@compiled(nogil=True)
+@compiled
 def run_layers(
     rng, states, at, betas, f, n_sweeps, tried, taken, states_out, scores_out, edge_sums, edge_squares, best
 ):

@@ -38,7 +38,7 @@ class Families(NamedTuple):
     max_indegree: int
 
 
-@compiled(nogil=True)
+@compiled
 def split_by_member(f):
     """Fill ``f.holding``: [child, member, rank of the others] = weight of the set."""
     others = np.empty(max(f.max_indegree, 1), dtype=np.int64)
@@ -61,7 +61,7 @@ def split_by_member(f):
                 f.holding[f.member_offsets[child] + members[chosen] * width + rank] = f.weights[f.offsets[child] + k]
 
 
-@compiled(nogil=True, fastmath=_REASSOCIATE)
+@compiled(fastmath=_REASSOCIATE)
 def sum_subsets(weights, base, limit, m, before, n_before, binomials):
     """Sum of weights[base + place] over all subsets, of size <= limit, of the positions `before[:n_before]` (ascending)."""
     total = weights[base]
@@ -92,7 +92,7 @@ def sum_subsets(weights, base, limit, m, before, n_before, binomials):
     return total
 
 
-@compiled(nogil=True, fastmath=_REASSOCIATE)
+@compiled(fastmath=_REASSOCIATE)
 def sum_differences(weights, plus, minus, limit, m, before, n_before, binomials):
     """(sum from base `plus`, sum from base `minus`) of `sum_subsets` in one walk."""
     if limit > 2 or plus < 0 or minus < 0:
@@ -113,7 +113,7 @@ def sum_differences(weights, plus, minus, limit, m, before, n_before, binomials)
     return gained, lost
 
 
-@compiled(nogil=True)
+@compiled
 def _sum_size(weights, start, size, before, n_before, binomials):
     """The subsets of one size; all members but the smallest are walked, the smallest is the inner loop."""
     total = 0.0
@@ -136,7 +136,7 @@ def _sum_size(weights, start, size, before, n_before, binomials):
             chosen[k] = chosen[k - 1] + 1
 
 
-@compiled(nogil=True)
+@compiled
 def log_sum_sets(f, node, allowed, touching):
     """Log of the summed exp(score) over the sets inside `allowed`, touching `touching` unless that is empty.
 
@@ -161,7 +161,7 @@ def log_sum_sets(f, node, allowed, touching):
     return top + np.log(total) if total > 0.0 else -np.inf
 
 
-@compiled(nogil=True)
+@compiled
 def fresh_sum(node, position, own_position, f, before, allowed):
     """(linear sum or 0, log sum) of a node over the parent sets among the nodes that stand before `own_position`."""
     m = f.n_candidates[node]
@@ -177,7 +177,7 @@ def fresh_sum(node, position, own_position, f, before, allowed):
     return 0.0, log_sum_sets(f, node, allowed, allowed[:0])
 
 
-@compiled(nogil=True)
+@compiled
 def score_order(order, f, linear, logs):
     """Fill the sums of every node for `order`; returns the log score of the order (the denominator of ORD eq. 9)."""
     n, width = order.size, f.candidates.shape[1]
@@ -190,7 +190,7 @@ def score_order(order, f, linear, logs):
     return total
 
 
-@compiled(nogil=True)
+@compiled
 def _positions(order):
     position = np.empty(order.size, dtype=np.int64)
     for p in range(order.size):
@@ -198,7 +198,7 @@ def _positions(order):
     return position
 
 
-@compiled(nogil=True)
+@compiled
 def run_swaps(rng, order, f, n_steps, first_step, burn_in, thin, kept_orders, kept_scores, trace):
     """Walk `n_steps` swaps from `order` (changed in place), sums recomputed from scratch at the start.
 
@@ -260,7 +260,7 @@ def run_swaps(rng, order, f, n_steps, first_step, burn_in, thin, kept_orders, ke
     return accepted, logs.sum(), best, best_order
 
 
-@compiled(nogil=True)
+@compiled
 def note(step, first_step, burn_in, thin, state, logs, kept, kept_scores, trace, best, best_state):
     """Write down where a chain is after a step: in its trace, among the kept states, as the best one; returns the best score."""
     if trace.size:
@@ -276,7 +276,7 @@ def note(step, first_step, burn_in, thin, state, logs, kept, kept_scores, trace,
     return best
 
 
-@compiled(nogil=True)
+@compiled
 def _updated_sum(x, p, u, v, value, position, f, before):
     """The sum of node x at position p when u leaves its predecessors and v joins them."""
     m = f.n_candidates[x]
@@ -299,7 +299,7 @@ def _updated_sum(x, p, u, v, value, position, f, before):
     return value + gained - lost
 
 
-@compiled(nogil=True)
+@compiled
 def _ceilings(f):
     """Log sum of every node over all of its sets: what no predecessor set can exceed."""
     ceilings = np.empty(f.tops.size)

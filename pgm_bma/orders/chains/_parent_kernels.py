@@ -24,7 +24,7 @@ class Dag(NamedTuple):
     spare: np.ndarray  # (n,) scratch
 
 
-@compiled(nogil=True)
+@compiled
 def new_dag(n):
     """Room for a DAG of n nodes."""
     return Dag(
@@ -36,7 +36,7 @@ def new_dag(n):
     )
 
 
-@compiled(nogil=True)
+@compiled
 def highest(sets, k, numbers):
     """Highest number among the members of a set."""
     top = numbers[sets[0, k]]
@@ -45,7 +45,7 @@ def highest(sets, k, numbers):
     return top
 
 
-@compiled(nogil=True)
+@compiled
 def draw_set(uniform, node, number, low, high, x, level, f):
     """A set of the node whose highest member's number lies in low .. high; (x, level) from `fresh`."""
     sought, last = uniform * x, np.int64(-1)
@@ -59,7 +59,7 @@ def draw_set(uniform, node, number, low, high, x, level, f):
     return last
 
 
-@compiled(nogil=True)
+@compiled
 def sort_nodes(one, number, n_numbers):
     """Nodes of low numbers first, else as they stand."""
     n, p = one.order.size, 0
@@ -73,7 +73,7 @@ def sort_nodes(one, number, n_numbers):
         one.place[one.order[q]] = q
 
 
-@compiled(nogil=True)
+@compiled
 def descendants(start, one, f, marked):
     """marked[node] = 1: reached from `start` by arcs, itself included; marked : (n + 1,)"""
     n = one.order.size
@@ -86,7 +86,7 @@ def descendants(start, one, f, marked):
             marked[w] = 1
 
 
-@compiled(nogil=True)
+@compiled
 def renew_parents(v, uniform, one, f, edges):
     """Draw new parents for v, given all other families; add the probability of every parent to edges[v].
 
@@ -117,7 +117,7 @@ def renew_parents(v, uniform, one, f, edges):
         sort_nodes(one, marked, 2)
 
 
-@compiled(nogil=True)
+@compiled
 def _first_run(node, parent, f):
     """First run of families of the node that hold `parent`, if it has any."""
     low, high = f.held_offsets[parent], f.held_offsets[parent + 1]
@@ -130,7 +130,7 @@ def _first_run(node, parent, f):
     return low
 
 
-@compiled(nogil=True)
+@compiled
 def _sum_with(node, parent, marked, f):
     """The sum of a node over its sets that hold `parent` and no marked member."""
     x, level = 0.0, NOTHING
@@ -144,7 +144,7 @@ def _sum_with(node, parent, marked, f):
     return x, level
 
 
-@compiled(nogil=True)
+@compiled
 def _draw_with(uniform, node, parent, marked, x, level, f):
     """A set of the node that holds `parent` and no marked member, in proportion to its weight; (x, level) from `_sum_with`."""
     sought, last = uniform * x, np.int64(-1)
@@ -158,7 +158,7 @@ def _draw_with(uniform, node, parent, marked, x, level, f):
     return last
 
 
-@compiled(nogil=True)
+@compiled
 def _size(k, f, n):
     size = 0
     for t in range(f.sets.shape[0]):
@@ -166,7 +166,7 @@ def _size(k, f, n):
     return size
 
 
-@compiled(nogil=True)
+@compiled
 def reverse(rng, one, f):
     """Turn a random arc i -> j round: i takes new parents with j among them, then j any that fit; accepted or not.
 

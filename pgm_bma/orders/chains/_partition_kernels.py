@@ -11,7 +11,7 @@ from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.orders.chains._order_kernels import TINY, log_sum_sets, note, sum_subsets
 
 
-@compiled(nogil=True)
+@compiled
 def layer_sum(node, layers, f, before, allowed, touching):
     """Log sum of a node over the parent sets that its layer allows: positive terms only, nothing is subtracted."""
     m, own = f.n_candidates[node], layers[node]
@@ -38,7 +38,7 @@ def layer_sum(node, layers, f, before, allowed, touching):
     return log_sum_sets(f, node, allowed[:m], touching[:m])
 
 
-@compiled(nogil=True)
+@compiled
 def score_layers(layers, f, logs):
     """Fill the log sums of all nodes; returns their total, the log weight of the DAGs with these layers."""
     width = f.candidates.shape[1]
@@ -49,7 +49,7 @@ def score_layers(layers, f, logs):
     return logs.sum()
 
 
-@compiled(nogil=True)
+@compiled
 def propose(rng, layers, proposal):
     """Write a neighbour of `layers` into `proposal`; both directions are equally likely."""
     n = layers.size
@@ -77,7 +77,7 @@ def propose(rng, layers, proposal):
                 proposal[x] += 1
 
 
-@compiled(nogil=True)
+@compiled
 def run_layers(rng, layers, f, n_steps, first_step, burn_in, thin, kept, kept_scores, trace):
     """Walk `n_steps` from `layers` (changed in place); arguments and result as `_order_kernels.run_swaps`."""
     n, width = layers.size, f.candidates.shape[1]
@@ -105,7 +105,7 @@ def run_layers(rng, layers, f, n_steps, first_step, burn_in, thin, kept, kept_sc
     return accepted, logs.sum(), best, best_layers
 
 
-@compiled(nogil=True)
+@compiled
 def _differs(x, old, new, f):
     """Whether the candidates of x below it, or just below it, change."""
     if (old[x] == 0) != (new[x] == 0):

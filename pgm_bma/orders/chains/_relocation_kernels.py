@@ -57,7 +57,7 @@ class Lists(NamedTuple):
     held_family: np.ndarray  # (n_entries,)
 
 
-@compiled(nogil=True, inline="always")
+@compiled(inline="always")
 def add(x, level, more, more_level):
     """The sum of two pairs."""
     if more_level == level:
@@ -67,13 +67,13 @@ def add(x, level, more, more_level):
     return (more + x * DEEPER, more_level) if level == more_level + 1 else (more, more_level)
 
 
-@compiled(nogil=True, inline="always")
+@compiled(inline="always")
 def log_of(x, level, top):
     """Log of a pair."""
     return top - STEP * level + np.log(x) if level < NOTHING else -np.inf
 
 
-@compiled(nogil=True, inline="always")
+@compiled(inline="always")
 def ratio(x, level, whole, whole_level):
     """A part of a pair over the pair: its level is not lower."""
     if level == whole_level:
@@ -81,7 +81,7 @@ def ratio(x, level, whole, whole_level):
     return x * DEEPER / whole if level == whole_level + 1 else 0.0
 
 
-@compiled(nogil=True)
+@compiled
 def sum_between(sets, weights, rest, start, stop, number, low, high, cut):
     """Sum of the weights of the sets in a stretch whose highest member's number lies in low .. high.
 
@@ -99,7 +99,7 @@ def sum_between(sets, weights, rest, start, stop, number, low, high, cut):
     return total
 
 
-@compiled(nogil=True)
+@compiled
 def fresh(node, number, low, high, f):
     """The sum of a node over its sets whose highest member's number lies in low .. high."""
     x, level = 0.0, NOTHING
@@ -113,7 +113,7 @@ def fresh(node, number, low, high, f):
     return x, level
 
 
-@compiled(nogil=True)
+@compiled
 def ceiling(node, position, high, f):
     """A bound on the log sum of a node over its sets up to the place `high`: the best of these and all behind it in the list."""
     sets = f.sets
@@ -126,7 +126,7 @@ def ceiling(node, position, high, f):
     return -np.inf
 
 
-@compiled(nogil=True)
+@compiled
 def to_the_end(weights, ends):
     """rest[k] = sum of the weights from k to the end of its stretch; ends : (n,) that end."""
     rest = np.empty(weights.size)
@@ -166,7 +166,7 @@ class Work(NamedTuple):
     places: np.ndarray  # probabilities
 
 
-@compiled(nogil=True)
+@compiled
 def new_replica(order, f):
     """The sums of an order (which the replica changes in place), afresh."""
     n = order.size
@@ -189,7 +189,7 @@ def new_replica(order, f):
     return one
 
 
-@compiled(nogil=True)
+@compiled
 def new_work(n):
     """Scratch for orders of n nodes."""
     return Work(
@@ -198,7 +198,7 @@ def new_work(n):
     )  # fmt: skip
 
 
-@compiled(nogil=True)
+@compiled
 def relocate(v, uniform, beta, one, f, work, edges):
     """Move node v of a replica to a place drawn from all n: exactly P(order)^beta given the order of the others.
 
@@ -256,7 +256,7 @@ def relocate(v, uniform, beta, one, f, work, edges):
             one.x[w], one.level[w], one.logs[w] = work.other_x[w], work.other_level[w], work.other_log[w]
 
 
-@compiled(nogil=True)
+@compiled
 def _own_places(v, position, f, work):
     """The sum of v at every place of the order without it: sets by the place of their last member, then running sums."""
     n = position.size - 1
@@ -289,7 +289,7 @@ def _own_places(v, position, f, work):
             own_log[q] = log_of(own_x[q], own_level[q], top)
 
 
-@compiled(nogil=True)
+@compiled
 def _other_sides(v, old, one, f, work):
     """The other nodes' sums with v on their other side, and log B - log A by place."""
     n = one.order.size
@@ -345,7 +345,7 @@ def _other_sides(v, old, one, f, work):
                 gain[here] = log - other_log[w]
 
 
-@compiled(nogil=True)
+@compiled
 def _renew(uniform, beta, sure, one, f, work):
     """Take afresh the sums that wait for it, but only where the place that `uniform` draws depends on them, or, if `sure`, where v
     comes to stand behind their nodes with a probability above UNLIKELY; no place is left beyond the first that is not.
@@ -391,7 +391,7 @@ def _renew(uniform, beta, sure, one, f, work):
         return
 
 
-@compiled(nogil=True)
+@compiled
 def _expect_arcs(v, position, f, work, edges):
     """Add half of the expected arcs into and out of v, over all its places, the others' order held: two such halves a sweep, one
     from either end, estimate every arc with less noise than the order alone.
@@ -431,7 +431,7 @@ def _expect_arcs(v, position, f, work, edges):
             edges[w, v] += work.share[w] * gain[position[w]]
 
 
-@compiled(nogil=True)
+@compiled
 def run_orders(
     rng, orders, at, betas, f, n_sweeps, tried, taken, orders_out, scores_out, edge_sums, edge_squares, best
 ):
@@ -484,7 +484,7 @@ def run_orders(
     return found
 
 
-@compiled(nogil=True)
+@compiled
 def best_dag(position, f):
     """Log score of the best DAG within an order: a child's sets of one level are by falling weight."""
     n, total = position.size - 1, 0.0
@@ -499,7 +499,7 @@ def best_dag(position, f):
     return total
 
 
-@compiled(nogil=True)
+@compiled
 def add_edges(number, reach_only, f, column, sums, squares):
     """Add P(parent -> child | state) and its square; returns the log score of the best DAG within the state.
 

@@ -12,7 +12,7 @@ from pgm_bma.orders.families._family_kernels import _family, _subtract_parents, 
 CHUNK = 4096  # rows counted at a time: their cells stay in the processor's cache
 
 
-@compiled(nogil=True)
+@compiled
 def count_sets(codes, weights, cards, sets, starts, counts):
     """Add the rows to counts[starts[s] : starts[s + 1]] of every set.
 
@@ -51,7 +51,7 @@ def count_sets(codes, weights, cards, sets, starts, counts):
                     counts[start + before[k] * r + codes[v, first + k]] += 1.0
 
 
-@compiled(nogil=True)
+@compiled
 def score_counted(sets, starts, counts, cards, prior, layout, scores):
     """Add the log marginal likelihood of every family inside the sets to `scores`, which comes in as zeros.
 
@@ -90,7 +90,7 @@ def score_counted(sets, starts, counts, cards, prior, layout, scores):
             )
 
 
-@compiled(nogil=True)
+@compiled
 def counted_means(counts, places, cards, alpha, total, children, parents, starts, tables):
     """tables[starts[k] : starts[k + 1]] = posterior means of children[k] given parents[k], the child's value counting fastest.
 
@@ -116,7 +116,7 @@ def counted_means(counts, places, cards, alpha, total, children, parents, starts
                     tables[out + value] = (a + counts[first + value * low]) / below
 
 
-@compiled(nogil=True)
+@compiled
 def look_up(tables, starts, cards, children, parents, rows, out):
     """out[k, r] = the entry of table k at the values of rows[:, r]; arguments as `counted_means`, rows (n, n_rows)."""
     for k in range(len(parents)):

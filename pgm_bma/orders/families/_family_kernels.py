@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from pgm_bma.foundation.numbers._special_kernels import smaller
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 
 @intrinsic
@@ -31,7 +31,7 @@ def popcount(typingctx, word):
     return types.int64(types.uint64), codegen  # signed: int64 + uint64 would be a float
 
 
-@compiled_loops
+@compiled
 def score_families(data, prior, layout, use_bits, space, walk, scores):
     """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
 
@@ -105,7 +105,7 @@ def score_families(data, prior, layout, use_bits, space, walk, scores):
         )  # fmt: skip
 
 
-@compiled_loops
+@compiled
 def _add_leaves(
     members, size, covered, cells, cell_of_row, counts, n_cells, product, data, prior, layout, use_bits, scratch, base, scores
 ):  # fmt: skip
@@ -146,7 +146,7 @@ def _add_leaves(
             scores[_family(v, members, size + 1, layout)] += value
 
 
-@compiled_loops
+@compiled
 def leaf_by_bits(cells, counts, n_cells, bits, first, cardinality, a, tables, row):
     """A(T) where T is a set with `cells` and one variable more, whose states are bits[first : first + cardinality]."""
     value = 0.0
@@ -174,7 +174,7 @@ def leaf_by_bits(cells, counts, n_cells, bits, first, cardinality, a, tables, ro
     return value
 
 
-@compiled_loops
+@compiled
 def leaf_by_rows(cell_of_row, n_cells, values, cardinality, weights, scratch, a, tables, row):
     """Weighted twin of `leaf_by_bits`; `values` are those of the variable more."""
     for c in range(n_cells * cardinality):
@@ -189,7 +189,7 @@ def leaf_by_rows(cell_of_row, n_cells, values, cardinality, weights, scratch, a,
     return value
 
 
-@compiled_loops
+@compiled
 def _log_rising(a, count, tables, row):
     """lgamma(a + count) - lgamma(a)"""
     if tables.shape[0]:
@@ -197,7 +197,7 @@ def _log_rising(a, count, tables, row):
     return math.lgamma(a + count) - math.lgamma(a)
 
 
-@compiled_loops
+@compiled
 def _row_of(products, product):
     """Place of `product` in the ascending `products`, where it occurs."""
     low, high = np.int64(0), products.size
@@ -210,7 +210,7 @@ def _row_of(products, product):
     return low
 
 
-@compiled_loops
+@compiled
 def _subtract_parents(members, size, covered, counts, n_cells, product, cards, prior, layout, known, value_of, scores):
     """Subtract B(Z, child) from every family whose parent set is exactly Z = `members[:size]`; known, value_of : (n + 2,) space."""
     child_row = prior[3]
@@ -231,7 +231,7 @@ def _subtract_parents(members, size, covered, counts, n_cells, product, cards, p
         scores[_family(child, members, size, layout)] -= value_of[row]
 
 
-@compiled_loops
+@compiled
 def _family(child, members, size, layout):
     """Place of the family (child, members without child): by size, then colexicographic rank of local positions."""
     local, offsets, n_candidates, binomials, _ = layout
@@ -245,7 +245,7 @@ def _family(child, members, size, layout):
     return offsets[child] + rank
 
 
-@compiled_loops
+@compiled
 def cell_sum(counts, n_cells, child, product, cards, prior):
     """Sum of lgamma(a + N) - lgamma(a); `child` >= 0 asks for B of that child, else A of the set itself."""
     total = 0.0
@@ -265,7 +265,7 @@ def cell_sum(counts, n_cells, child, product, cards, prior):
     return total
 
 
-@compiled_loops
+@compiled
 def by_cell(n_cells, prior):
     """(pseudo-count of a cell, its row of the lgamma tables) where the table of child and parents has `n_cells`."""
     alpha, total, tables, _, products = prior
@@ -275,7 +275,7 @@ def by_cell(n_cells, prior):
     return smaller(alpha, total / n_cells), row
 
 
-@compiled_loops
+@compiled
 def by_parent_state(cardinality, child, product, prior):
     """(pseudo-counts of one parent state together, their row) for a child whose parents have `product` states."""
     alpha, total, tables, child_row, products = prior
@@ -287,7 +287,7 @@ def by_parent_state(cardinality, child, product, prior):
     return total / product, row
 
 
-@compiled_loops
+@compiled
 def split_bits(cells, counts, n_cells, values, new_counts, new_cells):
     n_new = 0
     for c in range(n_cells):
@@ -307,7 +307,7 @@ def split_bits(cells, counts, n_cells, values, new_counts, new_cells):
     return n_new
 
 
-@compiled_loops
+@compiled
 def split_rows(cells, n_cells, values, cardinality, weights, sums, label, new_counts, new_cells):
     """Weighted twin of the splits: cell numbers per row; new cells are numbered in cell order, empty ones left out."""
     size = n_cells * cardinality

@@ -12,7 +12,7 @@ from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.orders.families._family_kernels import _log_rising, by_cell, by_parent_state, popcount
 
 
-@compiled(nogil=True)
+@compiled
 def prune(scores, sets, binomials, m, max_indegree, log_margin, kept):
     """Mark in `kept` the sets of one child that stay; returns the bound on the share that is lost.
 
@@ -30,7 +30,7 @@ def prune(scores, sets, binomials, m, max_indegree, log_margin, kept):
     return shares.max()
 
 
-@compiled(nogil=True)
+@compiled
 def enter(k, kept, score, below, top, best, holder, shares):
     """Note the best kept subset of set k, and what is lost of it if the set is dropped; below, top : best of its subsets."""
     if below < 0 or (kept and score >= top):
@@ -41,7 +41,7 @@ def enter(k, kept, score, below, top, best, holder, shares):
         shares[holder[k]] += np.exp(score - top)
 
 
-@compiled(nogil=True)
+@compiled
 def size_starts(binomials, m, max_indegree):
     """(max_indegree + 2,) where the sets of every size begin."""
     starts = np.zeros(max_indegree + 2, dtype=np.int64)
@@ -50,7 +50,7 @@ def size_starts(binomials, m, max_indegree):
     return starts
 
 
-@compiled(nogil=True)
+@compiled
 def best_below(members, binomials, size_start, best):
     """Place of the highest `best` among the subsets with one member less; -1 for the empty set. members : padded with -1"""
     size = 0
@@ -68,7 +68,7 @@ def best_below(members, binomials, size_start, best):
     return place
 
 
-@compiled(nogil=True)
+@compiled
 def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin):
     """The list of one child: (members (n_sets, max_indegree) ascending, padded with -1, log marginal likelihoods, lost share).
 
@@ -161,7 +161,7 @@ def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin
     return members[:count].copy(), values[:count].copy(), lost
 
 
-@compiled(nogil=True)
+@compiled
 def score_set(child, members, size, data, prior):
     """Log marginal likelihood of one family."""
     _, _, codes, weights, cards = data
@@ -181,7 +181,7 @@ def score_set(child, members, size, data, prior):
     return total
 
 
-@compiled(nogil=True)
+@compiled
 def _pseudo_counts(child, product, cards, prior):
     """(per cell, its row of the lgamma tables, per parent state, its row) of a family whose parents have `product` states."""
     a, row_a = by_cell(product * cards[child], prior)
@@ -189,7 +189,7 @@ def _pseudo_counts(child, product, cards, prior):
     return a, row_a, b, row_b
 
 
-@compiled(nogil=True)
+@compiled
 def _cells_of(members, size, codes, cards):
     """(cell of every row under the members, number of cells, product of cardinalities): empty cells have no number."""
     n_rows = codes.shape[1]
@@ -210,7 +210,7 @@ def _cells_of(members, size, codes, cards):
     return cells, n_cells, product
 
 
-@compiled(nogil=True)
+@compiled
 def extend(child, members, size, wanted, data, prior, marginal):
     """marginal[x] = log marginal likelihood of the child with `members` and x, for every wanted x."""
     bits, first_value, codes, weights, cards = data

@@ -3,7 +3,7 @@ cells drawn one by one where the junction tree would be too large."""
 
 import numpy as np
 
-from pgm_bma.foundation.runtime.compiling import compiled, compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.orders.chains._layer_kernels import draw_set
 from pgm_bma.orders.chains._relocation_kernels import fresh
 from pgm_bma.orders.families._family_kernels import (
@@ -17,7 +17,7 @@ from pgm_bma.orders.families._family_kernels import (
 from pgm_bma.orders.families._list_kernels import best_below, enter, size_starts
 
 
-@compiled_loops
+@compiled
 def score_sets(data, prior, sets, use_bits, space, by_cells, by_parents):
     """The two sums of a family score (see `_family_kernels`) for chosen sets of variables.
 
@@ -73,7 +73,7 @@ def score_sets(data, prior, sets, use_bits, space, by_cells, by_parents):
             by_parents[j] = cell_sum(counts[size], n_cells[size], pair_child[j], products[size], cards, prior)
 
 
-@compiled(nogil=True)
+@compiled
 def draw_parents(uniforms, number, reach_only, f, chosen):
     """chosen[node] = a family (in the order of `f`) drawn from those that positions, or layers, allow, read as in `add_edges`."""
     for node in range(chosen.size):
@@ -83,7 +83,7 @@ def draw_parents(uniforms, number, reach_only, f, chosen):
         chosen[node] = draw_set(uniforms[node], node, number, low, high, x, level, f)
 
 
-@compiled(nogil=True)
+@compiled
 def lost_share(scores, sets, binomials, m, max_indegree, kept):
     """Bound on the share of a node's sum that the sets outside `kept` have, in any order; arguments and bound as in
     `_list_kernels.prune`. inf: a set that is possible has no kept subset."""
@@ -100,7 +100,7 @@ def lost_share(scores, sets, binomials, m, max_indegree, kept):
     return shares.max()
 
 
-@compiled(nogil=True)
+@compiled
 def sweep_cells(uniforms, rows, columns, codes, cards, parents, theta, starts, child_starts, children):
     """Draw every missing cell given all other cells of its row, one after the other.
 
@@ -125,7 +125,7 @@ def sweep_cells(uniforms, rows, columns, codes, cards, parents, theta, starts, c
         codes[v, row] = state
 
 
-@compiled(nogil=True)
+@compiled
 def _cell(node, row, codes, cards, parents, starts):
     index = np.int64(0)
     for t in range(parents.shape[1]):

@@ -14,7 +14,7 @@ from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.orders.sums._exact_kernels import LANES, mix_lanes, without
 
 
-@compiled(nogil=True)
+@compiled
 def ternary_codes(n):
     codes = np.zeros(1 << n, dtype=np.int64)
     power = 1
@@ -25,7 +25,7 @@ def ternary_codes(n):
     return codes
 
 
-@compiled(nogil=True)
+@compiled
 def layer_log_weights(log_sums, placed, layer, log_q):
     """log q_i(U, J) for the nodes outside U; the first layer has no parents."""
     for i in range(log_sums.shape[0]):
@@ -39,7 +39,7 @@ def layer_log_weights(log_sums, placed, layer, log_q):
         log_q[i] = whole + np.log(-np.expm1(rest - whole)) if rest < whole else -np.inf
 
 
-@compiled(nogil=True)
+@compiled
 def forward_layers(log_sums, codes, totals):
     """totals[U, J] = log of the sum over the DAGs on U whose last layer is J; returns the log sum over all DAGs."""
     n = log_sums.shape[0]
@@ -80,7 +80,7 @@ def forward_layers(log_sums, codes, totals):
     return top + np.log(total)
 
 
-@compiled(nogil=True, inline="always")
+@compiled(inline="always")
 def _add(top, total, value):
     """Add exp(value) to total * exp(top)."""
     if value > top:
@@ -90,7 +90,7 @@ def _add(top, total, value):
     return top, total + np.exp(value - top)
 
 
-@compiled(nogil=True, inline="always")
+@compiled(inline="always")
 def _lowest(mask):
     node = 0
     while not mask >> node & 1:
@@ -98,7 +98,7 @@ def _lowest(mask):
     return node
 
 
-@compiled(nogil=True)
+@compiled
 def backward_edges(log_sums, codes, totals, log_total, coefficients):
     """coefficients[i, V]: P(u -> i) is the sum over V of coefficients[i, V] times the share of a_i(V) that holds u.
 
@@ -148,7 +148,7 @@ def backward_edges(log_sums, codes, totals, log_total, coefficients):
                 break
 
 
-@compiled(nogil=True)
+@compiled
 def predict_rows(log_sums, codes, totals, log_total, masks, offsets, set_shares, predictive, joint):
     """joint[row] = P(row | data) averaged over all DAGs; arguments as in `_exact_kernels.predict_rows`.
 
@@ -203,7 +203,7 @@ def predict_rows(log_sums, codes, totals, log_total, masks, offsets, set_shares,
                     break
 
 
-@compiled(nogil=True)
+@compiled
 def _layer_means(placed, layer, inside, log_sums, means):
     """Mean of p(x_i | z) over the sets inside `placed` that touch `layer`; cancelled differences are kept inside [0, 1]."""
     for i in range(means.size):

@@ -8,19 +8,19 @@ on their logarithms where those weights underflow: with a million rows, sets dif
 import numpy as np
 
 from pgm_bma.foundation.numbers._special_kernels import larger, largest, smaller
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 TINY = 1e-250  # smaller sums of weights are done in logs: what they leave out must stay below rounding
 LANES = 8
 
 
-@compiled_loops(inline="always")
+@compiled(inline="always")
 def without(subset, node):
     """The mask of `subset` over the variables other than `node`."""
     return (subset & ((1 << node) - 1)) | (subset >> (node + 1) << node)
 
 
-@compiled_loops
+@compiled
 def zeta(values):
     """values[S] = sum of values[T] over T inside S, in place."""
     step = 1
@@ -31,7 +31,7 @@ def zeta(values):
         step *= 2
 
 
-@compiled_loops
+@compiled
 def log_subset_sums(masks, log_scores, log_sums):
     """log_sums[S] = log of the sum of exp(score) over the sets inside S. False: a sum underflows, only `log_zeta` will do."""
     top = largest(log_scores)
@@ -48,7 +48,7 @@ def log_subset_sums(masks, log_scores, log_sums):
     return True
 
 
-@compiled_loops
+@compiled
 def log_zeta(masks, log_scores, log_sums, shares):
     """`log_subset_sums`, all in logs. What each step adds, as a share of the new sum, is kept in `shares` unless that is empty.
 
@@ -73,7 +73,7 @@ def log_zeta(masks, log_scores, log_sums, shares):
         level += 1
 
 
-@compiled_loops
+@compiled
 def log_total(terms, count, top):
     """log of the sum of exp over the first `count` terms, of which `top` is the largest."""
     if top == -np.inf:
@@ -84,7 +84,7 @@ def log_total(terms, count, top):
     return top + np.log(total)
 
 
-@compiled_loops
+@compiled
 def order_totals(log_sums, is_suffix, is_highest, terms, totals):
     """totals[S] = log of the sum over all orders of S (each with weight 1) of the product of the nodes' sums.
 
@@ -105,7 +105,7 @@ def order_totals(log_sums, is_suffix, is_highest, terms, totals):
         totals[subset] = top if is_highest else log_total(terms, count, top)
 
 
-@compiled_loops
+@compiled
 def node_edges(node, log_sums, before, after, present, absent):
     """Add to present[u] - absent[u] P(u -> node), with u numbered among the other variables.
 
@@ -123,7 +123,7 @@ def node_edges(node, log_sums, before, after, present, absent):
                 absent[u] += p * np.exp(log_sums[node, s ^ (1 << u)] - log_sums[node, s])
 
 
-@compiled_loops
+@compiled
 def last_node_shares(log_sums, totals, shares):
     """shares[node, S without node] = P(node is the last of S | an order of S), the backward step of the forward sum."""
     n = log_sums.shape[0]
@@ -136,7 +136,7 @@ def last_node_shares(log_sums, totals, shares):
                     shares[node, s] = np.exp(totals[before] + log_sums[node, s] - totals[subset])
 
 
-@compiled_loops
+@compiled
 def predict_rows(last_shares, masks, offsets, set_shares, predictive, means, prefix, values, joint):
     """joint[row] = P(row | data) averaged over all orders: the forward sum with S replaced by S p(x | z).
 
@@ -172,7 +172,7 @@ def predict_rows(last_shares, masks, offsets, set_shares, predictive, means, pre
             joint[first + row] = prefix[2 * size - 1, row]
 
 
-@compiled_loops
+@compiled
 def mix_lanes(values, shares):
     """values[S] = mean of values[T] over the sets T inside S, in place, by the shares of `log_zeta`; (2^(n-1), LANES)."""
     step, level = 1, 0

@@ -3,12 +3,12 @@
 import numpy as np
 
 from pgm_bma.foundation.numbers._special_kernels import smaller
-from pgm_bma.foundation.runtime.compiling import compiled_loops
+from pgm_bma.foundation.runtime.compiling import compiled
 
 MAX_CELLS = 4_000_000  # larger family tables are counted row by row instead
 
 
-@compiled_loops
+@compiled
 def predict_families(codes, weights, cards, alpha, total, children, parents, cells, rows, means, place, out):
     """out[k, r] = posterior mean of the value of children[k] in rows[r] given the row's values of parents[k].
 
@@ -38,7 +38,7 @@ def predict_families(codes, weights, cards, alpha, total, children, parents, cel
             out[k, row] = means[place[row] * r + rows[child, row]]
 
 
-@compiled_loops
+@compiled
 def mean_tables(codes, weights, cards, alpha, total, child, parents, starts, tables):
     """tables[starts[k] : starts[k + 1]] = posterior means of `child` given parents[k], the child's value counting fastest."""
     for k in range(len(parents)):
@@ -46,7 +46,7 @@ def mean_tables(codes, weights, cards, alpha, total, child, parents, starts, tab
         _family_means(codes, weights, cards, child, parents[k], a, tables[starts[k] : starts[k + 1]])
 
 
-@compiled_loops
+@compiled
 def _family_means(codes, weights, cards, child, parents, a, means):
     r = cards[child]
     for cell in range(means.size):
@@ -67,7 +67,7 @@ def _family_means(codes, weights, cards, child, parents, a, means):
             means[q + value] = (a + means[q + value]) / total
 
 
-@compiled_loops
+@compiled
 def mix_completions(
     tables, starts, weights, child, parents, rows, first, hidden, class_index, cards, binomials, group_at, space, sums, out
 ):  # fmt: skip
@@ -171,7 +171,7 @@ def mix_completions(
                             shared[s] += sums[index, s]
 
 
-@compiled_loops
+@compiled
 def _predict_by_matching(codes, weights, child, parents, a, r, rows, out):
     for row in range(rows.shape[1]):
         above, below = a, a * r
