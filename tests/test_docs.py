@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import pgm_bma
+from pgm_bma import catalogue
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -23,7 +24,7 @@ def test_every_public_name_is_in_the_reference(conf, tmp_path):
     conf["reference"](tmp_path)
     text = "".join(page.read_text() for page in tmp_path.glob("*.rst"))
     listed = re.findall(r"auto(?:class|function):: pgm_bma\.(\S+)", text)
-    assert set(pgm_bma.__all__) - set(pgm_bma._MODULES) <= set(listed) and len(listed) == len(set(listed))
+    assert set(pgm_bma.__all__) - set(catalogue.MODULES) <= set(listed) and len(listed) == len(set(listed))
     assert "plotting.plot_network" in listed
 
 

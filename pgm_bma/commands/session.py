@@ -85,7 +85,7 @@ class Run:
         for note in self.data.notes:
             self.console.note(note)
         if self.arguments.command != "compare":
-            self.console.item("method", f"{self.method.title} ({self.method.estimator}), seed {arguments.seed}")
+            self.console.item("method", f"{self.method.title} ({self.method.name}), seed {arguments.seed}")
 
     def set_aside(self):
         """Columns that take no part in the fit: covariates and outcome of a clustering."""
@@ -101,7 +101,7 @@ class Run:
         """The chosen estimator with seed, jobs and what --set says."""
         if self.arguments.weight is not None:
             more["weight_type"] = "sampling"
-        estimator = self.method.make(random_state=self.arguments.seed, handle_unknown="missing", **more)
+        estimator = methods.make(self.method.name, random_state=self.arguments.seed, handle_unknown="missing", **more)
         known = estimator.get_params(deep=False)
         for entry in getattr(self.arguments, "set", None) or []:
             name, separator, text = entry.partition("=")
@@ -110,7 +110,7 @@ class Run:
             if name in OPTIONS and name in known:
                 raise UsageError(f"--set {entry}: take {OPTIONS[name]} instead")
             if name not in known:
-                raise UsageError(f"{self.method.estimator} has no parameter {name!r}: {closest(name, known)}")
+                raise UsageError(f"{self.method.name} has no parameter {name!r}: {closest(name, known)}")
             estimator.set_params(**{name: _value(text)})
         return estimator
 
@@ -123,7 +123,7 @@ class Run:
         if scanned:
             return self._fit_scan(estimator, y)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
-        console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
+        console.step(f"fitting {self.method.name} to {count(len(X), 'row')}")
         try:
             with collected_warnings() as messages, ends_at_once():
                 fitted(model, X, y, weights)
@@ -136,7 +136,7 @@ class Run:
     def _fit_scan(self, estimator, y):
         """Fit on all rows of a scan, telling how many passes they took where they did not collapse."""
         console, rows, passes = self.console, self.scanned.scan.n_rows, []
-        console.step(f"fitting {self.method.estimator} to {count(rows, 'row')}")
+        console.step(f"fitting {self.method.name} to {count(rows, 'row')}")
         columns, target = list(self.data.frame.columns), None if y is None else y.name
         with progress(console.is_terminal, "passes", label="rows", file=console.err) as tick:
 
@@ -247,7 +247,7 @@ class Run:
     def _asked(self, one_method):
         pairs = [("command", shlex.join(["pgm-bma", *self.arguments.words]))]
         if one_method:
-            pairs.append(("method", f"{self.method.title} ({self.method.estimator}). {self.method.sentence}"))
+            pairs.append(("method", f"{self.method.title} ({self.method.name}). {self.method.sentence}"))
         return [*pairs, ("seed", self.arguments.seed)]
 
     def _data_facts(self):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
-from pgm_bma.commands.methods import Method
+from pgm_bma.commands.methods import make
 from pgm_bma.foundation.runtime.compiling import announcing, cache_folder
 
 N_ROWS, N_COLUMNS = 40, 8
@@ -126,7 +126,7 @@ def _networks():
 
 def _build(name, parameters):
     """The estimator with those parameters that it has, a seed, and few steps where it takes many."""
-    return Method(name, "", "").make(random_state=0, **{"max_iter": 5, **parameters})
+    return make(name, random_state=0, **{"max_iter": 5, **parameters})
 
 
 def _table(n_columns=N_COLUMNS):

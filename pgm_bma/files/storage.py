@@ -2,9 +2,9 @@
 
 A saved estimator is its key and everything in its ``__dict__`` except what starts with ``_cached_`` (networks that can be
 built again), by name. Values are written by `labels` (Python and its standard library) and by the functions here and in
-`storage_tables` (numpy, pandas, networkx, pgmpy). Classes are spoken of by the keys of `storage_keys`: a file names no
-code, so loading one from a stranger runs none of his. Fields that are unknown or missing are errors; where the format
-changed, `storage_keys.migrate` knows how. Equal estimators give equal bytes.
+`storage_tables` (numpy, pandas, networkx, pgmpy). Classes are spoken of by the keys of the catalogue: a file names no
+code, so loading one from a stranger runs none of theirs. Fields that are unknown or missing are errors. Equal estimators
+give equal bytes.
 """
 
 import base64
@@ -15,17 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from pgm_bma import catalogue
 from pgm_bma.files import storage_tables
 from pgm_bma.files.labels import from_json, to_json
-from pgm_bma.files.storage_keys import ESTIMATORS, RECORDS, VERSION, migrate
 from pgm_bma.foundation.faces.validation import brief
 from pgm_bma.foundation.runtime.archive import Damaged, read_archive, write_archive
 from pgm_bma.foundation.runtime.paths import file_path
 
-FORMAT = "pgm_bma estimator"
+FORMAT, VERSION = "pgm_bma estimator", 1
+ESTIMATORS = {each.key: (each.module, each.name) for each in catalogue.ESTIMATORS}
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _INLINE_BYTES = 1024  # smaller arrays stand in the JSON: a zip member costs more than its content
-_KEYS = {path: key for table in (ESTIMATORS, RECORDS) for key, path in table.items()}
+_KEYS = {path: key for table in (ESTIMATORS, catalogue.RECORDS) for key, path in table.items()}
 
 
 def save(estimator: Any, path: Any) -> None:
@@ -93,17 +94,17 @@ def load(path: Any) -> Any:
     try:
         archive = read_archive(content)
         found, version, writer = (archive.document[name] for name in ("format", "version", "pgm_bma"))
-        if found != FORMAT or type(version) is not int or version < 2:
+        if found != FORMAT or type(version) is not int or version < 1:
             raise Damaged(f"format {found!r}, version {version!r}")
     except (ValueError, LookupError, TypeError) as error:
-        raise ValueError(f"{path} is no file of pgm_bma.save, or it is damaged ({error})") from error
+        raise ValueError(f"{path} is not a file that pgm_bma.save wrote, or it is damaged ({error})") from error
     if version > VERSION:
         raise ValueError(
             f"{path} has format version {version}, written by pgm_bma {writer}; this pgm_bma reads up to {VERSION}: "
             "update it"
         )
     try:
-        estimator = from_json(archive.document["estimator"], _decoder(archive, version))
+        estimator = from_json(archive.document["estimator"], _decoder(archive))
         if _key(type(estimator)) not in ESTIMATORS:
             raise Damaged(f"it holds a {type(estimator).__name__}, no estimator")
     except Exception as error:  # whatever a stranger put there: the constructors of numpy and pandas have many
@@ -127,7 +128,7 @@ def _encoder(arrays):
             encoded = storage_tables.encode(value, encode)
         elif key in ESTIMATORS:
             encoded = ["estimator", [key, _encode_fields(kind, value.__getstate__(), encode)]]
-        elif key in RECORDS:
+        elif key in catalogue.RECORDS:
             fields = {name: getattr(value, name) for name in _field_names(kind)}
             encoded = ["record", [key, _encode_fields(kind, fields, encode)]]
         if encoded is None:
@@ -137,7 +138,7 @@ def _encoder(arrays):
     return other
 
 
-def _decoder(archive, version):
+def _decoder(archive):
     def decode(node):
         return from_json(node, other)
 
@@ -148,8 +149,8 @@ def _decoder(archive, version):
             return _NUMPY_DECODERS[tag](value, decode)
         if tag in ("estimator", "record"):
             key, fields = value
-            kind = _find_class(key, ESTIMATORS if tag == "estimator" else RECORDS)
-            fields = migrate(key, {name: decode(field) for name, field in fields}, version)
+            kind = _find_class(key, ESTIMATORS if tag == "estimator" else catalogue.RECORDS)
+            fields = {name: decode(field) for name, field in fields}
             return (_build_estimator if tag == "estimator" else _build_record)(kind, fields)
         return storage_tables.decode(tag, value, decode)
 
@@ -189,8 +190,6 @@ def _build_estimator(kind, state):
 
 
 def _build_record(kind, fields):
-    # a field that came later has a default, which is what files without it meant
-    fields = {**getattr(kind, "_field_defaults", {}), **fields}
     _check_fields(kind, set(fields), set(_field_names(kind)))
     if issubclass(kind, tuple):
         return kind(**fields)

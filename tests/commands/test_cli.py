@@ -480,7 +480,7 @@ def test_warm_up_goes_on_when_a_job_fails(monkeypatch, capsys):
 
 
 def test_warm_up_knows_every_estimator():
-    from pgm_bma.files.storage_keys import ESTIMATORS
+    from pgm_bma.files.storage import ESTIMATORS
 
     # bins are found without kernels, and the faces of pgmpy call those of the others
     fitted = {name for name in ESTIMATORS if name.endswith(("Classifier", "Clusterer", "Posterior"))}
@@ -518,7 +518,7 @@ def test_the_compiling_line_is_heard_by_who_asks(capsys):
 def test_every_method_is_public():
     for offered in (CLASSIFIERS, CLUSTERERS, STRUCTURES):
         for method in offered.values():
-            assert method.make(random_state=3).get_params().get("random_state", 3) == 3
+            assert methods.make(method.name, random_state=3).get_params().get("random_state", 3) == 3
     assert {"averaged-nb", "nb", "tan", "forest"} <= set(CLASSIFIERS) and {"ema", "em"} <= set(CLUSTERERS)
 
 

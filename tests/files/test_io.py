@@ -312,7 +312,7 @@ def test_load_explains_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match=rf"version {storage.VERSION + 1}, written by pgm_bma 9\.9.*update"):
         pgm_bma.load(path)
     write_document(path, format="else")
-    with pytest.raises(ValueError, match="no file of pgm_bma"):
+    with pytest.raises(ValueError, match="not a file that pgm_bma"):
         pgm_bma.load(path)
     write_document(path, estimator={"t": "martian", "v": 1})
     with pytest.raises(ValueError, match="unknown kind of value 'martian'"):
@@ -324,10 +324,10 @@ def test_load_explains_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match="another version"):
         pgm_bma.load(path)
     path.write_text("hello")
-    with pytest.raises(ValueError, match="no file of pgm_bma"):
+    with pytest.raises(ValueError, match="not a file that pgm_bma"):
         pgm_bma.load(path)
     np.savez(tmp_path / "other.npz", a=np.arange(3))
-    with pytest.raises(ValueError, match="no file of pgm_bma"):
+    with pytest.raises(ValueError, match="not a file that pgm_bma"):
         pgm_bma.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         pgm_bma.load(tmp_path / "none")

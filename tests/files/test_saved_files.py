@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import pgm_bma
-from pgm_bma.files import storage, storage_keys
-from pgm_bma.files.storage_keys import Change
+from pgm_bma import catalogue
+from pgm_bma.files import storage
 from tests.saved.make import ALL, answers, fitted, rows
 
 KEPT = sorted(Path(__file__).parents[1].joinpath("saved").glob("format*/*.pgm"))
-N_FLIPS = 40  # each estimator here; 500 each in benchmarks/damaged_files.py
+N_FLIPS = 40  # for each estimator
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -26,21 +26,21 @@ def test_kept_files_load_and_say_the_same(path):
 
 
 def test_every_estimator_has_a_kept_file_of_this_format():
-    newest = {path.stem for path in KEPT if path.parent.name == f"format{storage_keys.VERSION}"}
-    assert newest == set(storage_keys.ESTIMATORS) == set(ALL)
+    newest = {path.stem for path in KEPT if path.parent.name == f"format{storage.VERSION}"}
+    assert newest == set(storage.ESTIMATORS) == set(ALL)
 
 
-@pytest.mark.parametrize("name", sorted(storage_keys.ESTIMATORS))
+@pytest.mark.parametrize("name", sorted(storage.ESTIMATORS))
 def test_a_new_attribute_needs_a_new_format(name):
-    """What a fit sets today is what the kept file of this format has: else bump VERSION and write a migration."""
-    kept = pgm_bma.load(Path(__file__).parents[1] / "saved" / f"format{storage_keys.VERSION}" / f"{name}.pgm")
+    """What a fit sets today is what the kept file of this format has: else make the kept files anew."""
+    kept = pgm_bma.load(Path(__file__).parents[1] / "saved" / f"format{storage.VERSION}" / f"{name}.pgm")
     today = {key for key in fitted(name).__getstate__() if not key.startswith("_cached_")}
     assert today == set(kept.__getstate__()) - {"_sklearn_version"} or today == set(kept.__getstate__())
 
 
-@pytest.mark.parametrize("name", sorted(storage_keys.ESTIMATORS))
+@pytest.mark.parametrize("name", sorted(storage.ESTIMATORS))
 def test_a_flipped_byte_is_found_or_harmless(name, tmp_path):
-    content = (Path(__file__).parents[1] / "saved" / f"format{storage_keys.VERSION}" / f"{name}.pgm").read_bytes()
+    content = (Path(__file__).parents[1] / "saved" / f"format{storage.VERSION}" / f"{name}.pgm").read_bytes()
     path = tmp_path / "damaged.pgm"
     expected = answers(name, pgm_bma.load(_write(path, content)))
     places = random.Random(name).sample(range(len(content)), N_FLIPS)
@@ -113,26 +113,8 @@ def test_fields_and_keys_that_do_not_fit_are_named(tmp_path, old, new, message):
         pgm_bma.load(path)
 
 
-def test_a_migration_renames_removes_and_adds(tmp_path, monkeypatch):
-    path = tmp_path / "file.pgm"
-    pgm_bma.save(pgm_bma.TANClassifier(alpha=0.5), path)
-    monkeypatch.setattr(storage, "VERSION", storage_keys.VERSION + 1)
-    monkeypatch.setattr(storage_keys, "VERSION", storage_keys.VERSION + 1)
-    change = Change(
-        added={"alpha": 2.0}, renamed={"alpha": "equivalent_sample_size"}, removed=("equivalent_sample_size",)
-    )
-    monkeypatch.setitem(storage_keys.MIGRATIONS, storage_keys.VERSION - 1, {"TANClassifier": change})
-    loaded = pgm_bma.load(path)
-    assert (loaded.alpha, loaded.equivalent_sample_size) == (2.0, 0.5)
-    monkeypatch.setitem(
-        storage_keys.MIGRATIONS, storage_keys.VERSION - 1, {"TANClassifier": Change(removed=("alpha",))}
-    )
-    with pytest.raises(ValueError, match="lacks alpha"):
-        pgm_bma.load(path)
-
-
 def test_keys_mean_classes_that_are_there():
-    for table in (storage_keys.ESTIMATORS, storage_keys.RECORDS):
+    for table in (storage.ESTIMATORS, catalogue.RECORDS):
         for key in table:
             assert storage._key(storage._find_class(key, table)) == key
 

@@ -2,7 +2,7 @@
 
     python -m tests.saved.make [NAME ...]
 
-Files of earlier formats stay as they are, for ever: tests/test_saved_files.py loads them all.
+From the first release on, kept files stay as they are: tests/files/test_saved_files.py loads them all.
 """
 
 import sys
@@ -13,30 +13,25 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
-from pgm_bma.files.storage_keys import VERSION
+from pgm_bma import catalogue
+from pgm_bma.files.storage import VERSION
 
 FOLDER = Path(__file__).parent
-CLASSIFIERS = {
-    "NaiveBayesClassifier": {},
-    "AveragedNaiveBayesClassifier": {},
-    "TANClassifier": {},
-    "ForestAveragedClassifier": {},
-    "KikuchiBayesClassifier": {},
-    "FixedOrderClassifier": {},
+# parameters that keep a fit small
+SMALL = {
     "OrderAveragedClassifier": {"n_orders": 5},
-}
-CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4},
     "EMAClusterer": {"n_init": 4},
     "StructuralEMClusterer": {"n_init": 2},
     "ForestAveragedClusterer": {"n_init": 2},
+    "OrderPosterior": {"method": "exact"},
 }
-DISCRETIZERS = ("MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer", "SampleQuantileBinarizer")
-NETWORK_ESTIMATORS = ("EMAEstimator", "EMEstimator", "BoundCollapseEMEstimator")
+ALL = [estimator.name for estimator in catalogue.ESTIMATORS]
+KIND = {estimator.name: estimator.kind for estimator in catalogue.ESTIMATORS}
 
 
 def rows(seed=0):
-    """A small table with gaps, and a class."""
+    """A small table with missing values, and a class."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 2, 60)
     X = pd.DataFrame(
@@ -58,41 +53,39 @@ def numbers():
 def answers(name, estimator):
     """What a file must still say: an array of numbers."""
     X, _ = rows(1)
-    if name in CLASSIFIERS or name in CLUSTERERS:
+    if KIND[name] in ("classifier", "clusterer"):
         return estimator.predict_proba(X)
-    if name in DISCRETIZERS:
+    if KIND[name] == "columns":
         return np.unique(estimator.transform(numbers()).astype(str), return_inverse=True)[1].astype(float)
-    if name == "OrderPosterior":
+    if KIND[name] == "structure":
         return estimator.edge_posterior_.to_numpy()
     return np.concatenate([cpd.get_values().ravel() for cpd in estimator.parameters_])
 
 
 def fitted(name):
     X, y = rows()
-    kind = getattr(pgm_bma, name)
-    seed = {"random_state": 0} if "random_state" in kind().get_params() else {}
-    if name in CLASSIFIERS:
-        return kind(**CLASSIFIERS[name], **seed).fit(X, y)
-    if name in CLUSTERERS:
-        return kind(**CLUSTERERS[name], **seed).fit(X)
-    if name in DISCRETIZERS:
-        return kind().fit(numbers(), (numbers()[:, 0] > 0).astype(int))
-    if name == "OrderPosterior":
-        return kind(method="exact").fit(X.dropna())
+    make = getattr(pgm_bma, name)
+    known = make().get_params()
+    seed = {word: 0 for word in ("random_state", "seed") if word in known}
+    if "latent_card" in known:
+        seed["latent_card"] = {"k": 2}
+    estimator = make(**SMALL.get(name, {}), **seed)
+    if KIND[name] == "classifier":
+        return estimator.fit(X, y)
+    if KIND[name] == "clusterer":
+        return estimator.fit(X)
+    if KIND[name] == "columns":
+        return estimator.fit(numbers(), (numbers()[:, 0] > 0).astype(int))
+    if KIND[name] == "structure":
+        return estimator.fit(X.dropna())
     from pgmpy.models import DiscreteBayesianNetwork
 
-    if name in NETWORK_ESTIMATORS:
-        model = DiscreteBayesianNetwork([("k", column) for column in X], latents={"k"})
-        estimator = kind(latent_card={"k": 2}, seed=0)
-        model.fit(X, estimator=estimator)
-        return estimator
-    estimator = kind()
-    table = X.dropna().assign(outcome=y)
-    DiscreteBayesianNetwork([("outcome", column) for column in X]).fit(table, estimator=estimator)
+    if "latent_card" in known:
+        DiscreteBayesianNetwork([("k", column) for column in X], latents={"k"}).fit(X, estimator=estimator)
+    else:
+        table = X.dropna().assign(outcome=y)
+        DiscreteBayesianNetwork([("outcome", column) for column in X]).fit(table, estimator=estimator)
     return estimator
-
-
-ALL = (*CLASSIFIERS, *CLUSTERERS, *DISCRETIZERS, *NETWORK_ESTIMATORS, "AveragedNaiveBayesEstimator", "OrderPosterior")
 
 
 def main(names):

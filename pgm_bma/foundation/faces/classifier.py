@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgm_bma.foundation.faces.explanation import Explains
 from pgm_bma.foundation.faces.face import DiscreteEstimator, refuse_missing_target
-from pgm_bma.foundation.faces.scorers import refuse_misread_order
 from pgm_bma.foundation.faces.validation import NAME, Optional, refuse_no_rows
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.probabilities import log_probabilities, most_probable
@@ -17,6 +16,7 @@ from pgm_bma.foundation.rows.blocks import split_target
 from pgm_bma.foundation.rows.predict import PredictsToFiles
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, is_scan
 from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.columns import order_states
 from pgm_bma.foundation.tables.inputs import as_table
 from pgm_bma.foundation.tables.numeric_columns import (
     as_frame,
@@ -122,8 +122,6 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         array of shape (n_samples, n_classes)
             Probabilities, columns in the order of ``classes_``.
         """
-        check_is_fitted(self)
-        refuse_misread_order(self.classes_)
         return np.exp(self.predict_log_proba(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -174,9 +172,9 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
             with np.errstate(invalid="ignore"):  # it tries whether numbers of any size are integers
                 check_classification_targets(y)
         declared, keep = (self.state_names or {}).get(name), self._takes_missing_targets()
-        target, classes = table.encode_target(y, name, declared, keep_missing=keep, cure=self._missing_target_cure)
-        self._set_classes(name, classes)
-        return Training(read.schema, read.codes, target, classes, read.weights)
+        target, states = table.encode_target(y, name, declared, keep_missing=keep, cure=self._missing_target_cure)
+        target = np.where(target < 0, target, self._set_classes(name, states)[target])
+        return Training(read.schema, read.codes, target, self.target_states_, read.weights)
 
     def _refuse_clash(self, name, columns):
         if name in columns:
@@ -184,14 +182,17 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
                 f"target {name!r} is also a column of X; drop that column or pass target_name= another name"
             )
 
-    def _set_classes(self, name, classes):
-        if len(classes) < 2:
+    def _set_classes(self, name, states):
+        """Keep the classes, sorted; returns the place of every state among them, in the type of the codes."""
+        if len(states) < 2:
             raise ValueError(
-                f"target {name!r} has one class only, {classes[0]!r}; a classifier needs at least two classes"
+                f"target {name!r} has one class only, {states[0]!r}; a classifier needs at least two classes"
             )
         self.target_name_ = name
-        self.classes_ = table.label_array(classes)
-        self.target_states_ = classes
+        self.target_states_ = tuple(order_states(states))
+        self.classes_ = table.label_array(self.target_states_)
+        place = {state: i for i, state in enumerate(self.target_states_)}
+        return np.array([place[state] for state in states], dtype=np.int32)
 
     def _read_training_rows(self, y, sample_weight):
         """A `Training` whose rows are visited in passes, of the scan that did not fold; `y` is a column of it."""
@@ -204,7 +205,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         own = slice(offsets[position], offsets[position + 1])
         if rows.has_missing[position]:
             refuse_missing_target(y, rows.total_weight - rows.state_counts[own].sum())
-        self._set_classes(name, rows.schema.states[position])
+        places = self._set_classes(name, rows.schema.states[position])
         names, states = rows.schema.names, rows.schema.states
         names, states = (part[:position] + part[position + 1 :] for part in (names, states))
         self._refuse_clash(name, names)
@@ -214,7 +215,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
             has_missing=np.delete(rows.has_missing, position),
         )
         self._set_columns(profile.schema, named=True)
-        viewed = rows.viewed(split_target, position, profile=profile)
+        viewed = rows.viewed(split_target, position, places, profile=profile)
         return Training(profile.schema, viewed, None, self.target_states_, None)
 
     def _cut_numbers(self, X, y, name, sample_weight):

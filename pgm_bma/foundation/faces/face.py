@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.faces.hints import LEARNED, answering, hint
 from pgm_bma.foundation.faces.notebook import Shown
 from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, check_parameters
 from pgm_bma.foundation.rows.margins import margin_table
@@ -54,18 +53,7 @@ class DiscreteEstimator(Shown, BaseEstimator):
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: call fit before reading {name}"
             )
-        try:
-            return object.__getattribute__(self, name)  # raises the error of that lookup again
-        except AttributeError as error:
-            if name not in LEARNED:
-                raise
-            raise AttributeError(f"{error}{hint(LEARNED, name)}", name=name, obj=self) from None
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """A parameter of another library is answered with its name here."""
-        super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            setattr(cls, "__init__", answering(vars(cls)["__init__"]))  # noqa: B010  (mypy forbids the assignment)
+        return object.__getattribute__(self, name)  # raises the error of that lookup again
 
     @property
     def model_(self) -> Any:

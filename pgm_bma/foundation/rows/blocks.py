@@ -149,10 +149,10 @@ def as_is(block):
     return block
 
 
-def split_target(block, position):
-    """A `ClassBlock` of a block whose column `position` is the class."""
+def split_target(block, position, places):
+    """A `ClassBlock` of a block whose column `position` is the class; `places` are the codes of its states in sorted order."""
     others = np.delete(np.arange(block.codes.shape[1]), position)
-    return ClassBlock(np.asfortranarray(block.codes[:, others]), np.array(block.codes[:, position]), block.weights)
+    return ClassBlock(np.asfortranarray(block.codes[:, others]), places[block.codes[:, position]], block.weights)
 
 
 def over_rows(count):
