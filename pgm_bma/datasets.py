@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgm_bma.foundation.faces.validation import Instance, check
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import warn
 
 if TYPE_CHECKING:
     import pandas as pd

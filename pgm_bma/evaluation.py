@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation.faces.validation import Fitted, Integer, Number, as_numbers, check, reading
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import is_missing, plain
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import pgm_bma
-from pgm_bma.foundation.numbers.probabilities import log_probabilities, most_probable
+from pgm_bma.foundation.numbers.averaging import log_probabilities, most_probable
 
 # name of the public class -> parameters that keep it small and deterministic
 CLASSIFIERS = {

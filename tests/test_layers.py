@@ -38,7 +38,7 @@ EXCEPTIONS = {
     ("networks.pgmpy_face", "latent_class.results"): "the same",
     ("foundation.faces.face", "files.storage"): "save and load as methods, inside functions",
     ("foundation.faces.face", "networks.graphs"): "to_networkx, inside a function",
-    ("foundation.faces.notebook", "plotting"): "plot and the picture in notebooks, inside functions",
+    ("foundation.faces.face", "plotting"): "plot and the picture in notebooks, inside functions",
     ("networks.shown_graph", "plotting"): "the same",
     ("additive.face", "plotting"): "plot_terms, inside a function",
     ("additive", "kikuchi"): "to be separated",
@@ -55,7 +55,7 @@ HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "m
 COMPUTED = {  # the only files that import by a name which they compute: why
     "__init__": "public names are lazy",
     "files.storage": "the classes that the catalogue lists",
-    "foundation.runtime.extras": "optional packages, which its callers name",
+    "foundation.runtime.messages": "optional packages, which its callers name",
     "commands.reproduction": "the benchmarks beside the package",
 }
 

@@ -9,7 +9,7 @@ from math import exp, lgamma, log
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._interval_kernels import sum_partitions
+from pgm_bma.foundation.numbers._sample_kernels import sum_partitions
 from pgm_bma.foundation.runtime.compiling import compiled
 
 

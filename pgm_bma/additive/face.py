@@ -18,10 +18,10 @@ from pgm_bma.additive.results import (
     weight_series,
 )
 from pgm_bma.foundation.faces.validation import check
-from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.inputs import as_table
 from pgm_bma.foundation.tables.numeric_columns import as_frame, cut_series, nothing_cut, raw_values
+from pgm_bma.foundation.tables.table import as_table
 
 # parameters that choose regions, priors and weights: any of them set asks for regions
 REGION_PARAMETERS = (

@@ -30,15 +30,14 @@ from pgm_bma.foundation.faces.validation import (
 )
 from pgm_bma.foundation.numbers.averaging import information
 from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT_OR_ZERO, check_prior
 from pgm_bma.foundation.numbers.graphs import sample_codes, topological_order
-from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT_OR_ZERO, check_prior
 from pgm_bma.foundation.numbers.starts import choose_starts, starts_table
 from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.parallel import map_jobs
-from pgm_bma.foundation.runtime.progress import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
-from pgm_bma.foundation.runtime.warn import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.networks.cluster_network import is_network, known_states, read_cluster_network
 from pgm_bma.networks.evidence import ImpossibleEvidence

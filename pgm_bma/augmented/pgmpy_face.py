@@ -13,10 +13,10 @@ from pgm_bma.augmented.model import Prior, make_cases
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
 from pgm_bma.augmented.structures import AugmentedModel
 from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
-from pgm_bma.foundation.numbers.priors import check_prior
+from pgm_bma.foundation.numbers.dirichlet import check_prior
 from pgm_bma.foundation.numbers.starts import starts_table
+from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.foundation.runtime.parallel import map_jobs
-from pgm_bma.foundation.runtime.progress import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.networks.cpds import read_cpds

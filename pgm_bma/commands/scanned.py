@@ -69,7 +69,7 @@ class Scanned:
             return scan_csv(self.paths, header=not arguments.no_header, na_values=arguments.missing, memory=memory)
         if not is_parquet:
             raise UsageError("--workers and --scheduler read Parquet files; without them CSV files are scanned too")
-        from pgm_bma.foundation.runtime.extras import needed
+        from pgm_bma.foundation.runtime.messages import needed
 
         distributed, frames = needed("distributed", "--workers"), needed("dask.dataframe", "--workers")
         address = arguments.scheduler

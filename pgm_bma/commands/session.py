@@ -21,7 +21,7 @@ from pgm_bma.commands.scanned import Scanned, is_scanned
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.commands.validation import collected_warnings, fitted
 from pgm_bma.foundation.rows.blocks import watching
-from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.report import Report
 from pgm_bma.report.graph_data import interaction_data, network_data, region_data, with_target
 

@@ -23,9 +23,8 @@ import numpy as np
 from pgm_bma.files.bif_parser import NOTES_VERSION, ROW_SUM_TOLERANCE, parse_bif
 from pgm_bma.files.labels import to_json
 from pgm_bma.foundation.runtime.archive import FREE_BYTES, INFLATION
-from pgm_bma.foundation.runtime.atomic import replacing
-from pgm_bma.foundation.runtime.paths import file_path
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.atomic import file_path, replacing
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

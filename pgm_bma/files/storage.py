@@ -20,7 +20,7 @@ from pgm_bma.files import storage_tables
 from pgm_bma.files.labels import from_json, to_json
 from pgm_bma.foundation.faces.validation import brief
 from pgm_bma.foundation.runtime.archive import Damaged, read_archive, write_archive
-from pgm_bma.foundation.runtime.paths import file_path
+from pgm_bma.foundation.runtime.atomic import file_path
 
 FORMAT, VERSION = "pgm_bma estimator", 1
 ESTIMATORS = {each.key: (each.module, each.name) for each in catalogue.ESTIMATORS}

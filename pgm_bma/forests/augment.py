@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.forests.average import ForestAverage, average_from_counts
+from pgm_bma.foundation.numbers.dirichlet import most_mass
 from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.numbers.priors import most_mass
 from pgm_bma.foundation.tables.missing import unfold_incomplete
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.family_table import Scoring, most_cells

@@ -12,10 +12,10 @@ from pgm_bma.forests.results import MAX_CELLS, ForestResults
 from pgm_bma.foundation.faces.classifier import ClassifierBase
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.faces.validation import Choice, brief, check_choice
-from pgm_bma.foundation.numbers.priors import arc_prior_array
+from pgm_bma.foundation.numbers.dirichlet import arc_prior_array
 from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.runtime.seeds import random_generator
-from pgm_bma.foundation.runtime.warn import warn
 
 MAX_COLUMNS = 100  # with missing="augment": networks of any shape are sampled over them, in about a minute
 

@@ -20,10 +20,9 @@ from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.foundation.numbers.starts import starts_table
 from pgm_bma.foundation.rows.blocks import Rows, as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.parallel import map_jobs
-from pgm_bma.foundation.runtime.progress import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
-from pgm_bma.foundation.runtime.warn import warn
 from pgm_bma.foundation.tables import table
 
 MAX_SAMPLED = 100  # structures behind one call of `sample`

@@ -19,7 +19,7 @@ from pgm_bma.forests.average import (
 )
 from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import Choice, Integer, check_number, check_parameters, resolve_preset
-from pgm_bma.foundation.numbers.priors import check_prior
+from pgm_bma.foundation.numbers.dirichlet import check_prior
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.networks.objects import HasStructure
 

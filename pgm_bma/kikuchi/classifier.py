@@ -26,7 +26,7 @@ from pgm_bma.foundation.faces.validation import (
 )
 from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.foundation.rows.scan import NeedsRows
-from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
 from pgm_bma.kikuchi import selection

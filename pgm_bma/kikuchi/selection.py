@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from pgm_bma.foundation.rows.blocks import Rows
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.content import content_generator, resampling_order
 from pgm_bma.kikuchi.terms import (

@@ -24,12 +24,11 @@ from pgm_bma.foundation.faces.validation import (
     check_parameters,
     resolve_preset,
 )
-from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_prior_array
+from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_prior_array
 from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.foundation.rows.scan import NeedsRows
-from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.seeds import fresh, random_generator
-from pgm_bma.foundation.runtime.warn import warn
 from pgm_bma.foundation.tables.table import column_names
 from pgm_bma.latent_class.cluster_number import scan_clusters, scan_numbers, search_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class

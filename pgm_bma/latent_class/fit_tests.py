@@ -10,7 +10,7 @@ from pgm_bma.foundation.faces.clusterer import MAX_DRAWN_CELLS
 from pgm_bma.foundation.faces.docstrings import fill
 from pgm_bma.foundation.faces.validation import brief, check_number
 from pgm_bma.foundation.numbers.pairs import indicators
-from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables import table
 from pgm_bma.latent_class.problem import log_joint

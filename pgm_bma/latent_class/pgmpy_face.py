@@ -9,9 +9,8 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from pgm_bma.foundation.faces.docstrings import fill
 from pgm_bma.foundation.faces.validation import Flag, Number, check_choice, check_parameters, resolve_preset
 from pgm_bma.foundation.numbers.starts import STARTS_DOC
-from pgm_bma.foundation.runtime.progress import progress
+from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.seeds import random_generator
-from pgm_bma.foundation.runtime.warn import warn
 from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings
 from pgm_bma.latent_class.loop import fit_latent_class

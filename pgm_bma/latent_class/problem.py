@@ -10,8 +10,12 @@ import numpy as np
 from scipy.special import softmax
 
 from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, posterior_mean, side_by_side_scores
-from pgm_bma.foundation.numbers.priors import cell_pseudo_count
+from pgm_bma.foundation.numbers.dirichlet import (
+    cell_pseudo_count,
+    log_marginal_likelihood,
+    posterior_mean,
+    side_by_side_scores,
+)
 from pgm_bma.foundation.numbers.starts import align_labels
 from pgm_bma.latent_class import _kernels as kernels
 

@@ -15,7 +15,7 @@ from pgm_bma.foundation.faces.validation import (
     is_unicode,
     reading,
 )
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import as_column, column_names, default_names, is_named, take_column
 from pgm_bma.latent_class import three_step as steps

@@ -20,7 +20,7 @@ from pgm_bma.foundation.faces.validation import (
 )
 from pgm_bma.foundation.numbers.averaging import class_information
 from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.priors import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
+from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
 from pgm_bma.foundation.tables.numeric_columns import cut_series, nothing_cut
 from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint
 from pgm_bma.networks.objects import HasStructure

@@ -7,7 +7,7 @@ import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.foundation.faces.validation import Choice, Instance, Optional
-from pgm_bma.foundation.numbers.priors import PARAMETER_PRIOR, PSEUDO_COUNT
+from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, PSEUDO_COUNT
 from pgm_bma.foundation.tables import table
 from pgm_bma.naive_bayes.classifier import ARC_PRIOR, averaged_prior
 from pgm_bma.naive_bayes.network import naive_bayes_network

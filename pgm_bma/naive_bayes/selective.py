@@ -15,8 +15,7 @@ from scipy.special import logsumexp
 
 from pgm_bma.foundation.numbers.averaging import average_many_families
 from pgm_bma.foundation.numbers.counts import class_counts, gather_sum, state_offsets
-from pgm_bma.foundation.numbers.dirichlet import side_by_side_scores
-from pgm_bma.foundation.numbers.priors import cell_pseudo_count
+from pgm_bma.foundation.numbers.dirichlet import cell_pseudo_count, side_by_side_scores
 from pgm_bma.naive_bayes.cut_average import average_cuts
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from pgm_bma.foundation.faces.validation import Choice, Flag, Number, brief, check, is_hashable
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.filling import as_frame, labelled
+from pgm_bma.foundation.tables.missing import as_frame, labelled
 from pgm_bma.networks import evidence
 from pgm_bma.networks.em import flatten
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree, relevant_variables

@@ -12,7 +12,7 @@ import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
-from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT
+from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT
 from pgm_bma.foundation.numbers.starts import starts_table
 from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.foundation.rows.scan import NotFolded, as_scan, is_scan

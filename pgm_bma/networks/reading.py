@@ -13,12 +13,10 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.faces.validation import Fitted, Integer, as_numbers, brief, check
-from pgm_bma.foundation.numbers.dirichlet import cell_alpha
-from pgm_bma.foundation.numbers.priors import PSEUDO_COUNT
+from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, cell_alpha
 from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scanned_rows import scanned_rows
-from pgm_bma.foundation.runtime.progress import progress
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.networks.cpds import cpt_array
 from pgm_bma.networks.objects import bayesian_network

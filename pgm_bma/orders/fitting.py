@@ -21,11 +21,10 @@ from pgm_bma.foundation.faces.validation import (
     check_parameters,
 )
 from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.priors import PARAMETER_PRIOR, check_prior, most_mass
+from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, check_prior, most_mass
 from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.parallel import n_workers
-from pgm_bma.foundation.runtime.progress import progress
-from pgm_bma.foundation.runtime.warn import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.orders import structure_average
 from pgm_bma.orders.chains.convergence import R_HAT

@@ -13,9 +13,8 @@ from pgm_bma.foundation.faces.validation import check_number, resolve_preset
 from pgm_bma.foundation.rows.scan import NotFolded
 from pgm_bma.foundation.runtime.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.filling import as_frame, filled_column
-from pgm_bma.foundation.tables.inputs import as_table
-from pgm_bma.foundation.tables.missing import add_missing_state
+from pgm_bma.foundation.tables.missing import add_missing_state, as_frame, filled_column
+from pgm_bma.foundation.tables.table import as_table
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders import parameters
 from pgm_bma.orders.gaps.augmented_average import draw_completions

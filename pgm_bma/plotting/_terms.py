@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from pgm_bma.foundation.faces.validation import Fitted, Integer, check_arguments, reading
-from pgm_bma.foundation.runtime.atomic import replacing
-from pgm_bma.foundation.runtime.paths import file_path
+from pgm_bma.foundation.runtime.atomic import file_path, replacing
 from pgm_bma.plotting._style import FONT, INK, PALE, RULE, SERIES, SOFT, TITLE, bare, short_labels
 
 MOST_PANELS, WIDTH, HEIGHT = 12, 3.4, 2.5  # inches

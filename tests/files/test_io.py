@@ -333,7 +333,7 @@ def test_load_explains_what_is_wrong(tmp_path):
         pgm_bma.load(tmp_path / "none")
     for changes in (
         {"version": "one"},
-        {"version": 1},
+        {"version": 0},
         {"estimator": 3},
         {"estimator": {"t": "Decimal", "v": "martian"}},
     ):

@@ -177,7 +177,7 @@ def test_targets_of_passes(pattern, parts, tmp_path):
     with pytest.raises(ValueError, match="target 'flag' is also a column of X"):
         pgm_bma.TANClassifier(target_name="flag").fit(scan(pattern), "class")
     got = pgm_bma.TANClassifier(target_name="group", state_names={"group": [1, 0, 7]}).fit(scan(pattern), "class")
-    assert got.classes_.tolist() == [1, 0, 7] and got.target_name_ == "group"
+    assert got.classes_.tolist() == [0, 1, 7] and got.target_name_ == "group"
 
 
 def test_starts_go_where_joblib_sends_them(frame):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.foundation.numbers.priors import cell_pseudo_count
+from pgm_bma.foundation.numbers.dirichlet import cell_pseudo_count
 
 
 def test_tables_of_a_child_hold_equal_mass():

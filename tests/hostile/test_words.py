@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 import pgm_bma
 from pgm_bma import evaluation, plotting
-from pgm_bma.foundation.runtime.paths import file_path
+from pgm_bma.foundation.runtime.atomic import file_path
 from tests.hostile.callables import SMALL, fitted, network, table, target
 
 HALF = "\ud800"  # of a pair of UTF-16

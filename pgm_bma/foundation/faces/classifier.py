@@ -10,14 +10,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from pgm_bma.foundation.faces.explanation import Explains
 from pgm_bma.foundation.faces.face import DiscreteEstimator, refuse_missing_target
 from pgm_bma.foundation.faces.validation import NAME, Optional, refuse_no_rows
+from pgm_bma.foundation.numbers.averaging import log_probabilities, most_probable
 from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.probabilities import log_probabilities, most_probable
 from pgm_bma.foundation.rows.blocks import split_target
 from pgm_bma.foundation.rows.predict import PredictsToFiles
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, is_scan
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import order_states
-from pgm_bma.foundation.tables.inputs import as_table
 from pgm_bma.foundation.tables.numeric_columns import (
     as_frame,
     cut_frame,
@@ -26,6 +25,7 @@ from pgm_bma.foundation.tables.numeric_columns import (
     warn_of_cuts,
     without_uncut_wholes,
 )
+from pgm_bma.foundation.tables.table import as_table
 
 
 class Training(NamedTuple):

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation.faces.explanation import Explains
 from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import NAME, check_number, refuse_no_rows
-from pgm_bma.foundation.numbers.probabilities import log_probabilities, most_probable
+from pgm_bma.foundation.numbers.averaging import log_probabilities, most_probable
 from pgm_bma.foundation.rows.predict import PredictsToFiles
 from pgm_bma.foundation.rows.scan import NotFolded
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.inputs import as_table
+from pgm_bma.foundation.tables.table import as_table
 
 
 class Folded(NamedTuple):

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.inputs import as_table
+from pgm_bma.foundation.tables.table import as_table
 
 
 class Explains:

@@ -13,19 +13,18 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.faces.notebook import Shown
 from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, check_parameters
 from pgm_bma.foundation.rows.margins import margin_table
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, as_scan, is_scan
 from pgm_bma.foundation.rows.scanned_rows import scanned_rows
 from pgm_bma.foundation.runtime.compiling import announcing
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.column_kinds import warn_of_kinds
-from pgm_bma.foundation.tables.inputs import as_table
+from pgm_bma.foundation.tables.table import as_table
 
 
-class DiscreteEstimator(Shown, BaseEstimator):
+class DiscreteEstimator(BaseEstimator):
     """Base of the scikit-learn faces; the target or cluster is added by its two children."""
 
     _rules: dict[str, Any] = {
@@ -34,6 +33,7 @@ class DiscreteEstimator(Shown, BaseEstimator):
     }
     # parameters that are needed before `_fit` checks all of them
     _read_first: tuple[str, ...] = ("state_names", "handle_unknown")
+    _picture = "plot_network"  # the function of `plotting` that draws this estimator
     # True: `model_` is the fitted distribution itself, so its exact queries equal predict_proba
     model_is_exact_ = True
     # True: rows matter by their counts of every column under every class only
@@ -110,6 +110,44 @@ class DiscreteEstimator(Shown, BaseEstimator):
         if not isinstance(estimator, cls):
             raise TypeError(f"{path} holds a {type(estimator).__name__}, not a {cls.__name__}")
         return estimator
+
+    # ------------------------------------------------------------------------------------------------ pictures
+
+    def plot(self, **options: Any) -> Any:
+        """The picture of what was learned, drawn by the function of `plotting` that suits the estimator.
+
+        Parameters
+        ----------
+        **options : dict
+            Passed on, such as `title` and `ax`.
+
+        Returns
+        -------
+        matplotlib Axes
+            The picture.
+        """
+        from pgm_bma import plotting
+
+        check_is_fitted(self)
+        return getattr(plotting, self._picture)(self, **options)
+
+    def _repr_html_inner(self):
+        return self._with_picture(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_picture(bundle["text/html"])
+        return bundle
+
+    def _with_picture(self, box):
+        if "schema_" not in self.__dict__:
+            return box
+        from pgm_bma.plotting.notebook import estimator_html
+
+        return f"{box}{estimator_html(self)}"
+
+    # ------------------------------------------------------------------------------------------------ state
 
     def __getstate__(self):
         state = super().__getstate__()

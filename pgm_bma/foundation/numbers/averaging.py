@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import rel_entr, softmax
+from scipy.special import logsumexp, rel_entr, softmax
 
 from pgm_bma.foundation.faces.validation import as_numbers
 from pgm_bma.foundation.numbers.counts import state_offsets
@@ -90,3 +90,21 @@ def class_information(joint, class_share, cardinalities):
     class_share : P(class), (n_classes, 1) or (n_classes, sum of cardinalities) where it differs by column
     """
     return np.add.reduceat(rel_entr(joint, class_share * joint.sum(0)).sum(0), state_offsets(cardinalities)[:-1])
+
+
+ROWS_AT_ONCE = 1 << 16
+
+
+def log_probabilities(log_joint):
+    """log p(class | row) from log p(class, row): (n_samples, n_classes)."""
+    return log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+
+
+def most_probable(log_joint):
+    """Position of the largest probability of every row. Taken from the probabilities, so that those which round to a tie
+    go to the lowest index, as the argmax of `predict_proba` does. Block by block, to spare memory on tall tables."""
+    chosen = np.empty(len(log_joint), dtype=np.int64)
+    for start in range(0, len(log_joint), ROWS_AT_ONCE):
+        block = slice(start, start + ROWS_AT_ONCE)
+        chosen[block] = np.argmax(np.exp(log_probabilities(log_joint[block])), axis=1)
+    return chosen

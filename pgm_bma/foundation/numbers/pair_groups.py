@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers import _pair_kernels as kernels
+from pgm_bma.foundation.numbers import _score_kernels as kernels
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.pairs import class_parts, indicators, pair_blocks, pair_counts
 from pgm_bma.foundation.rows.blocks import over_rows

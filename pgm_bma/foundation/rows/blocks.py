@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.runtime.extras import needed
+from pgm_bma.foundation.runtime.messages import needed
 from pgm_bma.foundation.tables.table import Schema
 
 BLOCK_ROWS = 1 << 18  # larger blocks gain nothing, and their copies would not fit a small worker

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation.rows.pieces import PieceBuilder, join_pieces, pandas_codes
-from pgm_bma.foundation.runtime.extras import needed
+from pgm_bma.foundation.runtime.messages import needed
 
 BATCH = 1 << 16  # rows predicted at once
 FAN_IN = 8  # pieces joined by one task

@@ -14,7 +14,7 @@ import numpy as np
 from pgm_bma.foundation.faces.validation import Flag, Rule, check
 from pgm_bma.foundation.rows.pieces import PieceBuilder, arrow_codes
 from pgm_bma.foundation.rows.texts import missing_texts, read_texts
-from pgm_bma.foundation.runtime.extras import needed
+from pgm_bma.foundation.runtime.messages import needed
 from pgm_bma.foundation.tables.columns import is_missing
 
 LEAST_MEMORY = 512 * 10**6  # with less, DuckDB fails on wide tables instead of spilling

@@ -17,8 +17,7 @@ from pgm_bma.foundation.faces.docstrings import fill
 from pgm_bma.foundation.rows.scan import as_scan, is_scan
 from pgm_bma.foundation.rows.texts import texts_like
 from pgm_bma.foundation.runtime.atomic import replacing
-from pgm_bma.foundation.runtime.extras import needed
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import needed, warn
 from pgm_bma.foundation.tables.columns import is_missing, plain, unseen
 
 KEY = b"pgm_bma"

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import warn
 
 WHAT_IT_IS = {
     "id": "names the rows",

@@ -5,7 +5,9 @@ At prediction a cell that holds nothing has that state; a value that fit did not
 """
 
 import numpy as np
+import pandas as pd
 
+from pgm_bma.foundation.tables import numeric_columns, table
 from pgm_bma.foundation.tables.table import Schema, fold, pack, read_columns
 
 LABEL = "missing"
@@ -98,3 +100,28 @@ def mark_missing(X, codes, schema, columns):
     for k, column in enumerate(columns):
         codes[empty[:, k], column] = len(schema.states[column])
     return codes
+
+
+def as_frame(data):
+    """A table of another library, or a single row, as a DataFrame."""
+    return numeric_columns.as_frame(data) if table.is_named(data) else table.made_frame(list(data))
+
+
+def labelled(column, states, codes):
+    """Codes as values of the type that the states have, or of the categorical dtype that was there."""
+    if isinstance(column.dtype, pd.CategoricalDtype) and set(states) <= set(column.dtype.categories):
+        return pd.Categorical.from_codes(codes, categories=list(states)).astype(column.dtype)
+    return table.label_array(states)[codes]
+
+
+def filled_column(column, states, codes):
+    """A column whose empty cells hold the states that `codes` name; its dtype stays, other cells stay as they are."""
+    empty = column.isna().to_numpy()
+    if not empty.any():
+        return column
+    values = np.fromiter((states[code] for code in codes), dtype=object, count=len(column))
+    whole = column.astype(object).where(~empty, pd.Series(values, index=column.index))
+    try:
+        return whole.astype(column.dtype)
+    except (TypeError, ValueError):  # an empty column of floats that was declared to hold texts
+        return whole

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation.faces.validation import brief, is_hashable
-from pgm_bma.foundation.runtime.warn import warn
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.cut_points import bin_labels, bin_values, elementary_edges, mdl_cut_points
 
