@@ -115,7 +115,7 @@ def _table_header(tokens):
 
 def _tables(tokens, variables, blocks, is_ours):
     """Fill one (n_parent_states, n_states) table per block; return {child: (parents, table)}."""
-    folded = {}
+    folded: dict = {}
     for variable in variables:
         folded.setdefault(variable.lower(), []).append(variable)
 
@@ -180,8 +180,9 @@ def _table(tokens, child, parents, positions, header, span):
     if default is not None:
         table[~given] = default
     elif not given.all():
-        row = [list(s)[i] for s, i in zip((positions[p] for p in parents), np.unravel_index(given.argmin(), cards))]
-        tokens.fail_at(header, f"the table of {child!r} has no row for {row} and no default")
+        first = np.unravel_index(given.argmin(), cards)
+        absent = [list(s)[i] for s, i in zip((positions[p] for p in parents), first)]
+        tokens.fail_at(header, f"the table of {child!r} has no row for {absent} and no default")
     return table
 
 
@@ -256,7 +257,7 @@ def _phrases(words):
     """Cut at commas and join what stands between: ['a', ',', 'b', 'c'] -> ['a', 'b c']."""
     if len(words) % 2 and all(word == "," for word in words[1::2]):  # single words, the usual case
         return [_unquote(word) for word in words[::2]]
-    phrases = [[]]
+    phrases: list[list[str]] = [[]]
     for word in words:
         if word == ",":
             phrases.append([])

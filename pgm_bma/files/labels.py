@@ -10,6 +10,7 @@ import datetime
 import decimal
 import fractions
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -145,7 +146,7 @@ def _decode_fraction(text):
     return fractions.Fraction(*map(int, text.split("/")))
 
 
-_ENCODERS = {
+_ENCODERS: dict[type, tuple[str, Callable]] = {
     float: ("float", repr),  # nan, inf, -inf: the finite ones are native
     bytes: ("bytes", lambda b: base64.b64encode(b).decode()),
     complex: ("complex", lambda c: [c.real.hex(), c.imag.hex()]),
@@ -157,7 +158,7 @@ _ENCODERS = {
     decimal.Decimal: ("Decimal", str),
     fractions.Fraction: ("Fraction", str),
 }
-_DECODERS = {
+_DECODERS: dict[str, Callable] = {
     "float": float,
     "bytes": base64.b64decode,
     "complex": lambda v: complex(float.fromhex(v[0]), float.fromhex(v[1])),
@@ -171,4 +172,4 @@ _DECODERS = {
     "numpy": _decode_numpy,
 }
 _PANDAS = {f"pandas.{kind}" for kind in ("missing", "Timestamp", "Timedelta", "Interval", "Period")}
-_CONTAINERS = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_CONTAINERS: dict[str, Callable] = {"tuple": tuple, "set": set, "frozenset": frozenset}

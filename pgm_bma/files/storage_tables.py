@@ -5,6 +5,7 @@ encodes or decodes the parts.
 """
 
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,7 @@ def _decode_values(value, inner):
         return pd.Categorical.from_codes(inner(value[1]), categories=inner(value[2]), ordered=value[3])
     if kind == "string":
         # a file written beside pyarrow is read without it: storage is no part of what the column says
-        storage = value[1] if value[1] != "pyarrow" or find_spec("pyarrow") else "python"
+        storage: Any = value[1] if value[1] != "pyarrow" or find_spec("pyarrow") else "python"
         dtype = pd.StringDtype(storage, na_value=pd.NA if value[2] == "NA" else np.nan)
         return pd.array(value[3], dtype=dtype)
     return pd.array([inner(item) for item in value[2]], dtype=value[1])
@@ -103,7 +104,8 @@ def _decode_index(value, inner):
 
 
 def _decode_range_index(value, inner):
-    return pd.RangeIndex(*value[:3], name=inner(value[3]))
+    start, stop, step, name = value
+    return pd.RangeIndex(start, stop, step, name=inner(name))
 
 
 def _decode_multi_index(value, inner):

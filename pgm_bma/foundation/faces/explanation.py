@@ -5,6 +5,7 @@ A face implements ``_evidence(codes)`` of one encoded row -> (n_terms, n_classes
 rows are no plain codes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ from pgm_bma.foundation.tables.table import as_table
 
 class Explains:
     """Mixin of the classifiers and clusterers."""
+
+    schema_: table.Schema
+    _encode: Callable
+    _evidence: Callable
 
     def explain(self, X: Any, log_odds: tuple[Any, Any] | None = None) -> Any:
         """How every column speaks for each class or cluster, in nats, in one row or in many.

@@ -76,8 +76,8 @@ def Just(wanted):
 
 def Either(*rules):
     """What any of several rules admits; a text is a `Choice` of one, None itself."""
-    rules = [rule if hasattr(rule, "admits") else Just(rule) for rule in rules]
-    return Rule(", or ".join(map(str, rules)), lambda value: any(rule.admits(value) for rule in rules))
+    known = [rule if hasattr(rule, "admits") else Just(rule) for rule in rules]
+    return Rule(", or ".join(map(str, known)), lambda value: any(rule.admits(value) for rule in known))
 
 
 def Optional(rule):

@@ -14,7 +14,7 @@ def topological_order(parents, names=None):
     parents : sequence of collections of positions      names : for the message about a cycle
     """
     waiting = [len(set(of_node)) for of_node in parents]
-    children = [[] for _ in parents]
+    children: list[list[int]] = [[] for _ in parents]
     for child, of_node in enumerate(parents):
         for parent in set(of_node):
             children[parent].append(child)

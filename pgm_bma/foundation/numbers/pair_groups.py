@@ -90,14 +90,14 @@ def products_are_faster(n_rows, groups, n_tables):
 def plan_groups(cardinalities):
     """Which columns are joined, and where the counts of their pairs lie: PairGroups without rows."""
     cards = np.asarray(cardinalities, dtype=np.int64)
-    members = [[]]
+    members: list[list[int]] = [[]]
     for i, card in enumerate(cards):
         if members[-1] and (np.prod(cards[members[-1]]) * card > _GROUP_STATES or len(members[-1]) == _GROUP_COLUMNS):
             members.append([])
         members[-1].append(i)
     flags = []
     for group in members:
-        states = np.indices(cards[group]).reshape(len(group), -1)
+        states = np.indices(tuple(cards[group])).reshape(len(group), -1)
         flags.append(np.concatenate([states[m][:, None] == np.arange(cards[i]) for m, i in enumerate(group)], axis=1))
     sizes = np.array([len(f) for f in flags], dtype=np.int64)
     tables = np.triu(np.outer(sizes, sizes), 1) + np.diag(sizes)

@@ -37,7 +37,7 @@ class Archive(NamedTuple):
 
 def write_archive(path, document, arrays):
     """Write a JSON document and a sequence of arrays (no objects) to one file, whole or not at all."""
-    sums = {}
+    sums: dict = {}
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
         _write_member(archive, DOCUMENT, text, sums)
@@ -101,5 +101,5 @@ def _as_array(content):
     start = file.tell()
     if math.prod(shape) * dtype.itemsize != len(content) - start:
         raise Damaged(f"an array of shape {shape} and {dtype} cannot have {len(content) - start} bytes")
-    order = "F" if fortran_order else "C"
-    return np.frombuffer(content, dtype=dtype, offset=start).reshape(shape, order=order)
+    flat = np.frombuffer(content, dtype=dtype, offset=start)
+    return flat.reshape(shape, order="F" if fortran_order else "C")

@@ -13,12 +13,15 @@ import re
 import sys
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numba
 
+_CONFIG: Any = numba.config  # its attributes are made at run time
+
 _PACKAGE = Path(__file__).parents[2]
 _KERNEL_IMPORT = re.compile(r"^from pgm_bma\.([\w.]+) import (_\w*kernels\b)?", re.MULTILINE)
-announce = {
+announce: dict[str, Any] = {
     "to": None,
     "said": False,
     "waits": False,
@@ -43,17 +46,17 @@ def compiled(function=None, **options):
     folder = _folder_of(function)
     if folder is None or not list(Path(folder).rglob(f"*.{function.__name__}-*.nbi")):
         _tell()
-    before = numba.config.CACHE_DIR
+    before = _CONFIG.CACHE_DIR
     try:
-        numba.config.CACHE_DIR = folder
+        _CONFIG.CACHE_DIR = folder
         return numba.njit(cache=folder is not None, error_model="numpy", nogil=True, **options)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        _CONFIG.CACHE_DIR = before
 
 
 def cache_folder():
     """Folder of the compiled kernels; it need not exist yet."""
-    base = numba.config.CACHE_DIR
+    base = _CONFIG.CACHE_DIR
     if not base:
         from platformdirs import user_cache_dir
 

@@ -12,7 +12,7 @@ _BENCHMARKS = str(Path(__file__).parents[2] / "_benchmarks")
 
 def warn(message, category=UserWarning):
     """``warnings.warn`` with the first line outside this package (and the libraries that call it) as its place."""
-    level, frame = 1, sys._getframe(1)
+    level, frame = 1, sys._getframe().f_back
     while frame is not None and _is_inner(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level + 1 if frame is not None else 2)

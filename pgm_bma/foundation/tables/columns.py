@@ -7,6 +7,7 @@ one, else the categories of a categorical (unused ones kept), else sorted, mixed
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -70,8 +71,7 @@ def categoricals(X):
     """Names of the columns of a DataFrame that were made categorical by somebody."""
     if isinstance(X, pd.DataFrame):
         return [name for name, dtype in X.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
-    schema = getattr(X, "schema", None)
-    kinds = schema.items() if hasattr(schema, "items") else ()
+    kinds: Any = getattr(getattr(X, "schema", None), "items", tuple)()
     return [name for name, dtype in kinds if str(dtype).startswith(("Categorical", "Enum"))]
 
 
@@ -82,7 +82,9 @@ def default_names(n_columns):
 def unmasked(X):
     """An array; the masked cells of a masked array become None."""
     if np.ma.isMaskedArray(X):
-        return np.where(np.ma.getmaskarray(X), None, X.data.astype(object))
+        cells = X.data.astype(object)
+        cells[np.ma.getmaskarray(X)] = None
+        return cells
     return np.asarray(X)
 
 
@@ -225,7 +227,7 @@ class _Columns:
         return _Columns([self.columns[i] for i in positions], self.named, self.read)
 
     def factorize(self, names, declared, unknown="error", unseen=None):
-        known = {}  # states of categorical dtypes met before: thousands of columns often share a few
+        known: dict = {}  # states of categorical dtypes met before: thousands of columns often share a few
         unknowns = _Unknowns(unknown, {} if unseen is None else unseen)
         pairs = [
             _code_column(self._array(column), name, declared.get(name), unknowns, known)

@@ -110,7 +110,7 @@ def as_frame(data):
 def labelled(column, states, codes):
     """Codes as values of the type that the states have, or of the categorical dtype that was there."""
     if isinstance(column.dtype, pd.CategoricalDtype) and set(states) <= set(column.dtype.categories):
-        return pd.Categorical.from_codes(codes, categories=list(states)).astype(column.dtype)
+        return pd.Categorical.from_codes(codes, categories=pd.Index(list(states))).astype(column.dtype)
     return table.label_array(states)[codes]
 
 

@@ -209,7 +209,7 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     elif len(names) != len(schema.names):
         raise ValueError(f"X has {len(names)} features, but the model was fitted with {len(schema.names)}")
     unknown = "no state" if of_network and handle_unknown == "error" else handle_unknown
-    unseen = {}
+    unseen: dict = {}
     coded, _ = columns.factorize(schema.names, dict(zip(schema.names, map(list, schema.states))), unknown, unseen)
     for name, (n_cells, value) in {} if quiet else unseen.items():
         whose, cure = "unseen in fit", f" (or declare them: state_names={{{name!r}: [...]}})"
