@@ -1,8 +1,8 @@
 """Forest averages of a table with gaps: the exact average over all forests on each of several completed tables.
 
-Missing cells are sampled together with networks of any shape (`orders.gaps.augmented_average`), the class being one of the columns, for
-cells that are missing at random. Completions under the forests' own posterior were tried and predict worse: what a forest leaves
-out between columns is then left out of the cells too.
+Missing cells are sampled together with networks of any shape (`orders.gaps.augmented_average`), the class being one of the columns,
+for cells that are missing at random. Completions under the forests' own posterior were tried and predict worse: what a forest
+leaves out between columns is then left out of the cells too.
 """
 
 from typing import NamedTuple

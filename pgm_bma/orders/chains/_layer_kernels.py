@@ -184,7 +184,7 @@ def new_dag(n):
 @compiled
 def draw_set(uniform, node, number, low, high, x, level, f):
     """A set of the node whose highest member's number lies in low .. high; (x, level) from `fresh`."""
-    sought, last = uniform * x, np.int64(-1)
+    sought, last = uniform * x, -1
     for k in range(f.offsets[node], f.offsets[node + 1]):
         top = highest(f.sets, k, number)
         if f.levels[k] <= level + 1 and low <= top <= high:
@@ -231,7 +231,7 @@ def renew_parents(v, uniform, one, f, edges):
     n, marked = one.order.size, one.marked[0]
     descendants(v, one, f, marked)
     x, level = fresh(v, marked, 0, 0, f)
-    sought, last = uniform, np.int64(-1)
+    sought, last = uniform, -1
     for k in range(f.offsets[v], f.offsets[v + 1]):
         scale = 1.0 / x if f.levels[k] == level else DEEPER / x
         if f.levels[k] > level + 1 or (f.levels[k] >= level and f.rest[k] * scale < UNSEEN):
