@@ -6,6 +6,7 @@ from scipy.special import logsumexp
 from pgm_bma import load_network, simulate
 from pgm_bma.foundation.tables.table import encode
 from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import family_table
 from pgm_bma.orders.sums import fixed_order
 
@@ -36,12 +37,10 @@ def training(codes, cards):
     return fixed_order.Training(np.asfortranarray(codes, dtype=np.int32), np.ones(len(codes)), cards, 1.0, None)
 
 
-def paper_chain(families, start, rng, every_order=False, trace=False):
-    """The chain of the paper. Kept: iterations 10,001 + 1667 t, or every one after 10,000."""
-    kept = (N_STEPS - BURN_IN, 1) if every_order else (N_ORDERS, THIN)
-    return order_mcmc.sample_orders(
-        families, [np.asarray(start)], [rng], n_kept=kept[0], burn_in=BURN_IN, thin=kept[1], trace=trace
-    )
+def paper_chain(families, start, rng, every_order=False, burn_in=BURN_IN):
+    """The chain of the paper. Kept: iterations 10,001 + 1667 t, or every one after `burn_in`."""
+    kept = (N_STEPS - burn_in, 1) if every_order else (N_ORDERS, THIN)
+    return order_mcmc.sample_orders(families, [np.asarray(start)], [rng], n_kept=kept[0], burn_in=burn_in, thin=kept[1])
 
 
 class Fitted:
@@ -50,7 +49,7 @@ class Fitted:
     def __init__(self, codes, cards, rng, start=None, extra_orders=()):
         self.table = family_table(codes, cards)
         families = order_mcmc.prepare(self.table)
-        start = order_mcmc.random_order(len(cards), rng) if start is None else start
+        start = random_order(len(cards), rng) if start is None else start
         sampled = paper_chain(families, start, rng).states[0]
         orders = np.concatenate([sampled, np.array(extra_orders, dtype=np.int64).reshape(-1, len(cards))])
         self.mix = fixed_order.mixture(

@@ -31,7 +31,7 @@ def score_traces(model, truth, options):
         codes, cards, _ = alarm_rows(model, n_rows, options.seed)
         families = order_mcmc.prepare(family_table(codes, cards))
         rng = np.random.default_rng(options.seed)
-        trace = paper_chain(families, truth[::-1], rng, every_order=True, trace=True).trace[0] / np.log(2)
+        trace = paper_chain(families, truth[::-1], rng, every_order=True, burn_in=0).log_scores[0] / np.log(2)
         line = order_mcmc.order_log_score(families, truth) / np.log(2)
         start = order_mcmc.order_log_score(families, truth[::-1]) / np.log(2)
         late = trace[BURN_IN:]

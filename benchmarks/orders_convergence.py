@@ -18,8 +18,8 @@ import numpy as np
 
 import pgm_bma
 from pgm_bma.foundation.tables.table import encode
-from pgm_bma.orders.chains import convergence
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains import gibbs
+from pgm_bma.orders.chains.gibbs import prepare_lists
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.family_lists import grow_lists, prune_table
 from pgm_bma.orders.families.family_table import MAX_FAMILIES, family_table, n_families
@@ -90,17 +90,19 @@ def measure(name, options):
             one_run(codes, cards, weighting, n_sweeps, seed, temperatures, n_chains)
             for seed in range(options.runs or n_runs)
         ]
-        edges = np.array([found.chain_means.mean(0) for found, *_ in runs])
+        edges = np.array([found.chains.means.mean(0) for found, *_ in runs])
         if exact is not None:
             errors = np.abs(edges - exact).max((1, 2))
         else:
             errors = np.array([np.abs(a - b).max() for k, a in enumerate(edges) for b in edges[:k]])
-        rates = np.concatenate([found.exchange_rates.mean(0) for found, *_ in runs])  # ladders may differ in length
+        rates = np.concatenate(
+            [found.chains.exchange_rates.mean(0) for found, *_ in runs]
+        )  # ladders may differ in length
         yield {
             "problem": name,
             "variables": len(cards),
             "sweeps": n_sweeps,
-            "temperatures": max(found.betas.shape[1] for found, *_ in runs),
+            "temperatures": max(found.chains.betas.shape[1] for found, *_ in runs),
             "chains": n_chains,
             "runs": len(runs),
             "families_s": np.median([t for _, t, _, _ in runs]),
@@ -110,8 +112,8 @@ def measure(name, options):
             "median_error": np.median(errors),
             "largest_error": errors.max(),
             "chain_s": np.median([t + u / n_chains for _, t, u, _ in runs]),
-            "chain_difference": max(found.difference for found, *_ in runs),
-            "apart_by_0.2": max(found.n_apart for found, *_ in runs),
+            "chain_difference": max(found.chains.difference for found, *_ in runs),
+            "apart_by_0.2": max(found.chains.n_apart for found, *_ in runs),
             "exchange_rate_low": rates.min(initial=1.0) if rates.size else np.nan,
             "exchange_rate_high": rates.max(initial=0.0) if rates.size else np.nan,
             "average_precision": np.nan if n_columns else average_precision(truth, edges.mean(0)),
@@ -121,7 +123,7 @@ def measure(name, options):
 
 
 def one_run(codes, cards, weighting, n_sweeps, seed, n_temperatures, n_chains=4):
-    """(Converged, seconds for families, seconds for chains, sets in the lists), CPU time."""
+    """(GibbsRun, seconds for families, seconds for chains, sets in the lists), CPU time."""
     began = time.process_time()
     n, kind = len(cards), WEIGHTINGS[weighting]
     full = n_families(n, n - 1, 3) <= MAX_FAMILIES
@@ -130,7 +132,7 @@ def one_run(codes, cards, weighting, n_sweeps, seed, n_temperatures, n_chains=4)
     rngs = [np.random.default_rng([seed, k]) for k in range(n_chains)]
     starts = [kind.start(n, rng, ()) for rng in rngs]
     settings = {"max_sweeps": n_sweeps, "tol": 1e-12, "n_temperatures": n_temperatures if kind.ladder else 1}
-    found = convergence.run_until_converged(kind.gibbs, prepare_lists(lists), starts, rngs, **settings)
+    found = gibbs.run_gibbs(kind.gibbs, prepare_lists(lists), starts, rngs, **settings)
     return found, scored - began, time.process_time() - scored, len(lists.log_marginal)
 
 
@@ -141,7 +143,7 @@ def reference(name, codes, cards, weighting):
         return exact, "exact"
     if name != "alarm":
         return None, "another run"
-    runs = [one_run(codes, cards, weighting, LONG, seed, "auto")[0].chain_means.mean(0) for seed in TRUTH_FROM]
+    runs = [one_run(codes, cards, weighting, LONG, seed, "auto")[0].chains.means.mean(0) for seed in TRUTH_FROM]
     apart = max(np.abs(runs[0] - other).max() for other in runs[1:])
     return runs[0], f"a run of {LONG} sweeps; two others differ by at most {apart:.3f}"
 

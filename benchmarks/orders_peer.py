@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pgm_bma.orders.chains import convergence
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains import gibbs
+from pgm_bma.orders.chains.gibbs import prepare_lists
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.family_lists import prune_table
 from pgm_bma.orders.families.family_table import family_table
@@ -121,10 +121,8 @@ def ours(codes, cards, n_sweeps, seed):
     lists = prepare_lists(prune_table(family_table(codes, cards, **SCORING)))
     rngs = [np.random.default_rng([seed, k]) for k in range(4)]
     starts = [kind.start(len(cards), rng, ()) for rng in rngs]
-    found = convergence.run_until_converged(
-        kind.gibbs, lists, starts, rngs, max_sweeps=n_sweeps, tol=1e-12, n_temperatures=1
-    )
-    return found.chain_means.mean(0), time.process_time() - began, None
+    found = gibbs.run_gibbs(kind.gibbs, lists, starts, rngs, max_sweeps=n_sweeps, tol=1e-12, n_temperatures=1)
+    return found.chains.means.mean(0), time.process_time() - began, None
 
 
 def peer(python, folder, seed, iterations):

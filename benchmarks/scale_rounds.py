@@ -10,8 +10,8 @@ import time
 import joblib
 import numpy as np
 
-from pgm_bma.orders.chains import convergence
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains import gibbs
+from pgm_bma.orders.chains.gibbs import prepare_lists
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.family_lists import prune_table
 from pgm_bma.orders.families.family_table import family_table
@@ -28,16 +28,17 @@ def main(argv=None):
     codes, cardinalities, _ = alarm_rows(alarm()[0], 1000, options.seed)
     lists = prepare_lists(prune_table(family_table(codes, cardinalities)))
     kind, rng = WEIGHTINGS["order"], np.random.default_rng(options.seed)
-    chain = convergence._new_chain(kind.start(len(cardinalities), rng, ()), rng, N_TEMPERATURES, 30)
-    end = convergence.BLOCK * (N_ROUNDS + 1)
+    chain = gibbs.new_chain(kind.start(len(cardinalities), rng, ()), rng, N_TEMPERATURES)
+    end = gibbs.BLOCK * (N_ROUNDS + 1)
+    moves = gibbs.TemperedMoves(kind.gibbs, lists, n_kept=30, tol=0.05, max_sweeps=end, free=True)
 
     def walk():
-        convergence._advance(kind.gibbs, lists, chain, convergence.BLOCK, 0, end)
+        moves.advance(chain, gibbs.BLOCK, 0, end)
 
     def send():
         joblib.Parallel()(joblib.delayed(back)(lists, chain) for _ in range(N_CHAINS))
 
-    row = {"sweeps of a round": convergence.BLOCK, "a round, CPU ms": cpu_ms(walk), "MB sent": size_mb(lists, chain)}
+    row = {"sweeps of a round": gibbs.BLOCK, "a round, CPU ms": cpu_ms(walk), "MB sent": size_mb(lists, chain)}
     workers = {
         "processes": False,
         "protocol": "tcp",

@@ -12,10 +12,10 @@ from pgm_bma import load_network, simulate
 from pgm_bma.foundation.numbers.counts import family_counts
 from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood
 from pgm_bma.foundation.tables.table import encode
-from pgm_bma.orders.chains import order_mcmc, partition_mcmc
-from pgm_bma.orders.chains._order_kernels import run_swaps, score_order
-from pgm_bma.orders.chains._partition_kernels import run_layers
+from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.chains._swap_kernels import run_swaps, score_order
 from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import family_table, parent_sets
 from pgm_bma.orders.structure_average import LOST_MASS
 from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
@@ -105,7 +105,7 @@ def scoring(codes, cards, options):
 
 def swaps(codes, cards, options, n_steps=50_000):
     """Swap proposals per second on all families, layered moves per second, against sumu's iterations."""
-    empty = np.zeros((0, len(cards)), dtype=np.int64), np.zeros(0), np.zeros(0)
+    empty = np.zeros((0, len(cards)), dtype=np.int64), np.zeros(0)
     chain = None
     try:
         chain = _sumu.partition_chain(codes, best_candidates(codes, cards, N_CANDIDATES), 3, SAMPLE_SIZE, options.seed)
@@ -137,18 +137,6 @@ def swaps(codes, cards, options, n_steps=50_000):
             order_mcmc.order_log_score(families, order)
         full = 200 / (time.thread_time() - start)
         yield {"what": f"full rescorings per second, N={n_rows} (the kernel's plain twin)", "per_second": full}
-    layers = partition_mcmc.start_layers(len(cards))
-    rng = np.random.default_rng(options.seed)
-    run_layers(rng, layers, families, 20_000, 1, 0, 1, *empty)
-    start = time.thread_time()
-    run_layers(rng, layers, families, n_steps, 1, 0, 1, *empty)
-    line = {
-        "what": "layered moves per second (structure_weighting='dag'), N=1000",
-        "per_second": n_steps / (time.thread_time() - start),
-    }
-    if chain is not None:
-        line |= {"peer_per_second": max(theirs), "ratio": line["per_second"] / max(theirs)}
-    yield line
 
 
 def drift(codes, cards, options):
@@ -156,7 +144,7 @@ def drift(codes, cards, options):
     families = order_mcmc.prepare(family_table(codes, cards))
     rng = np.random.default_rng(options.seed)
     order = rng.permutation(len(cards))
-    empty = np.zeros((0, len(cards)), dtype=np.int64), np.zeros(0), np.zeros(0)
+    empty = np.zeros((0, len(cards)), dtype=np.int64), np.zeros(0)
     logs = np.zeros(len(cards))
     accepted, score, *_ = run_swaps(rng, order, families, 1_000_000, 1, 0, 1, *empty)
     full = score_order(order, families, np.zeros(len(cards)), logs)
@@ -180,8 +168,8 @@ def quality(codes, cards, options):
         start = time.thread_time()
         families = order_mcmc.prepare(family_table(codes, cards, forbidden=forbidden, **bdeu))
         rng = np.random.default_rng(seed)
-        order, best, states = order_mcmc.random_order(len(cards), rng), -np.inf, []
-        empty = np.zeros((0, len(cards)), dtype=np.int64), np.zeros(0), np.zeros(0)
+        order, best, states = random_order(len(cards), rng), -np.inf, []
+        empty = np.zeros((0, len(cards)), dtype=np.int64), np.zeros(0)
         while time.thread_time() - start < options.seconds:
             _, _, score, state = run_swaps(rng, order, families, 10_000, 1, 0, 1, *empty)
             if score > best:
@@ -228,7 +216,7 @@ def arc_error(codes, cards, options):
         squares, expected, sizes = [], [], []
         for repeat in range(n_repeats):
             rngs = [np.random.default_rng([options.seed, repeat, k]) for k in range(n_chains)]
-            starts = [order_mcmc.random_order(20, rng) for rng in rngs]
+            starts = [random_order(20, rng) for rng in rngs]
             run = order_mcmc.sample_orders(families, starts, rngs, n_kept=n_kept, burn_in=20_000, thin=50)
             edges = state_edges(scored, WEIGHTINGS["order"], run.states.reshape(-1, 20)).reshape(
                 n_chains, n_kept, 20, 20
@@ -267,7 +255,7 @@ def prediction(codes, cards, options):
     scored = family_table(train, cards)
     training = fixed_order.Training(np.asfortranarray(train, dtype=np.int32), np.ones(100), cards, 1.0, None)
     rng = np.random.default_rng(options.seed)
-    start = [order_mcmc.random_order(len(cards), rng)]
+    start = [random_order(len(cards), rng)]
     run = order_mcmc.sample_orders(order_mcmc.prepare(scored), start, [rng], n_kept=30, burn_in=10_000, thin=500)
     before = fixed_order.order_masks(run.states[0])
     target = int(np.flatnonzero(cards == 2)[0])

@@ -1,8 +1,8 @@
 """Forest averages of a table with gaps: the exact average over all forests on each of several completed tables.
 
-Missing cells are sampled together with networks of any shape (`orders.gaps.augment_run`), the class being one of the columns, for
-cells that are missing at random. Completions under the forests' own posterior were tried and predict worse: what a forest leaves
-out between columns is then left out of the cells too.
+Missing cells are sampled together with networks of any shape (`orders.gaps.augmented_average`), the class being one of the columns,
+for cells that are missing at random. Completions under the forests' own posterior were tried and predict worse: what a forest
+leaves out between columns is then left out of the cells too.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from pgm_bma.foundation.tables.missing import unfold_incomplete
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.family_table import Scoring, most_cells
 from pgm_bma.orders.gaps.augment import GapTable, completed
-from pgm_bma.orders.gaps.augment_run import run_augmented
+from pgm_bma.orders.gaps.augmented_average import run_augmented
 
 N_CHAINS = 4
 KEPT = 4  # tables of a chain
@@ -55,7 +55,7 @@ def augmented_forests(names, codes, cardinalities, target, n_classes, weights, p
         log_sum=np.nan,
         log_evidence=np.nan,
     )
-    return Augmented(mean, tables, found.n_apart)
+    return Augmented(mean, tables, found.chains.n_apart)
 
 
 def _gaps(rows, weights, used, cardinalities):

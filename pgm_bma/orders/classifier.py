@@ -16,11 +16,10 @@ from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import add_missing_state
 from pgm_bma.orders import fitting as _order_fit
 from pgm_bma.orders import network, parameters, search
-from pgm_bma.orders.chains import order_mcmc
 from pgm_bma.orders.chains.diagnostics import N_DIAGNOSED_ROWS
-from pgm_bma.orders.families.arcs import order_positions
+from pgm_bma.orders.families.arcs import order_positions, random_order
 from pgm_bma.orders.gaps.augment import GapTable
-from pgm_bma.orders.gaps.augment_run import FIRST
+from pgm_bma.orders.gaps.augmented_average import FIRST
 from pgm_bma.orders.results import OrderResults
 from pgm_bma.orders.structure_average import given_average
 from pgm_bma.orders.sums import exact_orders, fixed_order
@@ -274,7 +273,7 @@ class FixedOrderClassifier(_OrderClassifier):
             return order_positions("order", self.order, names, required)
         check_choice("order", self.order, ("random", "greedy", "best"))
         if self.order == "random":
-            return order_mcmc.random_order(len(names), rng, required)
+            return random_order(len(names), rng, required)
         if self.order == "best" and len(names) <= exact_orders.MAX_VARIABLES:
             return exact_orders.best_order(exact_orders.sum_over_orders(families))
         return search.find_order(families, self.order, required, rng)

@@ -4,8 +4,8 @@ import numpy as np
 
 from pgm_bma.orders.chains import order_mcmc
 from pgm_bma.orders.chains._relocation_kernels import run_orders
-from pgm_bma.orders.chains.convergence import run_until_converged
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains.gibbs import prepare_lists, run_gibbs
+from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_lists import FamilyLists, prune_table
 
 SWEEPS = 256  # of the chain behind "best"
@@ -14,12 +14,10 @@ FROZEN = 1e6  # a power that leaves only the best place
 
 def find_order(families, how, required, rng):
     """An order from a full table or from lists; how : "greedy" or "best"."""
-    start = order_mcmc.random_order(len(families.cardinalities), _InOrder(), required)
+    start = random_order(len(families.cardinalities), _InOrder(), required)
     lists = families if isinstance(families, FamilyLists) else prune_table(families)
     if how == "best":
-        run = run_until_converged(
-            run_orders, prepare_lists(lists), [start], [rng], n_kept=1, max_sweeps=SWEEPS, tol=1e-9
-        )
+        run = run_gibbs(run_orders, prepare_lists(lists), [start], [rng], n_kept=1, max_sweeps=SWEEPS, tol=1e-9)
         start = run.best_state
     if lists is not families:
         return order_mcmc.climb(order_mcmc.prepare(families), start)

@@ -5,16 +5,17 @@ weighting "order": every order counts once, so a DAG counts once per order it fi
 a list of states, orders or layer numbers, under each of which nodes choose parents independently.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from pgm_bma.orders.chains import order_mcmc
-from pgm_bma.orders.chains.convergence import run_until_converged
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains.convergence import ChainRecord
+from pgm_bma.orders.chains.gibbs import prepare_lists, run_gibbs
 from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
 from pgm_bma.orders.families.family_lists import FamilyLists
+from pgm_bma.orders.families.family_table import tie
 from pgm_bma.orders.sums import exact_orders, fixed_order
 
 MANY_FAMILIES = 20_000  # tables past this size drop the least weighty parent sets when they predict
@@ -22,7 +23,7 @@ LOST_MASS = 1e-6  # of every node's posterior, then; on ALARM no class probabili
 
 
 def exact_average(table, training, weighting, n_kept, rng):
-    """The sums over all structures: a `StructureAverage`. They are returned beside it, for predictions."""
+    """The sums over all structures: a `StructureAverage`. They are returned with it, for predictions."""
     kind = WEIGHTINGS[weighting]
     sums = kind.sum_all(table)
     states = kind.draw(sums, n_kept, rng)[None]
@@ -39,32 +40,31 @@ def given_average(table, training, orders):
 
 
 def sampled_average(table, training, weighting, starts, rngs, **run):
-    """Chains of Gibbs moves over family lists until they agree; `run` as in `convergence.run_until_converged`."""
+    """Chains of Gibbs moves over family lists until they agree; `run` as in `gibbs.run_gibbs`."""
     kind = WEIGHTINGS[weighting]
     if not kind.ladder:
         run["n_temperatures"] = 1
-    found = run_until_converged(kind.gibbs, prepare_lists(table), starts, rngs, **run)
+    found = run_gibbs(kind.gibbs, prepare_lists(table), starts, rngs, **run)
     best = best_within(table, found.best_state[None], weighting)
-    average = _average(table, training, "mcmc", weighting, found.states, found.chain_means.mean(0), *best)
-    chains = ChainRecord(
-        found.chain_means, found.r_hat, found.effective_size, found.difference, found.n_apart, found.n_sweeps,
-        found.betas, found.exchange_rates, found.converged,
-    )  # fmt: skip
-    return average._replace(log_scores=found.log_scores, finished=found.finished, chains=chains)
+    average = _average(table, training, "mcmc", weighting, found.states, found.chains.means.mean(0), *best)
+    return average._replace(log_scores=found.log_scores, finished=found.finished, chains=found.chains)
 
 
 def swapped_average(table, training, weighting, starts, rngs, **run):
-    """Chains of the paper's swaps over a full family table; `run` as in `chains.run_chains`."""
-    kind = WEIGHTINGS[weighting]
+    """Chains of the paper's swaps over a full family table; `run` as in `order_mcmc.sample_orders`."""
+    if weighting != "order":
+        raise ValueError(
+            f"swaps walk over orders, so they cannot be had with structure_weighting={weighting!r}; use Gibbs moves"
+        )
     families = order_mcmc.prepare(table)
-    found = kind.swap(families, starts, rngs, **run)
+    found = order_mcmc.sample_orders(families, starts, rngs, **run)
     flat = found.states.reshape(-1, found.states.shape[-1])
-    edges = state_edges(table, kind, flat).mean(0)
-    best = best_within(table, np.concatenate([flat, found.best_state[None]]), weighting)
-    average = _average(table, training, "mcmc", weighting, found.states, edges, *best)
-    log_scores = np.array([kind.score(families, state) for state in flat]).reshape(found.states.shape[:2])
+    edges = state_edges(table, WEIGHTINGS["order"], flat).mean(0)
+    best = best_within(table, np.concatenate([flat, found.best_state[None]]), "order")
+    average = _average(table, training, "mcmc", "order", found.states, edges, *best)
+    log_scores = np.array([order_mcmc.order_log_score(families, order) for order in flat])
     return average._replace(
-        log_scores=log_scores, acceptance=found.acceptance, trace=found.trace, finished=found.finished
+        log_scores=log_scores.reshape(found.states.shape[:2]), acceptance=found.acceptance, finished=found.finished
     )
 
 
@@ -73,7 +73,7 @@ def _average(table, training, method, weighting, states, edges, best, best_score
     nothing = np.full(len(states), np.nan)
     return StructureAverage(
         table, training, method, weighting, states, scores, nothing, edges, np.nan, [tuple(z) for z in best],
-        float(best_score), np.zeros((len(states), 0)), True, None,
+        float(best_score), True, None,
     )  # fmt: skip
 
 
@@ -97,9 +97,9 @@ def chain_edges(average):
 def state_mixture(average):
     """The `Mixture` over the kept states, from which predictions and DAGs are drawn."""
     states = average.states.reshape(-1, average.states.shape[-1])
-    masks = WEIGHTINGS[average.weighting].masks(states)
+    before, touching = WEIGHTINGS[average.weighting].masks(states)
     lost = LOST_MASS if len(average.table.log_marginal) > MANY_FAMILIES else 0.0
-    return fixed_order.mixture(average.table, average.training, *masks, lost_mass=lost)
+    return fixed_order.mixture(average.table, average.training, before, touching, lost)
 
 
 def exact_predictor(average, sums=None):
@@ -135,29 +135,15 @@ def best_within(table, states, weighting):
     before, _ = WEIGHTINGS[weighting].masks(np.unique(states, axis=0))
     found = [fixed_order.best_parents(table, mask) for mask in before]
     top = max(value for _, value in found)
-    tied = [parents for parents, value in found if value >= top - exact_orders.tie(top)]
+    tied = [parents for parents, value in found if value >= top - tie(top)]
     return min(tied, key=lambda parents: (sum(map(len, parents)), parents)), top
-
-
-class ChainRecord(NamedTuple):
-    """What the chains of `sampled_average` tell about their arcs, see `convergence.Converged`."""
-
-    means: np.ndarray  # (n_chains, n, n)
-    r_hat: np.ndarray  # (n, n)
-    effective_size: np.ndarray  # (n, n)
-    difference: float
-    n_apart: int
-    n_sweeps: int
-    betas: np.ndarray
-    exchange_rates: np.ndarray
-    converged: bool
 
 
 class StructureAverage(NamedTuple):
     """An average over structures."""
 
-    table: object  # FamilyTable or FamilyLists
-    training: object  # fixed_order.Training
+    table: Any  # FamilyTable or FamilyLists
+    training: Any  # fixed_order.Training
     method: str
     weighting: str
     states: np.ndarray  # (n_chains, n_kept, n) orders, or layer numbers under weighting "dag"
@@ -167,10 +153,9 @@ class StructureAverage(NamedTuple):
     log_evidence: float  # NaN unless exact
     best_parents: list  # the best DAG: exact, or the best one within a state looked at
     best_log_score: float
-    trace: np.ndarray
     finished: bool
     chains: ChainRecord | None  # None unless sampled by Gibbs moves
-    gaps: object = None  # augmented_average.Gaps where missing cells were sampled with the structures
+    gaps: Any = None  # augmented_average.MissingCells where missing cells were sampled with the structures
 
 
 def lost_mass(average):

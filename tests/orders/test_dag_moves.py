@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgm_bma.orders.chains import _parent_kernels
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains import _layer_kernels
+from pgm_bma.orders.chains.gibbs import prepare_lists
 from pgm_bma.orders.families.family_lists import prune_table
 from pgm_bma.orders.families.family_table import family_table
 from tests.oracles.orders import Problem, layers_of
@@ -22,7 +22,7 @@ def families_of(f):
 
 
 def dag_of(dag, place):
-    one = _parent_kernels.new_dag(len(dag))
+    one = _layer_kernels.new_dag(len(dag))
     one.chosen[:] = [place[child, z] for child, z in enumerate(dag)]
     one.order[:] = [node for layer in layers_of(dag) for node in layer]
     one.place[one.order] = np.arange(len(dag))
@@ -59,7 +59,7 @@ def test_new_parents_come_with_their_probabilities_given_all_other_families(n_ro
                 if shares[q] < 1e-6:  # too narrow to aim at
                     continue
                 one, edges = dag_of(before, place), np.zeros((4, 4))
-                _parent_kernels.renew_parents(v, ends[q] - shares[q] / 2, one, f, edges)
+                _layer_kernels.renew_parents(v, ends[q] - shares[q] / 2, one, f, edges)
                 if all(abs(shares[q] - share) > 1e-9 for share in np.delete(shares, q)):  # ties may stand either way
                     assert one.chosen[v] == place[v, z]
                 assert [one.chosen[w] == place[w, before[w]] for w in range(4) if w != v] == [True] * 3
@@ -79,13 +79,13 @@ def test_turning_arcs_round_leaves_the_posterior_of_dags_as_it_is():
     name = {k: z for (_, z), k in place.items()}
     rng = np.random.default_rng(0)
     n_draws = 40_000
-    turned, one, starts = 0, _parent_kernels.new_dag(5), [dag_of(dag, place) for dag in dags]
+    turned, one, starts = 0, _layer_kernels.new_dag(5), [dag_of(dag, place) for dag in dags]
     after = np.zeros((5, 5))
     both = np.zeros((5, 5))
     for k in rng.choice(len(dags), size=n_draws, p=shares):
         for array, start in zip(one, starts[k]):
             array[:] = start
-        turned += _parent_kernels.reverse(rng, one, f)
+        turned += _layer_kernels.reverse(rng, one, f)
         arcs = np.zeros((5, 5))
         for child in range(5):
             arcs[list(name[one.chosen[child]]), child] = 1

@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 import pgm_bma
 from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
 from pgm_bma.orders import fitting
+from pgm_bma.orders.chains import runner
 from pgm_bma.orders.families.family_table import family_table
-from pgm_bma.orders.gaps import augment, augment_lists, augment_run, augmented_average
+from pgm_bma.orders.gaps import augment, augment_lists, augmented_average
 from tests.oracles import gaps as oracle
 
 PAPER = {"parameter_prior": "paper", "random_state": 0}  # K2 with alpha 1, as the oracle
@@ -48,10 +49,10 @@ def chain(codes, weighting, exact, n_sweeps, monkeypatch=None, seed=5):
     table = family_table(augment.completed(gaps, filled), gaps.cardinalities)
     move = augment.make_move(augment_lists.all_families(table), gaps, weighting)
     start = np.arange(n) if weighting == "order" else np.zeros(n, dtype=np.int64)
-    walker = augment.GapChain(start, filled, rng)
+    walker = augment.AugmentedChain(start, filled, rng)
     arcs, cells = [], []
     for sweep in range(n_sweeps + 20):
-        edges, _ = augment.sweep(move, gaps, walker)
+        edges = augment.sweep(move, gaps, walker).edges
         if sweep >= 20:
             arcs.append(edges)
             cells.append(walker.filled)
@@ -83,7 +84,7 @@ def test_cell_by_cell_has_the_same_law(monkeypatch):
     codes = tiny(2)
     arcs, cells, _ = oracle.posterior(as_lists(codes), [2] * 3, 3, "order")
     drawn, filled, walker = chain(codes, "order", True, 750, monkeypatch)
-    assert walker.n_by_cells == walker.sweep
+    assert walker.n_by_cells == walker.step
     assert np.abs(z_scores(drawn, np.array(arcs))[~np.eye(3, dtype=bool)]).max() < 4
     assert np.abs(z_scores(filled, np.array([cell[1] for cell in cells]))).max() < 4
 
@@ -263,10 +264,9 @@ def wide(n_rows=60, n=14, seed=0):
 def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, monkeypatch):
     """Killed in the second window, before which grown lists have grown once more."""
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
-    for module in (augment_lists, augment_run):
-        monkeypatch.setattr(module, "SCORED", scored)
-    monkeypatch.setattr(augment_run, "LOST", 0.0)
-    monkeypatch.setattr(augment_run, "FIRST", 12)
+    monkeypatch.setattr(augment_lists, "SCORED", scored)
+    monkeypatch.setattr(augment_lists, "LOST", 0.0)
+    monkeypatch.setattr(augmented_average, "FIRST", 12)
     frame = wide(n=13 if weighting == "order" else 8)
     settings = {
         "structure_weighting": weighting,
@@ -281,13 +281,14 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, 
         whole = OrderPosterior(**settings).fit(frame)
         assert whole.n_sweeps_ == 24
 
-        def stop(families, move, chains, *rest, write=augment_run._write):
-            write(families, move, chains, *rest)
-            if chains[0].sweep >= 15:
+        def stop(file, chains, moves, write=runner.Checkpoint.write):
+            write(file, chains, moves)
+            if file.written >= 15:
                 raise RuntimeError("killed")
 
         with monkeypatch.context() as killed, pytest.raises(RuntimeError):
-            killed.setattr(augment_run, "_write", stop)
+            killed.setattr(runner.Checkpoint, "write", stop)
+            killed.setattr(runner, "WRITING", np.inf)
             OrderPosterior(**settings, checkpoint=file, checkpoint_every=200).fit(frame)
         resumed = OrderPosterior(**settings, checkpoint=file, checkpoint_every=200, n_jobs=2).fit(frame)
     assert (resumed.edge_posterior_ == whole.edge_posterior_).all(axis=None)
@@ -312,8 +313,7 @@ def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
 @pytest.mark.parametrize("scored", [0, 10**6], ids=["grown", "pruned"])
 def test_what_families_left_out_had_is_told(scored, monkeypatch):
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
-    for module in (augment_lists, augment_run):
-        monkeypatch.setattr(module, "SCORED", scored)
+    monkeypatch.setattr(augment_lists, "SCORED", scored)
     settings = {"max_sweeps": 6, "max_indegree": 2, "random_state": 0}
     with pytest.warns(
         UserWarning, match=r"parent sets of 'v\d+' that were left out have up to .*more than 0.05.*lower eps"

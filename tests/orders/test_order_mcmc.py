@@ -1,4 +1,4 @@
-"""Chains over orders and layers: their law against enumeration, no drift, and runs that survive a kill."""
+"""Chains of swaps over orders: their law against enumeration, no drift, and runs that survive a kill."""
 
 import json
 import os
@@ -13,12 +13,13 @@ import pandas as pd
 import pytest
 
 from pgm_bma import OrderPosterior
-from pgm_bma.orders.chains import _order_kernels, chains, order_mcmc, partition_mcmc
-from pgm_bma.orders.chains._partition_kernels import propose
+from pgm_bma.orders.chains import _swap_kernels, order_mcmc
 from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
+from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import family_table
-from pgm_bma.orders.sums import exact_dags, exact_orders
-from tests.oracles.orders import Problem, layers_of, log_sum, ordered_partitions
+from pgm_bma.orders.structure_average import swapped_average
+from pgm_bma.orders.sums import exact_orders
+from tests.oracles.orders import Problem, log_sum
 
 
 def chain_data(n_rows, n=5, noise=0.3, seed=0):
@@ -63,7 +64,7 @@ def test_sums_that_underflow_are_done_in_logs():
     worst = 0.0
     for order in permutations(range(4)):
         linear, logs = np.zeros(4), np.zeros(4)
-        total = _order_kernels.score_order(np.array(order), families, linear, logs)
+        total = _swap_kernels.score_order(np.array(order), families, linear, logs)
         worst = min(worst, (logs - families.tops).min())
         assert total == pytest.approx(truth.order_log_score(order), abs=1e-8)  # scores near 1e4
         edges = state_edges(table, WEIGHTINGS["order"], [order])[0]
@@ -131,9 +132,7 @@ def test_detailed_balance_of_the_swap_kernel():
     np.testing.assert_allclose(flow, flow.T, atol=1e-15)
     n_steps = 400_000
     kept, kept_scores = np.zeros((n_steps, 4), dtype=np.int64), np.zeros(n_steps)
-    _order_kernels.run_swaps(
-        np.random.default_rng(0), np.arange(4), families, n_steps, 1, 0, 1, kept, kept_scores, np.zeros(0)
-    )
+    _swap_kernels.run_swaps(np.random.default_rng(0), np.arange(4), families, n_steps, 1, 0, 1, kept, kept_scores)
     index = np.array([place[tuple(order)] for order in kept.tolist()])
     counts = np.zeros((24, 24))
     np.add.at(counts, (index[:-1], index[1:]), 1)
@@ -141,48 +140,6 @@ def test_detailed_balance_of_the_swap_kernel():
     error = np.sqrt(transition * (1 - transition) / np.maximum(visits, 1))
     # 24 x 7 comparisons: five standard errors, and nothing where the kernel forbids a step
     assert (np.abs(counts / visits - transition) < 5 * error + 1e-12)[visits[:, 0] > 200].all()
-
-
-def test_layers_follow_the_dag_posterior():
-    codes = chain_data(12, n=4, noise=0.5, seed=1)
-    table, families = families_of(codes)
-    truth = Problem(codes.tolist(), [2] * 4, 3)
-    weights = {}
-    for dag in truth.dags():
-        weights.setdefault(layers_of(dag), []).append(truth.dag_log_score(dag))
-    for layers in ordered_partitions(range(4)):
-        numbers = np.empty(4, dtype=np.int64)
-        for level, nodes in enumerate(layers):
-            numbers[list(nodes)] = level
-        assert partition_mcmc.layers_log_score(families, numbers) == pytest.approx(log_sum(weights[layers]), abs=1e-9)
-    n_chains = 8
-    run = partition_mcmc.sample_layers(
-        families, [partition_mcmc.start_layers(4)] * n_chains, generators(n_chains), n_kept=4000, burn_in=500, thin=10
-    )
-    per_chain = state_edges(table, WEIGHTINGS["dag"], run.states.reshape(-1, 4)).reshape(n_chains, -1, 4, 4).mean(1)
-    error = per_chain.std(0, ddof=1) / np.sqrt(n_chains)
-    exact = exact_dags.edge_posterior(exact_dags.sum_over_dags(table))
-    assert (np.abs(per_chain.mean(0) - exact) < 6 * error + 1e-3).all()  # six standard errors from eight chains
-
-
-def test_moves_between_layers_are_symmetric():
-    """Every proposal of three nodes, counted: as often forth as back."""
-    states = []
-    for layers in ordered_partitions(range(3)):
-        numbers = np.empty(3, dtype=np.int64)
-        for level, nodes in enumerate(layers):
-            numbers[list(nodes)] = level
-        states.append(tuple(numbers.tolist()))
-    place = {state: k for k, state in enumerate(states)}
-    counts = np.zeros((13, 13))
-    rng, proposal, n_draws = np.random.default_rng(0), np.zeros(3, dtype=np.int64), 4000
-    for state in states:
-        for _ in range(n_draws):
-            propose(rng, np.array(state), proposal)
-            counts[place[state], place[tuple(proposal.tolist())]] += 1
-    error = np.sqrt((counts + counts.T) + 1)
-    assert (np.abs(counts - counts.T) < 5 * error).all()
-    assert (np.linalg.matrix_power(counts / n_draws, 6) > 0).all()  # every state is reached
 
 
 def test_no_drift_in_a_million_swaps():
@@ -193,9 +150,7 @@ def test_no_drift_in_a_million_swaps():
     _, families = families_of(codes)
     order = rng.permutation(12)
     kept, scores = np.zeros((500, 12), dtype=np.int64), np.zeros(500)
-    accepted, score, *_ = _order_kernels.run_swaps(
-        rng, order, families, 1_000_000, 1, 0, 2000, kept, scores, np.zeros(0)
-    )
+    accepted, score, *_ = _swap_kernels.run_swaps(rng, order, families, 1_000_000, 1, 0, 2000, kept, scores)
     assert accepted > 1000
     assert abs(score - order_mcmc.order_log_score(families, order)) < 1e-9
     full = [order_mcmc.order_log_score(families, order) for order in kept]
@@ -206,17 +161,15 @@ def test_required_arcs_are_never_left():
     codes = chain_data(30)
     required = [(4, 0), (0, 2)]
     _, families = families_of(codes, required=required)
-    start = order_mcmc.random_order(5, np.random.default_rng(0), required)
+    start = random_order(5, np.random.default_rng(0), required)
     run = order_mcmc.sample_orders(families, [start], generators(1), n_kept=500, burn_in=0, thin=1)
     position = np.argsort(run.states[0], axis=1)
     assert (position[:, 4] < position[:, 0]).all() and (position[:, 0] < position[:, 2]).all()
     assert len(np.unique(run.states[0], axis=0)) > 10
-    layers = partition_mcmc.sample_layers(
-        families, [partition_mcmc.start_layers(5, required)], generators(1), n_kept=200, burn_in=0, thin=1
-    ).states[0]
-    assert (layers[:, 4] < layers[:, 0]).all() and (layers[:, 0] < layers[:, 2]).all()
+    layers = WEIGHTINGS["dag"].start(5, None, required)
+    assert layers[4] < layers[0] < layers[2]
     with pytest.raises(ValueError, match="cycle"):
-        order_mcmc.random_order(3, np.random.default_rng(0), [(0, 1), (1, 0)])
+        random_order(3, np.random.default_rng(0), [(0, 1), (1, 0)])
 
 
 def test_climbing_never_loses_and_finds_a_local_best():
@@ -297,12 +250,19 @@ def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path):
 
 def test_blocks_end_at_multiples():
     for every in (300, 25_000, 70_000):
+        moves = order_mcmc.SwapMoves(None, 1, 150_000, 1, every)
         step, ends = 0, []
         while step < 150_000:
-            step += chains._until_boundary(step, every, 150_000)
+            step += moves.block(step)
             ends.append(step)
         assert set(range(every, 150_000, every)) <= set(ends)
-        assert max(np.diff([0, *ends])) <= chains.BLOCK
+        assert max(np.diff([0, *ends])) <= order_mcmc.BLOCK
+
+
+def test_swaps_under_the_weighting_of_dags_are_an_error():
+    table, _ = families_of(chain_data(30))
+    with pytest.raises(ValueError, match="structure_weighting='dag'; use Gibbs moves"):
+        swapped_average(table, None, "dag", [np.arange(5)], generators(1))
 
 
 LONG = {

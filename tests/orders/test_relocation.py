@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import erfc, erfcinv
 
-from pgm_bma.orders.chains import _layer_kernels, _relocation_kernels, convergence
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains import _layer_kernels, _relocation_kernels, gibbs
+from pgm_bma.orders.chains.gibbs import prepare_lists
 from pgm_bma.orders.families.family_lists import FamilyLists, prune_table
 from pgm_bma.orders.families.family_table import family_table
 from pgm_bma.orders.sums import exact_orders
@@ -133,7 +133,7 @@ def test_no_drift_in_a_million_moves(eps):
 def run(f, seed=0, n_chains=3, **more):
     rngs = [np.random.default_rng([seed, k]) for k in range(n_chains)]
     n = len(f.tops)
-    return convergence.run_until_converged(
+    return gibbs.run_gibbs(
         _relocation_kernels.run_orders, f, [np.arange(n)] * n_chains, rngs, **{"n_kept": 10, "max_sweeps": 256, **more}
     )
 
@@ -146,14 +146,16 @@ def test_tempered_chains_have_the_exact_arcs_and_a_ladder_that_exchanges():
         f, n_chains=8, max_sweeps=4096, tol=1e-9, n_temperatures=3
     )  # four would reach the flattest power allowed
     exact = exact_orders.edge_posterior(exact_orders.sum_over_orders(table))
-    error = found.chain_means.std(0, ddof=1) / np.sqrt(8)
-    assert (np.abs(found.chain_means.mean(0) - exact) < 6 * error + 1e-3).all()  # six standard errors from eight chains
-    rates = found.exchange_rates.mean(0)
+    error = found.chains.means.std(0, ddof=1) / np.sqrt(8)
+    assert (
+        np.abs(found.chains.means.mean(0) - exact) < 6 * error + 1e-3
+    ).all()  # six standard errors from eight chains
+    rates = found.chains.exchange_rates.mean(0)
     assert ((rates > 0.3) & (rates < 0.5)).all()  # aim .4
-    assert (found.betas == found.betas[0]).all()  # one ladder
-    assert not found.converged and found.n_sweeps == 4096  # nobody agrees to 1e-9
+    assert (found.chains.betas == found.chains.betas[0]).all()  # one ladder
+    assert not found.chains.converged and found.chains.n_sweeps == 4096  # nobody agrees to 1e-9
     easy = run(f, n_chains=2, max_sweeps=4096, tol=0.2)
-    assert easy.converged and easy.n_sweeps < 4096 and easy.difference < 0.2
+    assert easy.chains.converged and easy.chains.n_sweeps < 4096 and easy.chains.difference < 0.2
 
 
 def test_every_member_of_many_variables_finds_its_families():
@@ -180,32 +182,33 @@ def test_a_ladder_comes_from_the_rates_seen(hardness):
     def along(depth):
         return hardness * (1 - np.exp(-0.5 * depth))
 
-    gaps, wanted = np.full(3, 0.4), erfcinv(convergence.RATE)
+    gaps, wanted = np.full(3, 0.4), erfcinv(gibbs.RATE)
     for _ in range(8):
         depth = np.append(0.0, np.cumsum(gaps))
-        gaps = convergence.ladder(gaps, erfc(np.diff(along(depth))), True)
-    needed = along(-np.log(convergence.FLATTEST)) / wanted
+        gaps = gibbs.ladder(gaps, erfc(np.diff(along(depth))), True)
+    needed = along(-np.log(gibbs.FLATTEST)) / wanted
     assert len(gaps) == max(2, np.ceil(needed))
     depth = np.append(0.0, np.cumsum(gaps))
     rates = erfc(np.diff(along(depth)))
     assert ((rates > 0.35) & (rates < 0.45)).all()  # the curve bends within a step
-    fixed = convergence.ladder(np.full(2, 0.4), np.array([0.9, 0.9]), False)
+    fixed = gibbs.ladder(np.full(2, 0.4), np.array([0.9, 0.9]), False)
     assert len(fixed) == 2 and fixed.sum() == pytest.approx(1.6)  # at most twice as deep at once
-    assert len(convergence.ladder(np.full(3, 0.4), np.full(3, 0.05), True)) == 6  # and at most twice as long
-    flat = convergence.ladder(np.full(15, 0.25), np.full(15, 0.98), True)
+    assert len(gibbs.ladder(np.full(3, 0.4), np.full(3, 0.05), True)) == 6  # and at most twice as long
+    flat = gibbs.ladder(np.full(15, 0.25), np.full(15, 0.98), True)
     assert len(flat) == 2  # where everything is exchanged, three are enough
 
 
 def test_replicas_come_and_go_with_the_ladder():
     f = lists_of(chain_data(200, n=8))
-    chains = [convergence._new_chain(np.arange(8), np.random.default_rng(0), 4, 5) for _ in range(2)]
+    chains = [gibbs.new_chain(np.arange(8), np.random.default_rng(0), 4) for _ in range(2)]
+    moves = gibbs.TemperedMoves(_relocation_kernels.run_orders, f, n_kept=5, tol=0.05, max_sweeps=4, free=True)
     for chain in chains:
-        convergence._advance(_relocation_kernels.run_orders, f, chain, 4, 0, 4)
+        moves.advance(chain, 4, 0, 4)
     for rate, n_now in ((0.05, 7), (0.98, 3)):
         before = chains[0].states[chains[0].at]
         for chain in chains:
             chain.now.tried, chain.now.taken = np.ones(len(chain.gaps)), np.full(len(chain.gaps), rate)
-        convergence._adapt(chains, True)
+        moves.adapt(chains, map)
         for chain in chains:
             assert (
                 chain.states.shape == (n_now, 8)
@@ -224,14 +227,14 @@ def test_runs_with_without_and_after_a_checkpoint_and_on_threads_are_bit_equal(t
     file = tmp_path / "run"
     stop = Stop(9)
     some = run(f, tol=1e-9, checkpoint=file, checkpoint_every=1, tell=stop)
-    assert not some.finished and some.n_sweeps < 256 and 0 < some.states.shape[1]
+    assert not some.finished and some.chains.n_sweeps < 256 and 0 < some.states.shape[1]
     again = run(f, seed=5, tol=1e-9, checkpoint=file)  # from the file
     for other in (
         again,
         run(f, tol=1e-9, n_jobs=2),
         run(f, tol=1e-9, checkpoint=tmp_path / "other", checkpoint_every=1),
     ):
-        for a, b in zip(plain, other):
+        for a, b in zip((*plain[:3], *plain.chains), (*other[:3], *other.chains)):
             np.testing.assert_array_equal(a, b)
     with pytest.raises(ValueError, match="belongs to another run: data was None, now it is x"):
         run(f, checkpoint=file, fingerprint={"data": "x"})

@@ -35,7 +35,7 @@ FLAT = 4
 MOST_EXCHANGES = 24  # where they are many: one for four nodes
 
 
-class Lists(NamedTuple):
+class WeightedLists(NamedTuple):
     """Family lists as the kernels want them."""
 
     tops: np.ndarray  # (n,) best log score of every child
@@ -82,6 +82,15 @@ def ratio(x, level, whole, whole_level):
 
 
 @compiled
+def highest(sets, k, numbers):
+    """Highest number among the members of a set."""
+    top = numbers[sets[0, k]]
+    for t in range(1, sets.shape[0]):
+        top = max(top, numbers[sets[t, k]])
+    return top
+
+
+@compiled
 def sum_between(sets, weights, rest, start, stop, number, low, high, cut):
     """Sum of the weights of the sets in a stretch whose highest member's number lies in low .. high.
 
@@ -116,12 +125,8 @@ def fresh(node, number, low, high, f):
 @compiled
 def ceiling(node, position, high, f):
     """A bound on the log sum of a node over its sets up to the place `high`: the best of these and all behind it in the list."""
-    sets = f.sets
     for k in range(f.offsets[node], f.offsets[node + 1]):
-        last = max(position[sets[0, k]], position[sets[1, k]], position[sets[2, k]])
-        for t in range(3, sets.shape[0]):
-            last = max(last, position[sets[t, k]])
-        if last <= high:  # deeper levels are nothing beside 1e-9
+        if highest(f.sets, k, position) <= high:  # deeper levels are nothing beside 1e-9
             return log_of(f.rest[k] * (1.0 + 1e-9), f.levels[k], f.tops[node])
     return -np.inf
 
@@ -149,7 +154,7 @@ class Replica(NamedTuple):
     updates: np.ndarray
 
 
-class Work(NamedTuple):
+class RelocationWork(NamedTuple):
     """Scratch of `relocate`: the moved node's own sums by place, and the other nodes' sums if v changes sides."""
 
     own_x: np.ndarray
@@ -192,7 +197,7 @@ def new_replica(order, f):
 @compiled
 def new_work(n):
     """Scratch for orders of n nodes."""
-    return Work(
+    return RelocationWork(
         np.empty(n), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n, np.int32), np.empty(n),
         np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
     )  # fmt: skip
@@ -293,13 +298,8 @@ def _own_places(v, position, f, work):
 def _other_sides(v, old, one, f, work):
     """The other nodes' sums with v on their other side, and log B - log A by place."""
     n = one.order.size
-    position, offsets, children, levels, starts = (
-        one.position,
-        f.held_offsets,
-        f.held_child,
-        f.held_level,
-        f.held_starts,
-    )
+    position, offsets, children = one.position, f.held_offsets, f.held_child
+    levels, starts = f.held_level, f.held_starts
     others, weights, rest, tops = f.held_others, f.held_weights, f.held_rest, f.tops
     xs, x_levels, logs, peak, updates = one.x, one.level, one.logs, one.peak, one.updates
     other_x, other_level, other_log, renewed = work.other_x, work.other_level, work.other_log, work.renewed
@@ -490,45 +490,7 @@ def best_dag(position, f):
     n, total = position.size - 1, 0.0
     for child in range(n):
         for k in range(f.offsets[child], f.offsets[child + 1]):
-            last = position[f.sets[0, k]]
-            for t in range(1, f.sets.shape[0]):
-                last = max(last, position[f.sets[t, k]])
-            if last < position[child]:
+            if highest(f.sets, k, position) < position[child]:
                 total += log_of(f.weights[k], f.levels[k], f.tops[child])
                 break
-    return total
-
-
-@compiled
-def add_edges(number, reach_only, f, column, sums, squares):
-    """Add P(parent -> child | state) and its square; returns the log score of the best DAG within the state.
-
-    number : (n + 1,) positions, of which parents have lower ones; with `reach_only`, layers, of which the highest parent has the
-    one before the child's
-    """
-    n, total = number.size - 1, 0.0
-    for child in range(n):
-        high = number[child] - 1
-        low = high if reach_only else np.int32(-1)
-        x, level = fresh(child, number, low, high, f)
-        top = 0.0
-        for k in range(f.offsets[child], f.offsets[child + 1]):
-            if f.levels[k] > level + 1:
-                break
-            last = number[f.sets[0, k]]
-            for t in range(1, f.sets.shape[0]):
-                last = max(last, number[f.sets[t, k]])
-            if last < low or last > high:
-                continue
-            share = f.weights[k] / x if f.levels[k] == level else f.weights[k] * DEEPER / x
-            top = max(top, share)
-            for t in range(f.sets.shape[0]):
-                column[f.sets[t, k]] += share
-        total += log_of(x, level, f.tops[child]) + np.log(top)
-        for parent in range(n):
-            if column[parent] > 0.0:
-                sums[parent, child] += column[parent]
-                squares[parent, child] += column[parent] * column[parent]
-                column[parent] = 0.0
-        column[n] = 0.0
     return total

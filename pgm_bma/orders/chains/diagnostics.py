@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.runtime.messages import warn
-from pgm_bma.orders.structure_average import chain_edges
+from pgm_bma.orders.structure_average import chain_edges, lost_mass
 
 N_DIAGNOSED_ROWS = 50
 R_HAT = 1.1
@@ -55,7 +55,7 @@ class ChainDiagnostics:
                 difference=float(chains.difference),
                 n_apart=int(chains.n_apart),
                 converged=bool(chains.converged),
-                lost_mass=self.lost_mass_,
+                lost_mass=lost_mass(self._average),
                 exchange_rates=np.round(chains.exchange_rates.mean(0), 3).tolist(),
                 powers=np.round(chains.betas[0], 4).tolist(),
             )

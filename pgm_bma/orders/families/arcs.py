@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from pgm_bma.foundation.faces.validation import brief
 
 
@@ -94,6 +96,23 @@ def start_orders(init, names, n_chains, required):
             raise ValueError(f"init holds {len(init)} orders for n_chains={n_chains}; give one order, or one per chain")
         return [order_positions("init", order, names, required) for order in init]
     return [order_positions("init", init, names, required)] * n_chains
+
+
+def random_order(n, rng, required=()):
+    """A random order in which every required parent stands before its child (uniform when nothing is required)."""
+    priority = rng.random(n)
+    waiting = {v: {p for p, c in required if c == v} for v in range(n)}
+    order = []
+    while waiting:
+        free = [v for v, parents in waiting.items() if not parents]
+        if not free:
+            raise ValueError(f"the required arcs form a cycle among the variables {sorted(waiting)}")
+        chosen = min(free, key=lambda v: priority[v])
+        order.append(chosen)
+        del waiting[chosen]
+        for parents in waiting.values():
+            parents.discard(chosen)
+    return np.array(order, dtype=np.int64)
 
 
 def _check_arcs(required, forbidden, names, max_indegree):

@@ -14,7 +14,7 @@ from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
 from pgm_bma.foundation.tables.missing import fill_missing
 from pgm_bma.foundation.tables.table import fold
-from pgm_bma.orders.families import _counted_kernels as kernels
+from pgm_bma.orders.families import _family_kernels as kernels
 from pgm_bma.orders.families.family_table import (
     MAX_FAMILIES,
     bounds,
@@ -67,7 +67,8 @@ def count_rows(rows, cardinalities, max_indegree, columns=()):
     passes = np.unique(starts[:-1] // CELLS_A_PASS, return_index=True)[1]
     if len(passes) > 1:
         rows = rows.prepared(as_is)
-    found, first, n_holes, weight = [], None, 0, 0.0
+    found, n_holes, weight = [], 0, 0.0
+    first: Any = None
     for a, b in zip(passes, [*passes[1:], len(sets)]):
         some = starts[a : b + 1] - starts[a]
         counts, first, n_holes, weight = rows.reduce(count_block, np.asarray(cardinalities), sets[a:b], some, *fills)

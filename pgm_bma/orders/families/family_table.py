@@ -126,6 +126,11 @@ def local_sets(n_candidates, max_indegree):
     return sets
 
 
+def tie(score):
+    """Scores of this size that lie closer together than this are equal: rounding of sums is some 10 units in the last place."""
+    return max(1e-8, 64 * np.finfo(float).eps * abs(float(score)))
+
+
 def n_families(n_variables, n_candidates, max_indegree):
     """How many families a table would hold."""
     return n_variables * sum(comb(n_candidates, size) for size in range(max_indegree + 1))

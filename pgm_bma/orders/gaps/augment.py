@@ -12,6 +12,7 @@ Every step is exact given the rest. Arc posteriors are those of step 2, with the
 averaged out, not the drawn arcs.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,9 @@ import numpy as np
 from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
 from pgm_bma.networks import evidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
-from pgm_bma.orders.chains._relocation_kernels import add_edges
-from pgm_bma.orders.chains.relocation import prepare_lists
+from pgm_bma.orders.chains._layer_kernels import add_edges
+from pgm_bma.orders.chains.convergence import Window, no_window
+from pgm_bma.orders.chains.gibbs import prepare_lists
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.family_lists import choose, prune_scores
 from pgm_bma.orders.families.family_table import bounds, lgamma_tables, prepare_rows, scratch
@@ -153,22 +155,22 @@ def score(move, gaps, codes, log_marginal):
 
 
 def sweep(move, gaps, chain):
-    """One sweep; `chain` (a `GapChain`) is changed in place. Returns (n, n) arc posteriors given the table, and the log score."""
+    """One sweep; `chain` (an `AugmentedChain`) is changed in place. Returns a `Swept`."""
     codes = completed(gaps, chain.filled)
     chain.log_marginal = score(move, gaps, codes, chain.log_marginal)
     lists = move.lists._replace(log_marginal=chain.log_marginal)
+    held = lost = None
     if move.n_candidates is not None:
-        layout = lists.offsets, move.n_candidates, lists.max_indegree
-        chain.held, chain.lost = prune_scores(lists.log_scores, *layout, move.eps)
-        lists = choose(lists, chain.held)
+        held, lost = prune_scores(lists.log_scores, lists.offsets, move.n_candidates, lists.max_indegree, move.eps)
+        lists = choose(lists, held)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
     counts = [family_counts(codes, gaps.cardinalities, child, z, gaps.weights) for child, z in enumerate(parents)]
     theta = draw_tables(gaps.prior, counts, chain.rng)
     chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng)
     chain.n_by_cells += by_cells
-    chain.sweep += 1
-    return edges, log_score
+    chain.step += 1
+    return Swept(edges, log_score, held, lost)
 
 
 def _move_state(move, lists, chain):
@@ -177,7 +179,7 @@ def _move_state(move, lists, chain):
     edges, squares = np.zeros((n, n)), np.zeros((n, n))
     if move.fixed:
         log_score = add_edges(
-            _numbers(move, chain.state), move.weighting == "dag", prepared, np.zeros(n + 1), edges, squares
+            kind.numbers(chain.state), move.weighting == "dag", prepared, np.zeros(n + 1), edges, squares
         )
         return edges, float(log_score), prepared
     if n <= EXACT[move.weighting]:
@@ -195,22 +197,12 @@ def _move_state(move, lists, chain):
     return edges / MOVES, float(scores[-1]), prepared
 
 
-def _numbers(move, state):
-    """Positions of an order, or layers, with the place for the padding of sets: (n + 1,) int32."""
-    n = len(state)
-    numbers = np.full(n + 1, -1, dtype=np.int32)
-    if move.weighting == "dag":
-        numbers[:n] = state
-    else:
-        numbers[state] = np.arange(n)
-    return numbers
-
-
 def _draw_parents(move, prepared, lists, chain):
     """Parents of every node, drawn given the state."""
     n = len(lists.cardinalities)
     chosen = np.zeros(n, dtype=np.int64)
-    kernels.draw_parents(chain.rng.random(n), _numbers(move, chain.state), move.weighting == "dag", prepared, chosen)
+    numbers = WEIGHTINGS[move.weighting].numbers(chain.state)
+    kernels.draw_parents(chain.rng.random(n), numbers, move.weighting == "dag", prepared, chosen)
     sets = prepared.sets[:, chosen].T
     return [tuple(int(p) for p in row if p < n) for row in sets]
 
@@ -267,13 +259,25 @@ def draw_singly(gaps, filled, parents, theta, rng):
     return codes.T[rows, columns]
 
 
-class GapChain:
-    """One chain on its way."""
+class Swept(NamedTuple):
+    """What one sweep has found."""
 
-    def __init__(self, state, filled, rng):
-        self.state, self.filled, self.rng = state, filled, rng
-        self.log_marginal = None  # of the last table; None: nothing is known
-        # families that the last sweep moved over, and the bound on what the others had, by node; None: always the same ones
-        self.held = self.lost = None
-        self.sweep = self.n_by_cells = 0
-        self.last = self.now = None  # windows of `augment_run`
+    edges: np.ndarray  # (n, n) arc posteriors given the table
+    log_score: float
+    # families that it moved over, and the bound on what the others had, by node; None: always the same ones
+    held: np.ndarray | None
+    lost: np.ndarray | None
+
+
+@dataclass
+class AugmentedChain:
+    """One chain on its way: its state is a structure and the missing cells."""
+
+    state: np.ndarray
+    filled: np.ndarray
+    rng: np.random.Generator
+    log_marginal: np.ndarray | None = None  # of the last table; None: nothing is known
+    step: int = 0  # sweeps
+    n_by_cells: int = 0
+    last: Window = field(default_factory=no_window)
+    now: Window = field(default_factory=no_window)

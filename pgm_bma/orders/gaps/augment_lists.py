@@ -30,7 +30,7 @@ SLACK = 0.3  # of eps: what one table drops another may want
 LOST = 0.05  # past which lists grow further, and users are warned: arcs of a node move by as much, which is `tol` of complete rows
 
 
-class Families(NamedTuple):
+class AugmentedFamilies(NamedTuple):
     """What makes lists: the arguments of `run_augmented` that say which families there are."""
 
     gaps: Any  # `augment.GapTable`
@@ -88,14 +88,14 @@ def grown_move(families, move, chains, map_chains):
 
 def _pilot(families, chain):
     """Grow a list on the chain's table, walk some sweeps over it, and again: all families of the last rounds."""
-    kept = []
+    kept: list[FamilyLists] = []
     for count in (*PILOT, 0):
         kept = [*kept, _grow(families, chain.filled)][-ROUNDS:]
         move = families.move(join_lists(kept))
         chain.log_marginal = None
         for _ in range(count):
             sweep(move, families.gaps, chain)
-    chain.sweep = chain.n_by_cells = 0
+    chain.step = chain.n_by_cells = 0
     chain.log_marginal = None
     return join_lists(kept)
 

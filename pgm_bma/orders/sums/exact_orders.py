@@ -8,17 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.orders.families.family_table import members, parent_sets
+from pgm_bma.orders.families.family_table import members, parent_sets, tie
 from pgm_bma.orders.sums import _exact_kernels as kernels
 
 MAX_VARIABLES = 20  # 2^20 subsets: 84 MB of sums per table
 MAX_PREDICTION = 16  # "auto" stops at AUTO_PREDICTION
 AUTO_PREDICTION = 12
-
-
-def tie(score):
-    """Scores of this size that lie closer together than this are equal: rounding of sums is some 10 units in the last place."""
-    return max(1e-8, 64 * np.finfo(float).eps * abs(float(score)))
 
 
 def sum_over_orders(table):
@@ -114,7 +109,7 @@ def best_dag(table):
     for node in range(n):
         _best_inside(masks[node], costed[node], best[node])
     prefixes, suffixes = np.empty(2**n), np.empty(2**n)
-    chosen = [None] * n
+    chosen = [0] * n
     stale = True
     for node in range(n):
         if stale:
@@ -122,7 +117,7 @@ def best_dag(table):
             kernels.order_totals(best, True, True, np.empty(n), suffixes)
         values = costed[node] + _best_around(node, prefixes, suffixes)[masks[node]]
         tied = np.flatnonzero(values >= min(prefixes[-1], values.max()) - tie(size))
-        chosen[node] = min(tied, key=lambda k: sets[node][k])
+        chosen[node] = min(tied.tolist(), key=lambda k: sets[node][k])
         stale = len(tied) > 1
         if stale:
             _best_inside(masks[node][[chosen[node]]], costed[node][[chosen[node]]], best[node])

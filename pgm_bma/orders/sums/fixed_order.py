@@ -15,9 +15,8 @@ from scipy.special import logsumexp
 from pgm_bma.foundation.numbers.averaging import mix_families, set_weights
 from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
 from pgm_bma.foundation.numbers.dirichlet import posterior_mean
-from pgm_bma.orders.families.family_table import FamilyTable, binomials, bounds, members, n_families
+from pgm_bma.orders.families.family_table import FamilyTable, binomials, bounds, members, n_families, tie
 from pgm_bma.orders.sums._predict_kernels import MAX_CELLS, mean_tables, mix_completions, predict_families
-from pgm_bma.orders.sums.exact_orders import tie
 
 BLOCK_BYTES = 32_000_000  # predictive probabilities held at a time
 MAX_TABLE_BYTES = 256_000_000  # tables of one node's families; wider ones are looked up completion by completion

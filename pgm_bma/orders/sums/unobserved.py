@@ -39,7 +39,8 @@ def log_joint(evaluate, codes, cardinalities, class_index, n_classes, max_comple
     if class_index is not None:
         hidden[:, class_index] = False
     n_completions = np.where(hidden, cardinalities, 1).prod(axis=1, dtype=float)
-    log_joint, error = {}, {}
+    log_joint: dict[int, np.ndarray] = {}
+    error: dict[int, np.ndarray] = {}
     whole = np.flatnonzero(~hidden.any(1))
     for part in _blocks(whole, n_completions[whole]):
         values = evaluate(rows[part])

@@ -21,7 +21,7 @@ TINY = 1e-280
 _REASSOCIATE = {"reassoc", "contract"}  # several partial sums at once; infinities stay legal
 
 
-class Families(NamedTuple):
+class SwapFamilies(NamedTuple):
     """The family table as the kernels want it."""
 
     weights: np.ndarray  # (n_families,) exp(score - best score of the child)
@@ -137,22 +137,18 @@ def _sum_size(weights, start, size, before, n_before, binomials):
 
 
 @compiled
-def log_sum_sets(f, node, allowed, touching):
-    """Log of the summed exp(score) over the sets inside `allowed`, touching `touching` unless that is empty.
-
-    The slow exact way, for sums that underflow.
-    """
+def _log_sum_sets(f, node, allowed):
+    """Log of the summed exp(score) over the sets inside `allowed`: the slow exact way, for sums that underflow."""
     top, total = -np.inf, 0.0
     for k in range(f.offsets[node + 1] - f.offsets[node]):
         score = f.log_scores[f.offsets[node] + k]
-        inside, touches = score > -np.inf, touching.size == 0
+        inside = score > -np.inf
         for t in range(f.max_indegree):
             a = f.sets[f.set_offsets[node] + k, t]
             if a < 0:
                 break
             inside &= allowed[a]
-            touches |= touching.size > 0 and touching[a]
-        if inside and touches:
+        if inside:
             if score > top:
                 total = total * np.exp(top - score) + 1.0
                 top = score
@@ -174,7 +170,7 @@ def fresh_sum(node, position, own_position, f, before, allowed):
     linear = sum_subsets(f.weights, f.offsets[node], f.max_indegree, m, before, n_before, f.binomials)
     if linear >= TINY:
         return linear, f.tops[node] + np.log(linear)
-    return 0.0, log_sum_sets(f, node, allowed, allowed[:0])
+    return 0.0, _log_sum_sets(f, node, allowed)
 
 
 @compiled
@@ -199,11 +195,10 @@ def _positions(order):
 
 
 @compiled
-def run_swaps(rng, order, f, n_steps, first_step, burn_in, thin, kept_orders, kept_scores, trace):
+def run_swaps(rng, order, f, n_steps, first_step, burn_in, thin, kept_orders, kept_scores):
     """Walk `n_steps` swaps from `order` (changed in place), sums recomputed from scratch at the start.
 
     Step numbers run from `first_step`; steps burn_in + 1 + thin t are kept. A rejected proposal repeats the order.
-    trace : (n_steps,) to receive the score after every step, or (0,)
     returns (accepted, incremental score, best score seen at every 100th step, order of that step)
     """
     n, width = order.size, f.candidates.shape[1]
@@ -256,24 +251,15 @@ def run_swaps(rng, order, f, n_steps, first_step, burn_in, thin, kept_orders, ke
                 updates[x] = 0 if fresh[x] else updates[x] + 1
         else:
             position[u], position[v] = i, j
-        best = note(step, first_step, burn_in, thin, order, logs, kept_orders, kept_scores, trace, best, best_order)
+        if step > burn_in and (step - burn_in - 1) % thin == 0:
+            k = (step - burn_in - 1) // thin
+            if k < kept_orders.shape[0]:
+                kept_orders[k] = order
+                kept_scores[k] = logs.sum()
+        if step % 100 == 0 and logs.sum() > best:
+            best = logs.sum()
+            best_order[:] = order
     return accepted, logs.sum(), best, best_order
-
-
-@compiled
-def note(step, first_step, burn_in, thin, state, logs, kept, kept_scores, trace, best, best_state):
-    """Write down where a chain is after a step: in its trace, among the kept states, as the best one; returns the best score."""
-    if trace.size:
-        trace[step - first_step] = logs.sum()
-    if step > burn_in and (step - burn_in - 1) % thin == 0:
-        k = (step - burn_in - 1) // thin
-        if k < kept.shape[0]:
-            kept[k] = state
-            kept_scores[k] = logs.sum()
-    if step % 100 == 0 and logs.sum() > best:
-        best = logs.sum()
-        best_state[:] = state
-    return best
 
 
 @compiled

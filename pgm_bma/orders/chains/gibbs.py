@@ -1,0 +1,317 @@
+"""Tempered Gibbs chains over orders or layers, doubled until every arc is settled.
+
+Independent chains, each a ladder of replicas, walk sweeps (one move per node: `_relocation_kernels`, `_layer_kernels`). The number
+of sweeps is doubled again and again, and the last two windows count for arcs, three quarters of all sweeps, or the last alone if
+the one before is not like it; states are kept from the last. A run is finished when the largest difference of any arc posterior
+between two chains is below `tol` and split R-hat holds, or at `max_sweeps` or `max_time`; then the result says that it has not
+converged. One ladder serves all chains. From the exchanges of a window come the powers and the length of the ladder of the next.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import erfcinv
+
+from pgm_bma.orders.chains._relocation_kernels import STEP, WeightedLists, to_the_end
+from pgm_bma.orders.chains.convergence import (
+    APART,
+    ChainRecord,
+    Window,
+    all_kept,
+    cut_short,
+    difference,
+    differences,
+    effective_size,
+    halves,
+    new_window,
+    no_window,
+    r_hat_holds,
+    split_r_hat,
+)
+from pgm_bma.orders.chains.runner import Checkpoint, Moves, run_chains
+
+BLOCK = 8  # sweeps of a compiled call
+BURN_IN = 64  # sweeps that never count once there are later ones
+# A window counts with the next if the two are no further apart than FURTHER times what the halves of the next are (.9 is expected
+# of chains that stand still), or than NEAR in any arc. On win95pts sweeps 200 to 400 are not burnt in: .3 apart. Strict limits
+# (1.5, 0.05) leave out good windows where a rare one follows: alarm's largest error of 12 runs was then .061.
+FURTHER, NEAR = 2.0, 0.1
+RATE = 0.4  # of exchanges between neighbours
+COLDEST = 0.02  # lowest power on a ladder of given length: near it everything is flat
+# Power that an "auto" ladder passes. Largest error of six to ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child
+# (1024) .025 with 0.2, .016 with 0.1. On win95pts chains with a lowest power of 0.23 stay in modes of their own.
+FLATTEST = 0.1
+REPLICAS = (3, 16)
+FIRST = 4  # replicas to begin with
+
+
+def run_gibbs(
+    kernel, lists, starts, rngs, *, n_kept=30, tol=0.05, max_sweeps=4096, max_time=None, n_temperatures="auto",
+    checkpoint=None, checkpoint_every=10_000, fingerprint=None, n_jobs=1, tell=None,
+):  # fmt: skip
+    """Run one tempered chain per generator until they agree.
+
+    Parameters
+    ----------
+    kernel : `_relocation_kernels.run_orders` or `_layer_kernels.run_layers`
+    lists : `WeightedLists`, from `prepare_lists`
+    starts : per chain, (n,) the state that all of its replicas start from
+    n_kept : states kept per chain, evenly spaced in the window
+    n_temperatures : replicas of a chain, "auto" for as many as the exchanges ask for
+    checkpoint_every : moves of a chain's coldest replica between two writes
+    tell : as in `runner.run_chains`
+
+    Returns
+    -------
+    GibbsRun
+    """
+    moves = TemperedMoves(kernel, lists, n_kept, tol, max_sweeps, n_temperatures == "auto")
+    n_replicas = FIRST if n_temperatures == "auto" else n_temperatures
+    chains = [new_chain(start, rng, n_replicas) for start, rng in zip(starts, rngs)]
+    file = Checkpoint(checkpoint, max(checkpoint_every // max(len(starts[0]), 1), 1), fingerprint)
+    stopped = run_chains(moves, chains, file, max_time=max_time, n_jobs=n_jobs, tell=tell)
+    return _collect(chains, tol, stopped)
+
+
+class TemperedMoves(Moves):
+    """Sweeps of Gibbs moves of all replicas, with exchanges between them; free : the ladder finds its own length."""
+
+    def __init__(self, kernel, lists, n_kept, tol, max_sweeps, free):
+        self.kernel, self.lists, self.n_kept, self.tol, self.free = kernel, lists, n_kept, tol, free
+        self.ends = [max_sweeps]  # each twice the one before
+        while self.ends[0] > BLOCK:
+            self.ends.insert(0, -(-self.ends[0] // 2))
+
+    def block(self, step):
+        """Sweeps to the next multiple of BLOCK."""
+        return BLOCK - step % BLOCK
+
+    def advance(self, chain, count, first, end):
+        """`count` sweeps of one chain, added to its window."""
+        n, n_pairs = chain.states.shape[1], len(chain.gaps)
+        if (chain.now.first, chain.now.end) != (first, end):
+            kept = {"state": np.zeros((self.n_kept, n), dtype=np.int64), "score": np.zeros(self.n_kept)}
+            chain.last, chain.now = chain.now, new_window(first, end, n, kept, n_pairs)
+        now = chain.now
+        batch, quarter = now.batch(chain.step)
+        states, scores = np.empty((count, n), dtype=np.int64), np.empty(count)
+        tried, taken = np.zeros((2, n_pairs))
+        best = np.array([chain.best_score])
+        found = self.kernel(
+            chain.rng, chain.states, chain.at, chain.betas, self.lists, count, tried, taken, states, scores,
+            now.sums[batch], now.squares[quarter], best,
+        )  # fmt: skip
+        if found >= 0:
+            chain.best_score, chain.best_state = float(best[0]), states[found].copy()
+        now.counts[batch] += count
+        now.tried += tried
+        now.taken += taken
+        for state, score in zip(states, scores):
+            chain.step += 1
+            if (place := now.place(chain.step)) >= 0:
+                now.keep(place, state=state, score=score)
+
+    def difference(self, chains):
+        """Of the last window."""
+        last = [chain.last for chain in chains]
+        return difference(last) if last[0].length else None
+
+    def settled(self, chains, first):
+        """Whether what counts agrees, once burn-in is over."""
+        return first >= BURN_IN and _settled(_pool(chains), self.tol)
+
+    def adapt(self, chains, map_chains):
+        """The ladder of the next window, from the exchanges of this one."""
+        tried = sum(chain.now.tried for chain in chains)
+        if not np.any(tried):
+            return
+        gaps = ladder(chains[0].gaps, sum(chain.now.taken for chain in chains) / np.maximum(tried, 1.0), self.free)
+        for chain in chains:
+            chain.gaps, chain.betas = gaps.copy(), _powers(gaps)
+            more = len(gaps) + 1 - len(chain.at)
+            if more < 0:  # the warmest go
+                chain.states = chain.states[chain.at[:more]]
+                chain.at = np.arange(len(gaps) + 1)
+            elif more:  # and new ones are copies of the warmest
+                warmest = np.repeat(chain.states[chain.at[-1:]], more, axis=0)
+                chain.at = np.append(chain.at, len(chain.at) + np.arange(more))
+                chain.states = np.concatenate([chain.states, warmest])
+
+
+def ladder(gaps, rates, free):
+    """Steps between the logs of the powers at which all exchanges have RATE, from the rates seen over the present steps.
+
+    A step's rate is about erfc(c); c adds up along the ladder and is taken as evenly spread within a step, and past the last one as
+    in it. So a rate says how hard a stretch of powers is, wherever the steps of the next ladder fall.
+    free : as many steps as FLATTEST needs, at most twice the present ones
+    """
+    lengths = erfcinv(np.clip(rates, 0.01, 0.99))
+    along, depth = np.append(0.0, np.cumsum(lengths)), np.append(0.0, np.cumsum(gaps))
+    slope = gaps[-1] / lengths[-1]
+    n_steps = len(gaps)
+    if free:
+        needed = np.interp(-np.log(FLATTEST), depth, along) + max(-np.log(FLATTEST) - depth[-1], 0.0) / slope
+        n_steps = int(np.clip(np.ceil(needed / erfcinv(RATE)), REPLICAS[0] - 1, min(2 * len(gaps), REPLICAS[1] - 1)))
+    wanted = erfcinv(RATE) * np.arange(1, n_steps + 1)
+    found = np.interp(wanted, along, depth) + np.maximum(wanted - along[-1], 0.0) * slope
+    found *= min(1.0, 2.0 * depth[-1] / found[-1], -np.log(COLDEST) / found[-1])  # a few exchanges may mislead
+    return np.diff(found, prepend=0.0)
+
+
+def _powers(gaps):
+    """Powers of the state's probability at all temperatures, from the steps of their logs."""
+    return np.exp(-np.concatenate([[0.0], np.cumsum(gaps)]))
+
+
+def _pool(chains):
+    """Per chain, a window of all that counts: the present one and, where burn-in seems to be over, the one before."""
+    windows = [replace(c.now, squares=c.now.squares[::2] + c.now.squares[1::2]) for c in chains]
+    if not _burnt_in(chains, windows):
+        return windows
+    return [
+        replace(
+            now,
+            first=last.first,
+            sums=np.concatenate([last.sums[::2] + last.sums[1::2], now.sums]),  # batches of equal lengths
+            squares=np.array([last.squares.sum(0) + now.squares[0], now.squares[1:].sum(0)]),
+            counts=np.append(last.counts[::2] + last.counts[1::2], now.counts),
+        )
+        for last, now in ((chain.last, chain.now) for chain in chains)
+    ]
+
+
+def _burnt_in(chains, windows):
+    """Whether the window before, which is half as long, is about as far from the present one as the halves of that are apart."""
+    last = [chain.last for chain in chains]
+    # without a ladder modes are left late
+    if last[0].length == 0 or last[0].first < BURN_IN or not len(chains[0].gaps):
+        return False
+    means, _, length = halves(windows)
+    if length == 0:
+        return False
+    before = np.mean([w.mean for w in last], axis=0)
+    first, second = means[::2].mean(0), means[1::2].mean(0)
+    apart = np.abs(before - (first + second) / 2).max()
+    return apart <= max(FURTHER * np.abs(first - second).max(), NEAR)
+
+
+def _settled(windows, tol):
+    return difference(windows) < tol and r_hat_holds(windows)
+
+
+def _collect(chains, tol, stopped):
+    if cut_short(chains, stopped):
+        chains = [replace(chain, now=chain.last, last=no_window()) for chain in chains]
+    windows = _pool(chains)
+    if min(window.length for window in windows) == 0:
+        raise KeyboardInterrupt("interrupted before the first sweeps were done")
+    if not np.logical_and.reduce([window.has for window in windows]).any():
+        for window, chain in zip(windows, chains):
+            for place in range(len(window.has)):
+                window.keep(place, state=chain.best_state, score=chain.best_score)
+    tried, taken = np.array([w.tried for w in windows]), np.array([w.taken for w in windows])
+    record = ChainRecord(
+        np.array([w.mean for w in windows]),
+        split_r_hat(windows),
+        effective_size(windows),
+        difference(windows),
+        int((differences(windows) > APART).sum()),
+        chains[0].step,
+        np.array([chain.betas for chain in chains]),
+        taken / np.maximum(tried, 1.0),
+        stopped is None and _settled(windows, tol),
+    )
+    best = max(chains, key=lambda chain: chain.best_score)
+    states, scores = (all_kept(windows, name) for name in ("state", "score"))
+    return GibbsRun(states, scores, best.best_state, record, stopped != "interrupted")
+
+
+def new_chain(start, rng, n_temperatures):
+    """A chain before its first sweep, all replicas at `start`."""
+    states = np.repeat(np.asarray(start, dtype=np.int64)[None], n_temperatures, axis=0)
+    gaps = np.full(n_temperatures - 1, 0.4)
+    return TemperedChain(
+        states, np.arange(n_temperatures), _powers(gaps), gaps, rng, 0, -np.inf, states[0].copy(), no_window(), no_window(),
+    )  # fmt: skip
+
+
+@dataclass
+class TemperedChain:
+    """One tempered chain on its way."""
+
+    states: np.ndarray  # (n_temperatures, n) by replica
+    at: np.ndarray  # replica at every temperature
+    betas: np.ndarray
+    gaps: np.ndarray  # (n_temperatures - 1,) between the logs of the betas
+    rng: np.random.Generator
+    step: int  # sweeps
+    best_score: float
+    best_state: np.ndarray
+    last: Window
+    now: Window
+
+
+class GibbsRun(NamedTuple):
+    """What `run_gibbs` returns."""
+
+    states: np.ndarray  # (n_chains, n_kept, n)
+    log_scores: np.ndarray  # (n_chains, n_kept)
+    best_state: np.ndarray  # (n,) the state with the best DAG in it
+    chains: ChainRecord
+    finished: bool  # False after Ctrl-C
+
+
+# ---------------------------------------------------------------------------------------------------- lists for the kernels
+
+
+def prepare_lists(lists):
+    """(x, level) weights of every family, and for every variable the families that hold it: a `WeightedLists`."""
+    scores, n = lists.log_scores, len(lists.cardinalities)
+    sizes = np.diff(lists.offsets)
+    if (sizes == 0).any():
+        child = int(np.argmin(sizes))
+        raise ValueError(f"variable {child} has no parent set left; loosen required or forbidden arcs, or max_indegree")
+    tops = np.maximum.reduceat(scores, lists.offsets[:-1])
+    behind = np.repeat(tops, sizes) - scores
+    levels = np.floor(behind / STEP).astype(np.int32)
+    weights = np.exp(STEP * levels - behind)
+    bounds = zip(lists.offsets, lists.offsets[1:])
+    ranked = np.concatenate([start + np.argsort(behind[start:end], kind="stable") for start, end in bounds])
+    levels, weights, sets = levels[ranked], weights[ranked], lists.sets[ranked]
+    width = max(lists.max_indegree, 3)
+    sets = np.pad(np.where(sets < 0, n, sets), ((0, 0), (0, width - sets.shape[1])), constant_values=n).astype(
+        np.uint16
+    )
+    children = np.repeat(np.arange(n), sizes)
+    ends = _ends(np.flatnonzero(_changes(children, levels)), len(weights))
+    family, slot = np.nonzero(sets < n)
+    member, holder = sets[family, slot].astype(np.int64), children[family]  # 16 bits are too few for pairs
+    pairs = member * n + holder  # few enough for numpy's linear sort of short integers, where n is below 256
+    ranked = np.argsort(pairs.astype(np.uint16 if n < 256 else np.int64), kind="stable")
+    family, slot, member, holder = family[ranked], slot[ranked], member[ranked], holder[ranked]
+    # members ascend and the padding n is last, so the members without one are a row closed up at its slot
+    others = np.where(np.arange(width - 1) < slot[:, None], sets[family, : width - 1], sets[family, 1:])
+    starts = np.flatnonzero(_changes(member, holder, levels[family]))
+    held_offsets, by_slot = np.searchsorted(member[starts], np.arange(n + 1)), np.ascontiguousarray(sets.T)
+    return WeightedLists(
+        tops, lists.offsets, by_slot, weights, levels, to_the_end(weights, ends), ends,
+        held_offsets, holder[starts], levels[family[starts]],
+        np.append(starts, len(family)), np.ascontiguousarray(others.T), weights[family],
+        to_the_end(weights[family], _ends(starts, len(family))), family,
+    )  # fmt: skip
+
+
+def _changes(*columns):
+    """Where a row differs from the one before it; the first does."""
+    differs = np.zeros(len(columns[0]), dtype=bool)
+    differs[:1] = True
+    for column in columns:
+        differs[1:] |= column[1:] != column[:-1]
+    return differs
+
+
+def _ends(starts, n):
+    """For each of n places, the end of its stretch; `starts` are the first places of all."""
+    bounds = np.append(starts, n)
+    return np.repeat(bounds[1:], np.diff(bounds))
