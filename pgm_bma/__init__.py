@@ -40,6 +40,8 @@ _PUBLIC = {
     "FixedOrderClassifier": "orders.classifier",
     "OrderAveragedClassifier": "orders.classifier",
     "OrderPosterior": "orders.posterior",
+    "GibbsSampler": "orders.samplers",
+    "SwapSampler": "orders.samplers",
     "effective_markov_blanket": "networks.structures",
     "log_likelihood": "networks.inference",
     "predict_proba": "networks.inference",

@@ -48,6 +48,8 @@ RECORDS = {
     "forest-average": ("forests.average", "ForestAverage"),
     "family-table": ("orders.families.family_table", "FamilyTable"),
     "family-lists": ("orders.families.family_lists", "FamilyLists"),
+    "gibbs-sampler": ("orders.samplers", "GibbsSampler"),
+    "swap-sampler": ("orders.samplers", "SwapSampler"),
     "order-chains": ("orders.structure_average", "ChainRecord"),
     "order-gaps": ("orders.gaps.augmented_average", "Gaps"),
     "order-training": ("orders.sums.fixed_order", "Training"),
