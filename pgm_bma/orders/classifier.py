@@ -275,7 +275,7 @@ class FixedOrderClassifier(_OrderClassifier):
         return search.find_order(families, self.order, required, rng)
 
     @property
-    def model_is_exact_(self):
+    def model_is_exact_(self):  # type: ignore[override]  # of the other classes it is a constant
         """Whether `model_` is the averaged network itself."""
         return self._average.gaps is None and fixed_order.averaged_cells(self._mixture()) <= MAX_CELLS
 

@@ -226,7 +226,7 @@ def score(training, names, settings, full, *, exact=False):
     n = len(names)
     max_indegree, arcs = reach(names, settings)
     size = n_families(n, n - 1, max_indegree)
-    scoring = Scoring(max_indegree, *training.prior, settings.structure_prior, *arcs)
+    scoring = _scoring(training, max_indegree, settings, arcs)
     if isinstance(training, CountedTraining):
         families = counted.counted_table(training, scoring)
         return (families if full else family_lists.prune_table(families, settings.sampler.eps)), arcs
@@ -244,6 +244,12 @@ def score(training, names, settings, full, *, exact=False):
         limits = {"eps": settings.sampler.eps, "beam": settings.sampler.beam}
         lists = family_lists.grow_lists(*rows, scoring, **limits, n_jobs=settings.n_jobs, progress=tick)
     return lists, arcs
+
+
+def _scoring(training, max_indegree, settings, arcs):
+    alpha, equivalent_sample_size, most = training.prior
+    prior = settings.structure_prior
+    return Scoring(max_indegree, alpha, equivalent_sample_size, most, prior, arcs.required, arcs.forbidden)
 
 
 def _refuse_wide_tables(training, names, max_indegree):
@@ -343,7 +349,7 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
     """(average, mixture) over structures and completions of a `GapTable`; orders : positions, instead of sampling any."""
     kind, sampler, n = WEIGHTINGS[settings.structure_weighting], settings.sampler, len(names)
     max_indegree, arcs = reach(names, settings)
-    scoring = Scoring(max_indegree, *gaps.prior, settings.structure_prior, *arcs)
+    scoring = _scoring(gaps, max_indegree, settings, arcs)
     if settings.method == "given":
         orders = _given_orders(settings, names, arcs)
     run = {

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma import OrderPosterior
+from pgm_bma import OrderPosterior, SwapSampler
 from pgm_bma.orders.chains import _order_kernels, chains, order_mcmc, partition_mcmc
 from pgm_bma.orders.chains._partition_kernels import propose
 from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
@@ -305,22 +305,15 @@ def test_blocks_end_at_multiples():
         assert max(np.diff([0, *ends])) <= chains.BLOCK
 
 
-LONG = {
-    "method": "mcmc",
-    "moves": "swap",
-    "n_orders": 40,
-    "burn_in": 50_000,
-    "thin": 4000,
-    "n_chains": 2,
-    "checkpoint_every": 5000,
-}
+LONG = SwapSampler(n_orders=40, burn_in=50_000, thin=4000, n_chains=2, checkpoint_every=5000)
 KILLED = """
 import json, sys
 sys.path.insert(0, {root!r})
 import pandas as pd
 from pgm_bma import OrderPosterior
 from tests.orders.test_order_mcmc import LONG
-posterior = OrderPosterior(**LONG, checkpoint=sys.argv[2], random_state=7).fit(pd.read_json(sys.argv[1]))
+sampler = LONG.set_params(checkpoint=sys.argv[2])
+posterior = OrderPosterior(method="mcmc", sampler=sampler, random_state=7).fit(pd.read_json(sys.argv[1]))
 print(json.dumps(posterior.orders_))
 """
 
@@ -350,6 +343,6 @@ def test_a_run_killed_again_and_again_ends_with_the_same_orders(tmp_path, reques
         run.wait()
     assert kills == 2
     last = start()
-    expected = OrderPosterior(**LONG, random_state=7).fit(X).orders_
+    expected = OrderPosterior(method="mcmc", sampler=LONG, random_state=7).fit(X).orders_
     orders = json.loads(last.communicate(timeout=300)[0].splitlines()[-1])
     assert len(orders) == 80 and [tuple(order) for order in orders] == expected
