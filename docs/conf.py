@@ -41,7 +41,7 @@ GROUPS = {
     "ForestAveragedClassifier TANClassifier AveragedNaiveBayesClassifier NaiveBayesClassifier",
     "Clusterers": "default_clusterer EMAClusterer LatentClassClusterer StructuralEMClusterer ForestAveragedClusterer",
     "Latent class analysis": "three_step likelihood_ratio_test goodness_of_fit bivariate_residuals",
-    "Structure": "OrderPosterior effective_markov_blanket average_families",
+    "Structure": "OrderPosterior GibbsSampler SwapSampler effective_markov_blanket average_families",
     "Regions": "region_graph region_entropy region_free_energy",
     "Networks of pgmpy": "EMEstimator EMAEstimator BoundCollapseEMEstimator AveragedNaiveBayesEstimator bound_and_collapse "
     "log_likelihood predict_proba impute simulate",

@@ -23,7 +23,7 @@ CLASSIFIERS = {
     "ForestAveragedClassifier": {},
     "KikuchiBayesClassifier": {},
     "FixedOrderClassifier": {},
-    "OrderAveragedClassifier": {"n_orders": 5},
+    "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(tol=0.1, max_sweeps=1024, n_orders=5)},
 }
 CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4},
