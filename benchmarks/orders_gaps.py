@@ -343,7 +343,7 @@ def fitted(kind, settings, X, y, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         start = time.process_time()
-        estimator = kind(**COMMON, **settings, random_state=seed)
+        estimator = kind(**COMMON, random_state=seed).set_params(**settings)
         estimator = estimator.fit(X) if y is None else estimator.fit(X, y)
         return estimator, time.process_time() - start
 

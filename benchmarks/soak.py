@@ -21,7 +21,8 @@ def main(argv=None):
     small = {
         "NaiveBayesClassifier": {}, "AveragedNaiveBayesClassifier": {}, "TANClassifier": {},
         "ForestAveragedClassifier": {"n_forests": 5},
-        "KikuchiBayesClassifier": {"n_resamples": 10}, "FixedOrderClassifier": {}, "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=3)},
+        "KikuchiBayesClassifier": {"n_resamples": 10}, "FixedOrderClassifier": {},
+        "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=3)},
         "LatentClassClusterer": {"n_init": 3}, "EMAClusterer": {"n_init": 3}, "StructuralEMClusterer": {"n_init": 2},
         "ForestAveragedClusterer": {"n_init": 2}, "OrderPosterior": {"sampler": pgm_bma.GibbsSampler(n_orders=3)},
     }  # fmt: skip
