@@ -16,6 +16,7 @@ import pandas as pd
 from pgm_bma import (
     AveragedNaiveBayesClassifier,
     ForestAveragedClassifier,
+    GibbsSampler,
     KikuchiBayesClassifier,
     LatentClassClusterer,
     OrderAveragedClassifier,
@@ -77,7 +78,9 @@ def main(argv=None):
                     lines.append({"network": name, "set": k, **forest_losses(frame, holes, test, target, states)})
                     print_line(lines[-1])
                     continue
-                posterior = OrderPosterior(state_names=states, max_sweeps=40, random_state=k).fit(holes)
+                posterior = OrderPosterior(state_names=states, sampler=GibbsSampler(max_sweeps=40), random_state=k).fit(
+                    holes
+                )
                 copies = posterior.complete(holes, 10)
                 if options.clusters:
                     for title, kind in CLUSTERERS.items():
@@ -93,7 +96,7 @@ def main(argv=None):
                         line[how] = log_loss(kind, tables, test, target, states)
                     lines.append(line)
                     print_line(line)
-                own = OrderAveragedClassifier(state_names=states, max_sweeps=40, random_state=k)
+                own = OrderAveragedClassifier(state_names=states, sampler=GibbsSampler(max_sweeps=40), random_state=k)
                 own.fit(holes.drop(columns=target), holes[target])
                 lines.append({"network": name, "set": k, "classifier": "orders", "gaps": loss_of([own], test, target)})
                 print_line(lines[-1])

@@ -29,7 +29,7 @@ CLASSIFIERS = {
     "ForestAveragedClassifier": {},
     "KikuchiBayesClassifier": {"random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
-    "OrderAveragedClassifier": {"n_orders": 5, "random_state": 0},
+    "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=5), "random_state": 0},
 }
 ORDERS = (
     "FixedOrderClassifier",

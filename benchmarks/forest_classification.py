@@ -34,8 +34,8 @@ METHODS = {
     "Kikuchi tree": lambda: pgm_bma.KikuchiBayesClassifier(weights="tree", handle_unknown="missing"),
     "Kikuchi learned": lambda: pgm_bma.KikuchiBayesClassifier(weights="learned", handle_unknown="missing"),
     "order average": lambda: pgm_bma.OrderAveragedClassifier(
-        method="mcmc", max_indegree=2, n_orders=10, random_state=0, handle_unknown="missing"
-    ),
+        method="mcmc", max_indegree=2, random_state=0, handle_unknown="missing"
+    ).set_params(sampler__n_orders=10),
 }
 SLOW = ("order average",)  # left out of the quick version
 

@@ -96,7 +96,7 @@ def methods(seed):
     makers = {
         "forest": ForestAveragedClassifier,
         "TAN": TANClassifier,
-        "orders": lambda: OrderAveragedClassifier(n_orders=100, random_state=seed),
+        "orders": lambda: OrderAveragedClassifier(random_state=seed).set_params(sampler__n_orders=100),
     }
     ways = {"MDL": "mdl", "5 bins": 5, "16 bins": 16, f"{N_SETS} cut sets": "sets"}
     found = {

@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 
-from pgm_bma import OrderPosterior
+from pgm_bma import GibbsSampler, OrderPosterior
 
 from ._common import parser, print_table, results_folder, run, save_csv
 
@@ -72,9 +72,10 @@ def with_gaps(options):
                 "max_indegree": MAX_INDEGREE,
                 "state_names": STATES,
                 "random_state": k,
+                "sampler": GibbsSampler(max_sweeps=160),
             }
             for how in ("augment", "state"):
-                posterior = OrderPosterior(structure_weighting=weighting, missing=how, max_sweeps=160, **common)
+                posterior = OrderPosterior(structure_weighting=weighting, missing=how, **common)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     edges = posterior.fit(frame).edge_posterior_.to_numpy()

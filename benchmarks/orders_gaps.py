@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
 
-from pgm_bma import OrderAveragedClassifier, OrderPosterior, impute, load_network, predict_proba, simulate
+from pgm_bma import GibbsSampler, OrderAveragedClassifier, OrderPosterior, impute, load_network, predict_proba, simulate
 
 from ._common import parser, print_line, results_folder, run, save_csv
 
@@ -118,9 +118,9 @@ def alarm(seed, sweeps):
     truth = truth_of(model, frame)
     found = {}
     for name, rows, settings in (
-        ("complete", frame, {"tol": 0.1, "max_sweeps": 512}),
-        ("augment", holes, {"max_sweeps": 4 * (sweeps or 40)}),
-        ("state", holes, {"missing": "state", "tol": 0.1, "max_sweeps": 512}),
+        ("complete", frame, {"sampler__tol": 0.1, "sampler__max_sweeps": 512}),
+        ("augment", holes, {"sampler__max_sweeps": 4 * (sweeps or 40)}),
+        ("state", holes, {"missing": "state", "sampler__tol": 0.1, "sampler__max_sweeps": 512}),
     ):
         posterior, seconds = fitted(OrderPosterior, settings | {"state_names": states_of(model)}, rows, None, seed)
         found[name] = posterior.edge_posterior_.to_numpy()
@@ -135,15 +135,15 @@ def child(seed, sweeps):
     order = [*holes.columns, "Disease"]
     truth = truth_of(model, frame[order])
     found = {}
-    whole = frame.drop(columns="Disease"), {"tol": 0.05, "max_sweeps": 1024}
-    gaps = holes, {"max_sweeps": sweeps or 320}
+    whole = frame.drop(columns="Disease"), {"sampler__tol": 0.05, "sampler__max_sweeps": 1024}
+    gaps = holes, {"sampler__max_sweeps": sweeps or 320}
     for name, (rows, settings), start in (
         ("complete", whole, seed),
         ("complete, again", whole, 100 + seed),
         ("complete, 210 rows", (whole[0][:210], whole[1]), seed),  # as many cells as the gaps leave
         ("augment", gaps, seed),
         ("augment, again", gaps, 100 + seed),  # what two runs differ by is chance of the chains, not of the gaps
-        ("state", (holes, {"missing": "state", "tol": 0.1, "max_sweeps": 512}), seed),
+        ("state", (holes, {"missing": "state", "sampler__tol": 0.1, "sampler__max_sweeps": 512}), seed),
     ):
         settings = settings | {"state_names": states_of(model)}
         classifier, seconds = fitted(OrderAveragedClassifier, settings, rows, frame["Disease"][: len(rows)], start)
@@ -172,8 +172,8 @@ def many(seed, sweeps):
     known = predict_proba(model, rows, "Disease")
     yield {"rows": "the true network", "class log loss": class_loss(known.to_numpy(), known.columns, test)}
     for name, table, settings in (
-        ("complete", X, {"max_sweeps": 512}),
-        ("augment", holes, {"max_sweeps": sweeps or 640}),
+        ("complete", X, {"sampler__max_sweeps": 512}),
+        ("augment", holes, {"sampler__max_sweeps": sweeps or 640}),
     ):
         classifier, seconds = fitted(OrderAveragedClassifier, settings | states, table, y, seed)
         found[name] = classifier.edge_posterior_.to_numpy()
@@ -182,7 +182,9 @@ def many(seed, sweeps):
     network, rng, copies = classifier.model_, np.random.default_rng([seed, 8]), []
     for _ in range(10):
         copy = impute(network, holes.assign(Disease=y), "sample", random_state=rng)
-        copies.append(fitted(OrderAveragedClassifier, states | {"max_sweeps": 256}, copy[X.columns], y, seed)[0])
+        copies.append(
+            fitted(OrderAveragedClassifier, states | {"sampler__max_sweeps": 256}, copy[X.columns], y, seed)[0]
+        )
     arcs = np.mean([one.edge_posterior_.to_numpy() for one in copies], axis=0)
     off = ~np.eye(len(arcs), dtype=bool)
     yield {
@@ -204,7 +206,7 @@ def expected(seed, sweeps):
     model = load_network("child")
     frame = simulate(model, 300, random_state=seed)
     holes, states = with_gaps(frame.drop(columns="Disease"), 0.3, seed), {"state_names": states_of(model)}
-    settings = states | {"max_sweeps": sweeps or 80}
+    settings = states | {"sampler__max_sweeps": sweeps or 80}
     posterior, _ = fitted(OrderPosterior, settings, holes.assign(Disease=frame["Disease"]), None, seed)
     arcs, gaps = posterior.edge_posterior_, gaps_of(posterior._average)
     names, filled = list(arcs.columns), posterior._average.gaps.filled
@@ -213,9 +215,9 @@ def expected(seed, sweeps):
     for cells in filled.reshape(-1, filled.shape[2])[:: filled.shape[0] * filled.shape[1] // 8][:8]:
         table = pd.DataFrame(augment.completed(gaps, cells), columns=names).astype(object)
         table = table.loc[table.index.repeat(gaps.weights.astype(int))]
-        one, _ = fitted(OrderPosterior, {"state_names": plain, "max_sweeps": 512}, table, None, seed)
+        one, _ = fitted(OrderPosterior, {"state_names": plain, "sampler__max_sweeps": 512}, table, None, seed)
         drawn.append(rms(one.edge_posterior_.to_numpy(), arcs.to_numpy()))
-    whole, _ = fitted(OrderPosterior, states | {"max_sweeps": 512}, frame[names], None, seed)
+    whole, _ = fitted(OrderPosterior, states | {"sampler__max_sweeps": 512}, frame[names], None, seed)
     yield {
         "distance of the complete table": rms(whole.edge_posterior_.to_numpy(), arcs.to_numpy()),
         "distance of sampled completions": float(np.sqrt(np.mean(np.square(drawn)))),
@@ -238,7 +240,7 @@ def starts(seed, sweeps):
     codes = np.where(holes.isna().to_numpy(), np.int32(-1), full)
     gaps = augment.GapTable(codes, np.ones(len(codes)), np.array([len(states[name]) for name in names]), (1.0, None))
     move = augment.make_move(augment_lists.all_families(family_table(full, gaps.cardinalities)), gaps, "order")
-    whole, _ = fitted(OrderPosterior, {"state_names": states, "max_sweeps": 512}, frame[names], None, seed)
+    whole, _ = fitted(OrderPosterior, {"state_names": states, "sampler__max_sweeps": 512}, frame[names], None, seed)
     whole, ends = whole.edge_posterior_.to_numpy(), {}
     for how in ("true", "drawn"):
         for k in range(2):
@@ -266,7 +268,7 @@ def hard(seed, sweeps):
         holes = depending(frame, n_seen, 0.2, seed)
         first = None
         for start in (seed, 100 + seed):  # chains of their own: a convergence that is real is found twice
-            posterior, seconds = fitted(OrderPosterior, {"max_sweeps": sweeps or 640}, holes, None, start)
+            posterior, seconds = fitted(OrderPosterior, {"sampler__max_sweeps": sweeps or 640}, holes, None, start)
             line = judged(name, posterior, {}, truth_of(model, frame), seconds)
             arcs = posterior.edge_posterior_.to_numpy()
             first = arcs if first is None else first
@@ -302,7 +304,9 @@ def voting(seed, sweeps):
     for ax, (how, title) in zip(axes, ways.items()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            posterior = OrderPosterior(missing=how, max_sweeps=sweeps or 1024, random_state=seed).fit(data)
+            posterior = OrderPosterior(
+                missing=how, sampler=GibbsSampler(max_sweeps=sweeps or 1024), random_state=seed
+            ).fit(data)
         arcs[how] = posterior.edge_posterior_
         plot_arc_posteriors(posterior.edge_posterior_, ax=ax, title=title)
     figure.savefig(results_folder() / "orders_gaps_voting.png", dpi=90)
@@ -339,7 +343,7 @@ def fitted(kind, settings, X, y, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         start = time.process_time()
-        estimator = kind(**COMMON, **settings, random_state=seed)
+        estimator = kind(**COMMON, random_state=seed).set_params(**settings)
         estimator = estimator.fit(X) if y is None else estimator.fit(X, y)
         return estimator, time.process_time() - start
 

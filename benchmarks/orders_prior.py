@@ -50,7 +50,7 @@ def classify(name, X, y, prior, seed):
     for train, test in kind(5, shuffle=True, random_state=seed).split(X, y):
         fitted = pgm_bma.OrderAveragedClassifier(
             max_indegree=2,
-            n_orders=10,
+            sampler=pgm_bma.GibbsSampler(tol=0.1, max_sweeps=1024, n_orders=10),
             missing="drop",
             random_state=seed,
             state_names={y.name: sorted(set(y))},

@@ -21,9 +21,10 @@ def main(argv=None):
     small = {
         "NaiveBayesClassifier": {}, "AveragedNaiveBayesClassifier": {}, "TANClassifier": {},
         "ForestAveragedClassifier": {"n_forests": 5},
-        "KikuchiBayesClassifier": {"n_resamples": 10}, "FixedOrderClassifier": {}, "OrderAveragedClassifier": {"n_orders": 3},
+        "KikuchiBayesClassifier": {"n_resamples": 10}, "FixedOrderClassifier": {},
+        "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=3)},
         "LatentClassClusterer": {"n_init": 3}, "EMAClusterer": {"n_init": 3}, "StructuralEMClusterer": {"n_init": 2},
-        "ForestAveragedClusterer": {"n_init": 2}, "OrderPosterior": {"n_orders": 3},
+        "ForestAveragedClusterer": {"n_init": 2}, "OrderPosterior": {"sampler": pgm_bma.GibbsSampler(n_orders=3)},
     }  # fmt: skip
     n_rounds = -(-(2000 if arguments.full else 240) // len(small))
     rng, start, memory = np.random.default_rng(arguments.seed), time.process_time(), []

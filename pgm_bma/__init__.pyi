@@ -54,5 +54,7 @@ from pgm_bma.networks.structures import effective_markov_blanket as effective_ma
 from pgm_bma.orders.classifier import FixedOrderClassifier as FixedOrderClassifier
 from pgm_bma.orders.classifier import OrderAveragedClassifier as OrderAveragedClassifier
 from pgm_bma.orders.posterior import OrderPosterior as OrderPosterior
+from pgm_bma.orders.samplers import GibbsSampler as GibbsSampler
+from pgm_bma.orders.samplers import SwapSampler as SwapSampler
 
 __version__: str

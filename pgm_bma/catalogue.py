@@ -156,6 +156,8 @@ FUNCTIONS = {
         "bivariate_residuals": "latent_class.fit_tests",
     },
     "Structure": {
+        "GibbsSampler": "orders.samplers",
+        "SwapSampler": "orders.samplers",
         "effective_markov_blanket": "networks.structures",
         "average_families": "foundation.numbers.averaging",
         "random_dag": "networks.random_models",
@@ -221,6 +223,8 @@ RECORDS = {
     "kikuchi-gaussian-terms": ("additive.gaussian", "GaussianTerms"),
     "kikuchi-cuts": ("foundation.tables.numeric_columns", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
+    "gibbs-sampler": ("orders.samplers", "GibbsSampler"),
+    "swap-sampler": ("orders.samplers", "SwapSampler"),
     "node-bounds": ("augmented.bounds", "NodeBounds"),
 }
 

@@ -25,7 +25,7 @@ CLASSIFIERS = {
     "ForestAveragedClassifier": {},
     "KikuchiBayesClassifier": {"random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
-    "OrderAveragedClassifier": {"n_orders": 5, "random_state": 0},
+    "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=5), "random_state": 0},
 }
 CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4, "random_state": 0},

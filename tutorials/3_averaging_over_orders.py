@@ -106,9 +106,8 @@ print(both_ways.sort_values("difference", key=abs, ascending=False).head(5).roun
 alarm = pgm_bma.load_network("alarm")
 monitored = pgm_bma.simulate(alarm, 1000, random_state=0)
 with warnings.catch_warnings(record=True) as remarks:
-    walk = pgm_bma.OrderPosterior(moves="swap", n_chains=2, burn_in=0, thin=100, n_orders=100, random_state=0).fit(
-        monitored
-    )
+    swaps = pgm_bma.SwapSampler(n_chains=2, burn_in=0, thin=100, n_orders=100)
+    walk = pgm_bma.OrderPosterior(sampler=swaps, random_state=0).fit(monitored)
 for remark in remarks:
     print("warning:", remark.message)
 scores = walk.order_log_scores_.reshape(2, -1)
@@ -135,7 +134,7 @@ print(doubtful[["what", "mean", "difference_of_chains"]].head(4).round(2).to_str
 
 # %% [markdown]
 # 43 of the 46 pairs are found, and one that is not in the network. Where the chains differ most, it is about the *direction*
-# of an arc. If such an arc matters to you, let the chains run longer (a smaller `tol`, a larger `max_sweeps`).
+# of an arc. If such an arc matters to you, let the chains run longer (`GibbsSampler` with a smaller `tol`, a larger `max_sweeps`).
 
 # %%
 _ = plot_arc_posteriors(chains)

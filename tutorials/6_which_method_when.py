@@ -39,7 +39,7 @@ methods = {
     "forest average": pgm_bma.ForestAveragedClassifier(**seen),
     "selective forest average": pgm_bma.ForestAveragedClassifier(class_arcs="selective", **seen),
     "order average": pgm_bma.OrderAveragedClassifier(
-        max_sweeps=128, max_indegree=2, missing="state", random_state=0, **seen
+        sampler=pgm_bma.GibbsSampler(tol=0.1, max_sweeps=128), max_indegree=2, missing="state", random_state=0, **seen
     ),
     "Kikuchi-Bayes": pgm_bma.KikuchiBayesClassifier(random_state=0, **seen),
     "logistic regression": make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(max_iter=2000)),

@@ -109,9 +109,13 @@ class Run:
                 raise UsageError(f"--set wants NAME=VALUE, got {entry!r}")
             if name in OPTIONS and name in known:
                 raise UsageError(f"--set {entry}: take {OPTIONS[name]} instead")
-            if name not in known:
+            owner = name.partition("__")[0]  # sampler__tol is a field of the record sampler
+            if owner not in known:
                 raise UsageError(f"{self.method.name} has no parameter {name!r}: {closest(name, known)}")
-            estimator.set_params(**{name: _value(text)})
+            try:
+                estimator.set_params(**{name: _value(text)})
+            except ValueError as error:
+                raise UsageError(f"--set {entry}: {error}") from None
         return estimator
 
     def fit(self, X, y=None, weights=None, **more):

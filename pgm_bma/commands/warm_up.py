@@ -48,7 +48,7 @@ def jobs_to_do():
     jobs = {}
     for name in ("NaiveBayes", "AveragedNaiveBayes", "TAN", "ForestAveraged", "FixedOrder", "KikuchiBayes"):
         jobs[f"{name}Classifier"] = partial(_classify, f"{name}Classifier")
-    jobs["OrderAveragedClassifier"] = partial(_classify, "OrderAveragedClassifier", {"method": "exact"}, SHORT_CHAIN)
+    jobs["OrderAveragedClassifier"] = partial(_classify, "OrderAveragedClassifier", {"method": "exact"}, _short_chain())
     for name in ("LatentClass", "EMA", "StructuralEM", "ForestAveraged"):
         jobs[f"{name}Clusterer"] = partial(_cluster, f"{name}Clusterer")
     jobs["EMAClusterer, variational"] = partial(_cluster, "EMAClusterer", {"updates": "linear"}, {"n_clusters": "auto"})
@@ -59,7 +59,8 @@ def jobs_to_do():
     return jobs
 
 
-SHORT_CHAIN = {"method": "mcmc", "n_orders": 4, "burn_in": 20, "thin": 2}
+def _short_chain(**more):
+    return {"method": "mcmc", "sampler": pgm_bma.GibbsSampler(n_orders=4, **more)}
 
 
 def _classify(name, *settings):
@@ -80,7 +81,7 @@ def _fit_all(name, y, settings):
 
 def _order_posterior():
     X, _ = _table()
-    for parameters in ({"method": "exact"}, {**SHORT_CHAIN, "n_chains": 2}):
+    for parameters in ({"method": "exact"}, _short_chain(n_chains=2)):
         _build("OrderPosterior", {"max_indegree": 2, **parameters}).fit(X)
 
 
@@ -92,7 +93,8 @@ def _missing_cells():
     few, many = _with_gaps(_table()[0]), _with_gaps(_table(MANY_COLUMNS)[0])
     weights = np.where(few.isna().any(axis=1), 1.0, 1.5)
     for weighting in ("order", "dag"):
-        common = {"structure_weighting": weighting, "missing": "augment", "max_sweeps": 2, "n_chains": 1}
+        sampler = pgm_bma.GibbsSampler(max_sweeps=2, n_chains=1)
+        common = {"structure_weighting": weighting, "missing": "augment", "sampler": sampler}
         _build("OrderPosterior", common).fit(few, sample_weight=weights)
         _build("OrderPosterior", common).fit(many).complete(many)
     codes = few.isna().to_numpy().astype(np.int32) * -1

@@ -1,6 +1,7 @@
 """Classifiers averaged over networks: given one order (Dash and Cooper), or over many orders (Hwang and Zhang)."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,23 +10,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.classifier import ClassifierBase
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.faces.validation import check_choice, resolve_preset
+from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, check_choice, resolve_preset
 from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.foundation.runtime.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import add_missing_state
-from pgm_bma.orders import fitting as _order_fit
-from pgm_bma.orders import network, parameters, search
+from pgm_bma.orders import fitting, network, parameters, search
 from pgm_bma.orders.chains.diagnostics import N_DIAGNOSED_ROWS
 from pgm_bma.orders.families.arcs import order_positions, random_order
 from pgm_bma.orders.gaps.augment import GapTable
 from pgm_bma.orders.gaps.augmented_average import FIRST
 from pgm_bma.orders.results import OrderResults
+from pgm_bma.orders.samplers import GibbsSampler, SwapSampler
 from pgm_bma.orders.structure_average import given_average
 from pgm_bma.orders.sums import exact_orders, fixed_order
 
-MAX_SWEEPS = 1024  # of the fixed order with missing cells, the default of the averaged classifier
 MAX_CELLS = 1_000_000  # of the exact averaged network; pgmpy takes about a second to build that
+# fewer sweeps than for arc posteriors: class posteriors settle sooner
+CLASSIFIER_SAMPLER = GibbsSampler(tol=0.1, max_sweeps=1024)
 
 
 class _OrderClassifier(OrderResults, ClassifierBase):
@@ -45,7 +47,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
             schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema((*schema.names, self.target_name_), (*schema.states, tuple(training.classes)))
         codes = np.column_stack([codes, training.target])
-        return _order_fit.training_rows(self._variables, codes, training.weights, settings)
+        return fitting.training_rows(self._variables, codes, training.weights, settings)
 
     def _fit_rows(self, training):  # `_prepare` counts rows that are visited in passes
         self._fit(training)
@@ -152,6 +154,10 @@ class FixedOrderClassifier(_OrderClassifier):
         All variables, the class among them, earliest first; or "random", "greedy" (from the order of the columns, one variable is
         moved at a time to where the score rises most) or "best" (exact up to 20 variables, else the best of a chain and a
         climb).
+    sampler : GibbsSampler, optional
+        Chains over missing values, given the order (n_chains, max_sweeps, max_time, n_orders, checkpoint), and the family lists of
+        many variables (eps, beam). By default
+        GibbsSampler(tol=0.1, max_sweeps=1024).
     {families}
     {rows}
     random_state : int, Generator, RandomState or None, default=None
@@ -185,27 +191,22 @@ class FixedOrderClassifier(_OrderClassifier):
     True
     """
 
-    _rules = _order_fit.FAMILY_RULES
+    _rules = {**fitting.FAMILY_RULES, "sampler": Optional(Instance(GibbsSampler, "a GibbsSampler"))}
+    _default_records = {"sampler": CLASSIFIER_SAMPLER}
 
     def __init__(
         self,
         order: Any = "best",
         *,
+        sampler: GibbsSampler | None = None,
         max_indegree: int = 3,
+        structure_prior: str = "mdl",
         alpha: float = 1.0,
         equivalent_sample_size: float | None = None,
         parameter_prior: str = "consistent",
-        structure_prior: str = "mdl",
-        required_arcs: Iterable | None = None,
-        forbidden_arcs: Iterable | None = None,
         expert_knowledge: Any = None,
-        eps: float = 1e-3,
-        beam: int = 60,
-        n_candidates: None = None,
         missing: str = "auto",
         unobserved: str = "sum_out",
-        max_completions: int = 1024,
-        n_completions: int = 200,
         random_state: Any = None,
         state_names: dict | None = None,
         target_name: str | None = None,
@@ -214,21 +215,15 @@ class FixedOrderClassifier(_OrderClassifier):
         categorical_columns: Any = None,
     ):
         self.order = order
+        self.sampler = sampler
         self.max_indegree = max_indegree
+        self.structure_prior = structure_prior
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.parameter_prior = parameter_prior
-        self.structure_prior = structure_prior
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
         self.expert_knowledge = expert_knowledge
-        self.eps = eps
-        self.beam = beam
-        self.n_candidates = n_candidates
         self.missing = missing
         self.unobserved = unobserved
-        self.max_completions = max_completions
-        self.n_completions = n_completions
         self.random_state = random_state
         self.state_names = state_names
         self.target_name = target_name
@@ -237,14 +232,14 @@ class FixedOrderClassifier(_OrderClassifier):
         self.categorical_columns = categorical_columns
 
     def _fit(self, training):
-        settings = _order_fit.checked_settings(self, self.get_params(deep=False))
+        settings = fitting.checked_settings(self, self.get_params(deep=False))
         rows = self._prepare(training, settings)
         names = list(self._variables.names)
         ready = None
         if isinstance(rows, GapTable):
             order, ready = self._fit_gaps(rows, names, settings)
         else:
-            families, arcs = _order_fit.score(rows, names, settings, True)
+            families, arcs = fitting.score(rows, names, settings, True)
             rng = random_generator(self.random_state)
             order = self._choose_order(families, names, arcs.required, rng)
             self._average = given_average(families, rows, [order])
@@ -256,15 +251,15 @@ class FixedOrderClassifier(_OrderClassifier):
     def _fit_gaps(self, gaps, names, settings):
         """The average given one order with the missing cells sampled; an order to be found is the best over sampled tables."""
         root = seed_sequence(self.random_state)
-        settings = settings._replace(max_sweeps=MAX_SWEEPS)
-        max_indegree, arcs = _order_fit.reach(names, settings)
+        max_indegree, arcs = fitting.reach(names, settings)
         families = None
         if isinstance(self.order, str) and self.order in ("best", "greedy"):
-            short = settings._replace(max_sweeps=FIRST * _order_fit.counts_for(gaps, max_indegree))
-            families = _order_fit.augment(gaps, names, short, self.random_state, root, quiet=True)[0].table
+            sweeps = FIRST * fitting.counts_for(gaps, max_indegree)
+            short = settings._replace(sampler=replace(settings.sampler, max_sweeps=sweeps, checkpoint=None))
+            families = fitting.augment(gaps, names, short, self.random_state, root, quiet=True)[0].table
         rng = np.random.default_rng(root.spawn(1)[0])
         order = self._choose_order(families, names, arcs.required, rng)
-        self._average, mix = _order_fit.augment(gaps, names, settings, self.random_state, root, orders=[order])
+        self._average, mix = fitting.augment(gaps, names, settings, self.random_state, root, orders=[order])
         self._seed = int(rng.integers(2**63))
         return order, mix
 
@@ -279,7 +274,7 @@ class FixedOrderClassifier(_OrderClassifier):
         return search.find_order(families, self.order, required, rng)
 
     @property
-    def model_is_exact_(self):
+    def model_is_exact_(self):  # type: ignore[override]  # of the other classes it is a constant
         """Whether `model_` is the averaged network itself."""
         return self._average.gaps is None and fixed_order.averaged_cells(self._mixture()) <= MAX_CELLS
 
@@ -329,7 +324,9 @@ class FixedOrderClassifier(_OrderClassifier):
 
 
 @fill(
-    chains=parameters.CHAINS.replace("default=0.05", "default=0.1").replace("default=4096", "default=1024"),
+    sampler=parameters.SAMPLER.replace(
+        "By default GibbsSampler()", "By default GibbsSampler(tol=0.1, max_sweeps=1024)"
+    ),
     families=parameters.FAMILIES,
     rows=parameters.ROWS,
     run=parameters.RUN,
@@ -343,11 +340,10 @@ class OrderAveragedClassifier(_OrderClassifier):
 
     Parameters
     ----------
-    method : {"auto", "exact", "mcmc"}, default="auto"
-        "auto" is exact up to 12 variables, the class included; "exact" reaches 16.
-    orders : list of lists, optional
-        Orders to average with equal weight, instead of sampling any; an order lists all variables, earliest first.
-    {chains}
+    method : {"auto", "exact", "mcmc", "given"}, default="auto"
+        "auto" is exact up to 12 variables, the class included; "exact" reaches 16. "given": the orders in
+        ``GibbsSampler(init=[...])`` are averaged with equal weight; an order lists all variables, earliest first.
+    {sampler}
     {families}
     {rows}
     {run}
@@ -372,46 +368,31 @@ class OrderAveragedClassifier(_OrderClassifier):
     """
 
     model_is_exact_ = False
-    _rules = {**_order_fit.FAMILY_RULES, **_order_fit.RUN_RULES}
+    _rules = {
+        **fitting.FAMILY_RULES,
+        **fitting.RUN_RULES,
+        "method": Choice("auto", "exact", "mcmc", "given"),
+    }
+    _default_records = {"sampler": CLASSIFIER_SAMPLER}
 
     def __init__(
         self,
         *,
         method: str = "auto",
-        orders: Iterable | None = None,
-        n_orders: int = 30,
-        moves: str = "gibbs",
-        n_chains: int = 4,
-        n_temperatures: int | str = "auto",
-        tol: float = 0.1,
-        max_sweeps: int = 1024,
-        max_time: float | None = None,
-        burn_in: int = 10_000,
-        thin: int = 1667,
-        structure_weighting: str = "order",
-        init: Iterable | None = None,
+        sampler: GibbsSampler | SwapSampler | None = None,
         max_indegree: int = 3,
+        structure_prior: str = "mdl",
+        structure_weighting: str = "order",
         alpha: float = 1.0,
         equivalent_sample_size: float | None = None,
         parameter_prior: str = "consistent",
-        structure_prior: str = "mdl",
-        required_arcs: Iterable | None = None,
-        forbidden_arcs: Iterable | None = None,
         expert_knowledge: Any = None,
-        eps: float = 1e-3,
-        beam: int = 60,
-        n_candidates: None = None,
         missing: str = "auto",
         unobserved: str = "sum_out",
-        max_completions: int = 1024,
-        n_completions: int = 200,
-        checkpoint: Any = None,
-        checkpoint_every: int = 10_000,
         preset: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
-        show_progress: None = None,
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
@@ -419,40 +400,20 @@ class OrderAveragedClassifier(_OrderClassifier):
         categorical_columns: Any = None,
     ):
         self.method = method
-        self.orders = orders
-        self.n_orders = n_orders
-        self.moves = moves
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.max_time = max_time
-        self.burn_in = burn_in
-        self.thin = thin
-        self.structure_weighting = structure_weighting
-        self.init = init
+        self.sampler = sampler
         self.max_indegree = max_indegree
+        self.structure_prior = structure_prior
+        self.structure_weighting = structure_weighting
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.parameter_prior = parameter_prior
-        self.structure_prior = structure_prior
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
         self.expert_knowledge = expert_knowledge
-        self.eps = eps
-        self.beam = beam
-        self.n_candidates = n_candidates
         self.missing = missing
         self.unobserved = unobserved
-        self.max_completions = max_completions
-        self.n_completions = n_completions
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.preset = preset
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.show_progress = show_progress
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
@@ -460,13 +421,9 @@ class OrderAveragedClassifier(_OrderClassifier):
         self.categorical_columns = categorical_columns
 
     def _fit(self, training):
-        settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))
+        settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
         rows = self._prepare(training, settings)
-        root = seed_sequence(self.random_state)
-        names = list(self._variables.names)
-        self._average, ready = _order_fit.average(rows, names, settings, self.random_state, root, True)
-        self._seed = int(np.random.default_rng(root).integers(2**63))
-        self._get_ready(ready)
+        self._get_ready(self._average_over(rows, settings, predicts=True))
         self._warn_if_chains_disagree()
 
     def _fitted_summary(self):

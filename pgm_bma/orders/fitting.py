@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.faces.validation import (
     Choice,
-    Either,
-    Instance,
     Integer,
     Jobs,
-    Number,
-    Optional,
     Verbose,
     brief,
     check_parameters,
@@ -43,30 +40,23 @@ from pgm_bma.orders.families.family_table import (
 from pgm_bma.orders.gaps import augmented_average
 from pgm_bma.orders.gaps.augment import GapTable
 from pgm_bma.orders.gaps.augment_lists import LOST, expected_loss
+from pgm_bma.orders.samplers import SAMPLER, GibbsSampler, SwapSampler
 from pgm_bma.orders.sums.exact_orders import AUTO_PREDICTION
 from pgm_bma.orders.sums.fixed_order import Training
 
 MAX_CELLS = 2**26  # of one family's table
 MISSING = ("auto", "augment", "drop", "state")
-FORMER = {
-    "sum_out": "sum_out",
-    "impute": "fill",
-}  # values that `missing` had when it governed prediction -> `unobserved`
 UNOBSERVED = ("sum_out", "fill")
-WHOLE_ROWS = {"method": "exact", "moves": "swap"}  # what cannot be had with missing cells: "auto" leaves rows out
+KNOWLEDGE = ("required_edges", "forbidden_edges", "temporal_order", "search_space")  # pgmpy's words
 ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for at most in max_sweeps
 # families x rows to which it counts for one: up to 20 columns and 1000 rows, where it takes some 20 ms and chains that need some
-# hundred sweeps, as with 30 % gaps, shall have them
+# hundred sweeps, as with 30 % missing values, shall have them
 ONE_SWEEP = 25_000_000
-SWAP_LENGTH = {"burn_in": 10_000, "thin": 1667}
 PRESETS = {
     # ORD sections III-B and IV: the chain keeps iterations 10,001 + 1667 t, t = 0 .. 29
     "paper": {
         "method": "mcmc",
-        "moves": "swap",
-        "n_orders": 30,
-        **SWAP_LENGTH,
-        "n_chains": 1,
+        "sampler": SwapSampler(n_orders=30, burn_in=10_000, thin=1667, n_chains=1),
         "structure_weighting": "order",
         "max_indegree": 3,
         "alpha": 1.0,
@@ -80,92 +70,69 @@ FAMILY_RULES = {
     "max_indegree": Integer(0),
     "parameter_prior": PARAMETER_PRIOR,
     "structure_prior": Choice(*STRUCTURE_PRIORS),
-    "eps": Number(0, 1, open_low=True),
-    "beam": Integer(1),
     "missing": Choice(*MISSING),
     "unobserved": Choice(*UNOBSERVED),
-    "max_completions": Integer(1),
-    "n_completions": Integer(2),
-    "verbose": Verbose(),
 }
 RUN_RULES = {
     "method": Choice("auto", "exact", "mcmc"),
-    "moves": Choice("gibbs", "swap"),
+    "sampler": SAMPLER,
     "structure_weighting": Choice(*WEIGHTINGS),
-    "n_orders": Integer(1),
-    "burn_in": Integer(0),
-    "thin": Integer(1),
-    "n_chains": Integer(1),
-    "n_temperatures": Either(Integer(1), "auto"),
-    "tol": Number(0, 1, open_low=True),
-    "max_sweeps": Integer(1),
-    "max_time": Optional(Number(0, open_low=True)),
-    "checkpoint": Optional(Instance((str, os.PathLike), "the name of a file")),
-    "checkpoint_every": Integer(1),
     "n_jobs": Jobs(),
+    "verbose": Verbose(),
 }
 
 
-class Settings(NamedTuple):
-    """The parameters of a fit, the preset resolved; those that a face does not have keep their defaults."""
+class OrderSettings(NamedTuple):
+    """The parameters of a fit, preset and sampler resolved; those that an estimator does not have keep their defaults."""
 
+    sampler: GibbsSampler | SwapSampler
     max_indegree: int
     alpha: float
     equivalent_sample_size: float | None
     parameter_prior: str
     structure_prior: str
-    required_arcs: Any
-    forbidden_arcs: Any
     expert_knowledge: Any
-    eps: float
-    beam: int
     missing: str
-    verbose: Any = False
-    n_jobs: int | None = None
+    required_arcs: Any = None
+    forbidden_arcs: Any = None
     method: str = "auto"
-    moves: str = "gibbs"
-    orders: Any = None
-    n_orders: int = 30
-    burn_in: int = 10_000
-    thin: int = 1667
-    n_chains: int = 4
-    n_temperatures: int | str = "auto"
-    tol: float = 0.05
-    max_sweeps: int = 4096
-    max_time: float | None = None
     structure_weighting: str = "order"
-    init: Any = None
-    checkpoint: Any = None
-    checkpoint_every: int = 10_000
+    n_jobs: int | None = None
+    verbose: Any = False
+
+    @property
+    def swaps(self) -> bool:
+        """Whether orders are sampled by the paper's swaps."""
+        return isinstance(self.sampler, SwapSampler)
 
 
 def checked_settings(estimator, values):
-    """The parameters of an estimator, `values` after its preset, checked: a `Settings`."""
-    if values.get("n_candidates") is not None:
-        raise ValueError(
-            f"n_candidates={brief(values['n_candidates'])}: hard candidates froze the chains and are gone; families are now lists "
-            "that grow by score, and beam= limits their growth"
-        )
-    if values.get("show_progress") is not None:
-        warn("show_progress is now called verbose", FutureWarning)
-        values = {**values, "verbose": values["show_progress"]}
-    if isinstance(values["missing"], str) and values["missing"] in FORMER:
-        now = FORMER[values["missing"]]
-        warn(f"missing={values['missing']!r} is now missing='drop' with unobserved={now!r}", FutureWarning)
-        values = {**values, "missing": "drop", "unobserved": now}
+    """The parameters of an estimator, `values` after its preset, checked: an `OrderSettings`."""
     check_parameters(estimator, values)
     check_prior(values["alpha"], values["equivalent_sample_size"])
-    settings = Settings(**{name: values[name] for name in Settings._fields if name in values})
-    if settings.checkpoint is not None:
-        folder = os.path.dirname(os.path.abspath(settings.checkpoint))
-        if os.path.isdir(settings.checkpoint) or not os.path.isdir(folder):
-            wrong = "it is a folder" if os.path.isdir(settings.checkpoint) else f"there is no folder {folder!r}"
-            raise ValueError(f"checkpoint={str(settings.checkpoint)!r} cannot be written: {wrong}")
-    if settings.moves == "gibbs" and any(getattr(settings, name) != value for name, value in SWAP_LENGTH.items()):
-        warn(
-            "burn_in and thin belong to moves='swap'; Gibbs moves run until they agree: see tol, max_sweeps and max_time"
+    settings = OrderSettings(**{name: values[name] for name in OrderSettings._fields if name in values})
+    if settings.sampler is None:
+        settings = settings._replace(sampler=estimator._default_records["sampler"])
+    settings.sampler.check()
+    if settings.swaps and settings.structure_weighting == "dag":
+        raise ValueError(
+            "SwapSampler works with structure_weighting='order' only; pass sampler=GibbsSampler() for structure_weighting='dag'"
         )
+    if settings.swaps and settings.method == "given":
+        raise ValueError(
+            "method='given' takes its orders from sampler=GibbsSampler(init=[...]), not from a SwapSampler"
+        )
+    _check_checkpoint(settings.sampler.checkpoint)
     return settings
+
+
+def _check_checkpoint(path):
+    if path is None:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) or not os.path.isdir(folder):
+        wrong = "it is a folder" if os.path.isdir(path) else f"there is no folder {folder!r}"
+        raise ValueError(f"checkpoint={str(path)!r} cannot be written: {wrong}")
 
 
 def training_rows(schema, codes, weights, settings):
@@ -216,10 +183,10 @@ def counted_rows(schema, rows, settings, columns=()):
 
 def samples_gaps(settings, n_missing, name):
     """Whether missing cells are to be sampled, else their rows are left out; `name` is the column that lacks most."""
-    needs = [f"{word}={v!r}" for word, v in WHOLE_ROWS.items() if getattr(settings, word) == v]
+    needs = "method='exact'" if settings.method == "exact" else "SwapSampler" if settings.swaps else None
     if settings.missing == "augment" and needs:
         raise ValueError(
-            f"{needs[0]} needs complete rows, but {n_missing} cells are missing (most in {name!r}); leave it at "
+            f"{needs} needs complete rows, but {n_missing} cells are missing (most in {name!r}); leave it at "
             "its default, or pass missing='drop' or 'state'"
         )
     return settings.missing == "augment" or (settings.missing == "auto" and not needs)
@@ -258,25 +225,30 @@ def score(training, names, settings, full, *, exact=False):
     n = len(names)
     max_indegree, arcs = reach(names, settings)
     size = n_families(n, n - 1, max_indegree)
-    scoring = Scoring(max_indegree, *training.prior, settings.structure_prior, *arcs)
+    scoring = _scoring(training, max_indegree, settings, arcs)
     if isinstance(training, CountedTraining):
         families = counted.counted_table(training, scoring)
-        return (families if full else family_lists.prune_table(families, settings.eps)), arcs
+        return (families if full else family_lists.prune_table(families, settings.sampler.eps)), arcs
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
         _refuse_wide_tables(training, names, max_indegree)
         families = family_table(*rows, scoring)
-        return (families if full else family_lists.prune_table(families, settings.eps)), arcs
+        return (families if full else family_lists.prune_table(families, settings.sampler.eps)), arcs
     if exact:
         raise ValueError(
             f"{n} variables with max_indegree={max_indegree} have {size} families, more than {MAX_FAMILIES}, which method='exact' "
-            "and moves='swap' need all of; lower max_indegree, or pass method='mcmc' with moves='gibbs'"
+            "and SwapSampler need all of; lower max_indegree, or pass method='mcmc' with sampler=GibbsSampler()"
         )
     with progress(settings.verbose, "variables", total=n, label="families") as tick:
-        lists = family_lists.grow_lists(
-            *rows, scoring, eps=settings.eps, beam=settings.beam, n_jobs=settings.n_jobs, progress=tick
-        )
+        limits = {"eps": settings.sampler.eps, "beam": settings.sampler.beam}
+        lists = family_lists.grow_lists(*rows, scoring, **limits, n_jobs=settings.n_jobs, progress=tick)
     return lists, arcs
+
+
+def _scoring(training, max_indegree, settings, arcs):
+    alpha, equivalent_sample_size, most = training.prior
+    prior = settings.structure_prior
+    return Scoring(max_indegree, alpha, equivalent_sample_size, most, prior, arcs.required, arcs.forbidden)
 
 
 def _refuse_wide_tables(training, names, max_indegree):
@@ -293,95 +265,113 @@ def _refuse_wide_tables(training, names, max_indegree):
 def reach(names, settings):
     """(max_indegree that is possible, `arcs.Arcs`)"""
     most = min(settings.max_indegree, len(names) - 1)
-    return most, named_arcs(settings.required_arcs, settings.forbidden_arcs, settings.expert_knowledge, names, most)
+    knowledge = _knowledge(settings.expert_knowledge)
+    return most, named_arcs(settings.required_arcs, settings.forbidden_arcs, knowledge, names, most)
+
+
+def _knowledge(given):
+    """pgmpy's `ExpertKnowledge`, or what a dict in its words says."""
+    if not isinstance(given, dict):
+        return given
+    unknown = [word for word in given if word not in KNOWLEDGE]
+    if unknown:
+        raise ValueError(f"expert_knowledge has {unknown[0]!r}; its words are {', '.join(KNOWLEDGE)}")
+    return SimpleNamespace(**{**dict.fromkeys(KNOWLEDGE), **given})
 
 
 def average(training, names, settings, random_state, root, predicts):
     """(average, what predictions are made of): run what `settings` asks for; the second are the sums of an exact average, the
-    mixture of one over tables with gaps, else None.
+    mixture of one over tables with missing cells, else None.
 
     random_state, root : the seed as given, and the SeedSequence behind it
     predicts : whether joints of rows will be asked for, which "exact" can do for fewer variables than arcs
     """
-    kind, n = WEIGHTINGS[settings.structure_weighting], len(names)
     if isinstance(training, GapTable):
         return augment(training, names, settings, random_state, root)
-    method = "given" if settings.orders is not None else choose_method(settings, n, predicts)
-    swap = method == "mcmc" and settings.moves == "swap"
+    sampler, method = settings.sampler, choose_method(settings, len(names), predicts)
+    swap = method == "mcmc" and settings.swaps
     families, arcs = score(training, names, settings, method != "mcmc" or swap, exact=method == "exact" or swap)
-    rngs = [np.random.default_rng(child) for child in root.spawn(settings.n_chains)]
-    if method == "exact":
-        return structure_average.exact_average(families, training, kind.name, settings.n_orders, rngs[0])
     if method == "given":
         return structure_average.given_average(families, training, _given_orders(settings, names, arcs)), None
-    given = start_orders(settings.init, names, settings.n_chains, arcs.required)
-    starts = [kind.from_order(families, order) for order in given or ()]
-    starts = starts or [kind.start(n, rng, arcs.required) for rng in rngs]
-    run = {
-        "n_kept": settings.n_orders,
-        "checkpoint": settings.checkpoint,
-        "checkpoint_every": settings.checkpoint_every,
-        "fingerprint": fingerprint(training, names, settings, arcs, random_state, root)
-        if settings.checkpoint
-        else None,
-        "n_jobs": n_workers(settings.n_jobs),
-    }
-    if swap:
-        steps = settings.burn_in + 1 + settings.thin * (settings.n_orders - 1)
-        with progress(settings.verbose, "steps", total=steps * settings.n_chains, label="orders") as tick:
-            run.update(burn_in=settings.burn_in, thin=settings.thin, progress=tick)
-            result = structure_average.swapped_average(families, training, kind.name, starts, rngs, **run)
-    else:
-        run.update({name: getattr(settings, name) for name in ("tol", "max_sweeps", "max_time", "n_temperatures")})
-        with progress(settings.verbose, "sweeps", label=kind.words) as tick:
-            run["tell"] = _teller(tick, settings.verbose)
-            result = structure_average.sampled_average(families, training, kind.name, starts, rngs, **run)
+    rngs = [np.random.default_rng(child) for child in root.spawn(sampler.n_chains)]
+    if method == "exact":
+        weighting = settings.structure_weighting
+        return structure_average.exact_average(families, training, weighting, sampler.n_orders, rngs[0])
+    marks = fingerprint(training, names, settings, arcs, random_state, root) if sampler.checkpoint else None
+    result = _sample(families, training, names, settings, arcs, rngs, marks)
     _warn_of_the_end(result, settings)
     return result, None
 
 
+def _sample(families, training, names, settings, arcs, rngs, marks):
+    """The average over orders that chains visit; marks : the fingerprint of a checkpoint, or None."""
+    kind, sampler = WEIGHTINGS[settings.structure_weighting], settings.sampler
+    given = start_orders(sampler.init, names, sampler.n_chains, arcs.required)
+    starts = [kind.from_order(families, order) for order in given or ()]
+    starts = starts or [kind.start(len(names), rng, arcs.required) for rng in rngs]
+    run = {
+        "n_kept": sampler.n_orders,
+        "checkpoint": sampler.checkpoint,
+        "checkpoint_every": sampler.checkpoint_every,
+        "fingerprint": marks,
+        "n_jobs": n_workers(settings.n_jobs),
+    }
+    if settings.swaps:
+        steps = sampler.burn_in + 1 + sampler.thin * (sampler.n_orders - 1)
+        with progress(settings.verbose, "steps", total=steps * sampler.n_chains, label="orders") as tick:
+            run.update(burn_in=sampler.burn_in, thin=sampler.thin, progress=tick)
+            return structure_average.swapped_average(families, training, kind.name, starts, rngs, **run)
+    run.update({name: getattr(sampler, name) for name in ("tol", "max_sweeps", "max_time", "n_temperatures")})
+    with progress(settings.verbose, "sweeps", label=kind.words) as tick:
+        run["tell"] = _teller(tick, settings.verbose)
+        return structure_average.sampled_average(families, training, kind.name, starts, rngs, **run)
+
+
 def _given_orders(settings, names, arcs):
-    orders = settings.orders
+    """The orders that method="given" averages, as positions."""
+    init = settings.sampler.init
     if settings.structure_weighting == "dag":
-        raise ValueError("orders= averages over orders; structure_weighting='dag' cannot be had from given orders")
-    orders = (
-        list(orders) if isinstance(orders, (list, tuple)) or (isinstance(orders, np.ndarray) and orders.ndim) else []
-    )
+        raise ValueError(
+            "method='given' averages over orders; structure_weighting='dag' cannot be had from given orders"
+        )
+    listed = isinstance(init, (list, tuple)) or (isinstance(init, np.ndarray) and init.ndim)
+    orders = list(init) if listed else []
     if not orders:
         raise ValueError(
-            f"orders={brief(settings.orders)} must be a list of at least one order, each a list of all variables"
+            f"method='given' averages the orders in sampler=GibbsSampler(init=...), a list of at least one order, each a list of "
+            f"all variables; here init={brief(init)}"
         )
-    return [order_positions("orders", order, names, arcs.required) for order in orders]
+    return [order_positions("init", order, names, arcs.required) for order in orders]
 
 
 def augment(gaps, names, settings, random_state, root, orders=None, quiet=False):
     """(average, mixture) over structures and completions of a `GapTable`; orders : positions, instead of sampling any."""
-    kind, n = WEIGHTINGS[settings.structure_weighting], len(names)
+    kind, sampler, n = WEIGHTINGS[settings.structure_weighting], settings.sampler, len(names)
     max_indegree, arcs = reach(names, settings)
-    scoring = Scoring(max_indegree, *gaps.prior, settings.structure_prior, *arcs)
-    if settings.orders is not None:
+    scoring = _scoring(gaps, max_indegree, settings, arcs)
+    if settings.method == "given":
         orders = _given_orders(settings, names, arcs)
     run = {
-        "n_kept": settings.n_orders,
-        "max_sweeps": max(settings.max_sweeps // counts_for(gaps, max_indegree), 1),
-        "max_time": settings.max_time,
-        "eps": settings.eps,
-        "beam": settings.beam,
+        "n_kept": sampler.n_orders,
+        "max_sweeps": max(sampler.max_sweeps // counts_for(gaps, max_indegree), 1),
+        "max_time": sampler.max_time,
+        "eps": sampler.eps,
+        "beam": sampler.beam,
         "n_jobs": n_workers(settings.n_jobs),
-        "checkpoint": settings.checkpoint,
-        "checkpoint_every": max(settings.checkpoint_every // (ORDER_SWEEPS * n), 1),
+        "checkpoint": sampler.checkpoint,
+        "checkpoint_every": max(sampler.checkpoint_every // (ORDER_SWEEPS * n), 1),
     }
-    if settings.checkpoint:
-        run["fingerprint"] = fingerprint(gaps, names, settings, arcs, random_state, root)
+    if sampler.checkpoint:
+        run["fingerprint"] = fingerprint(gaps, names, settings, arcs, random_state, root, orders)
     with progress(settings.verbose, "sweeps", label=f"{kind.words} and missing cells") as tick:
         run["tell"] = _teller(tick, settings.verbose)
         if orders is not None:
-            each = settings.n_chains if len(orders) == 1 else 1
+            each = sampler.n_chains if len(orders) == 1 else 1
             rngs = [np.random.default_rng(child) for child in root.spawn(each * len(orders))]
             found = augmented_average.given_augmented(gaps, orders, rngs, scoring, **run)
         else:
-            rngs = [np.random.default_rng(child) for child in root.spawn(settings.n_chains)]
-            given = start_orders(settings.init, names, settings.n_chains, arcs.required)
+            rngs = [np.random.default_rng(child) for child in root.spawn(sampler.n_chains)]
+            given = start_orders(sampler.init, names, sampler.n_chains, arcs.required)
             starts = [kind.start(n, rng, arcs.required) for rng in rngs]
             if given and kind.name == "order":
                 starts = given
@@ -400,13 +390,13 @@ def counts_for(gaps, max_indegree):
 
 def _warn_of_gaps(result, names, settings):
     if not result.finished:
-        warn(f"interrupted: {result.states.shape[1]} of {settings.n_orders} orders per chain were kept")
+        warn(f"interrupted: {result.states.shape[1]} of {settings.sampler.n_orders} orders per chain were kept")
     loss = expected_loss(result.table)
     if loss.max(initial=0.0) > LOST:
         node = int(np.argmax(loss))
         warn(
             f"parent sets of {names[node]!r} that were left out have up to {loss[node]:.2f} of its weight on the completed tables "
-            f"(more than {LOST}), so arcs into it may be off by as much; lower eps (now {settings.eps}), or drop columns"
+            f"(more than {LOST}), so arcs into it may be off by as much; lower eps (now {settings.sampler.eps}), or drop columns"
         )
     if result.chains.converged:
         return
@@ -440,18 +430,20 @@ def _teller(tick, verbose):
 
 def _warn_of_the_end(result, settings):
     if not result.finished:
-        warn(f"interrupted: {result.states.shape[1]} of {settings.n_orders} orders per chain were kept")
+        warn(f"interrupted: {result.states.shape[1]} of {settings.sampler.n_orders} orders per chain were kept")
     if result.chains is not None and not result.chains.converged:
         warn(
             f"the chains have not converged after {result.chains.n_sweeps} sweeps: the largest difference of an arc posterior "
-            f"between them is {result.chains.difference:.2f} (tol={settings.tol}), {result.chains.n_apart} arcs differ by more "
-            "than 0.2; raise max_sweeps or max_time; diagnostics_ has all arcs",
+            f"between them is {result.chains.difference:.2f} (tol={settings.sampler.tol}), {result.chains.n_apart} arcs differ by "
+            "more than 0.2; raise max_sweeps or max_time; diagnostics_ has all arcs",
             ConvergenceWarning,
         )
 
 
 def choose_method(settings, n, predicts):
-    """ "exact" or "mcmc"; an explicit "exact" beyond reach is an error."""
+    """ "exact", "mcmc" or "given"; an explicit "exact" beyond reach is an error."""
+    if settings.method == "given":
+        return "given"
     kind = WEIGHTINGS[settings.structure_weighting]
     limit = kind.exact_rows if predicts else kind.exact_arcs
     if n < 2:
@@ -469,16 +461,15 @@ def choose_method(settings, n, predicts):
     return settings.method
 
 
-# what a checkpoint must share, beside the data, the arcs, the seed and the version
+# what a checkpoint must share, with the data, the arcs, the seed and the version
 _FINGERPRINT = (
-    "structure_weighting", "moves", "n_orders", "burn_in", "thin", "n_chains", "n_temperatures", "max_indegree", "alpha",
-    "equivalent_sample_size", "parameter_prior", "structure_prior", "eps", "beam", "init", "missing", "checkpoint_every",
-    "max_sweeps",
+    "structure_weighting", "max_indegree", "alpha", "equivalent_sample_size", "parameter_prior", "structure_prior", "missing",
 )  # fmt: skip
+_FREE = ("tol", "max_time", "checkpoint")  # of the sampler: a run may go on under other values
 
 
-def fingerprint(training, names, settings, arcs, random_state, root):
-    """What a checkpoint must share with the run that reads it: field -> text."""
+def fingerprint(training, names, settings, arcs, random_state, root, orders=None):
+    """What a checkpoint must share with the run that reads it: field -> text; orders : those that are given."""
     import pgm_bma
 
     digest = hashlib.sha256()
@@ -487,6 +478,9 @@ def fingerprint(training, names, settings, arcs, random_state, root):
     digest.update(repr(names).encode())
     fields = {"version": pgm_bma.__version__, "data": digest.hexdigest()}
     fields.update({name: repr(getattr(settings, name)) for name in _FINGERPRINT})
+    fields["sampler"] = type(settings.sampler).__name__
+    fields.update({name: repr(v) for name, v in settings.sampler.get_params().items() if name not in _FREE})
+    fields["orders"] = repr(orders)
     for name, pairs in zip(("required_arcs", "forbidden_arcs"), arcs):
         fields[name] = repr([(names[p], names[c]) for p, c in pairs])
     # a fresh seed is new at every start: then the generators in the file carry on

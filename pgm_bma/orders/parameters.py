@@ -12,72 +12,38 @@ FAMILIES = """max_indegree : int, default=3
         arcs into a column of very many states, noise or not, look certain.
     structure_prior : {"mdl", "friedman_koller", "uniform"}, default="mdl"
         Prior of a parent set by its size; "mdl" is the paper's (ORD eq. 13).
-    required_arcs : list of pairs, optional
-        Pairs (parent, child) of names that every structure has.
+    expert_knowledge : pgmpy ExpertKnowledge or dict, optional
+        Required and forbidden arcs, a temporal order and a search space; a dict says the same in the words `required_edges`,
+        `forbidden_edges` (pairs (parent, child) of names), `temporal_order` and `search_space`."""
+
+ARCS = """required_arcs : list of pairs, optional
+        Pairs (parent, child) of names that every structure has, in addition to `expert_knowledge`.
     forbidden_arcs : list of pairs, optional
-        Pairs (parent, child) of names that no structure has.
-    expert_knowledge : pgmpy ExpertKnowledge, optional
-        Required and forbidden edges, a temporal order and a search space, in addition to the two lists.
-    eps : float, default=1e-3
-        In family lists, a parent set is dropped when one of its subsets outweighs it by more than 1 / eps.
-    beam : int, default=60
-        Where all families are too many to score, the best `beam` parent sets of every size are extended by every variable.
-    n_candidates : None
-        Gone; an error names `beam`."""
+        Pairs (parent, child) of names that no structure has, likewise."""
 
 ROWS = """missing : {"auto", "augment", "drop", "state"}, default="auto"
         Rows with missing cells in training. "augment": cells and structures are sampled together (missing at random), every row
         counts. "drop": such rows are left out, with a warning. "state": missing is a value of its own, in prediction too.
-        "auto": "augment" where a cell is missing (but "drop" under method="exact" or moves="swap", which need complete rows).
+        "auto": "augment" where a cell is missing (but "drop" under method="exact" or a SwapSampler, which need complete rows).
     unobserved : {"sum_out", "fill"}, default="sum_out"
-        Missing cells of rows that are judged: summed out (exactly up to `max_completions` completions of a row, else over
-        `n_completions` draws with a standard error), or filled in uniformly at random as the paper does.
-    max_completions : int, default=1024
-        Most completions of a row that are summed out exactly.
-    n_completions : int, default=200
-        Draws for rows past that."""
+        Missing cells of rows that are judged: summed out (exactly up to 1024 completions of a row, else over 200
+        draws with a standard error), or filled in uniformly at random as the paper does."""
 
-CHAINS = """n_orders : int, default=30
-        Orders kept per chain, evenly spaced, for predictions and sampled networks; under "exact", independent draws.
-    moves : {"gibbs", "swap"}, default="gibbs"
-        "gibbs": one variable is put back into any place with exactly the right probabilities, chains run until they agree.
-        "swap": the paper's swaps of two variables, for a given number of iterations.
-    n_chains : int, default=4
-        Independent chains.
-    n_temperatures : int or "auto", default="auto"
-        Replicas of a chain at different temperatures, which help it across modes; "auto": as many as exchanges of neighbours at a
-        rate of 0.4 take to a tenth of the log posterior, 3 to 16, found in burn-in. Not used under structure_weighting="dag",
-        where arcs are turned round instead.
-    tol : float, default=0.05
-        Gibbs chains stop when no arc posterior differs by more than this between two of them, and split R-hat holds.
-    max_sweeps : int, default=4096
-        Most sweeps (one move per variable) of a chain; they are doubled until the chains agree, and the last half to three
-        quarters count. With missing cells, a sweep over structures and cells counts as one to four, by families and rows.
-    max_time : float, optional
-        Seconds after which Gibbs chains end, converged or not; a run that ends so cannot be repeated bit for bit.
-    burn_in : int, default=10000
-        Iterations before the first kept one, under moves="swap".
-    thin : int, default=1667
-        Iterations from one kept order to the next, under moves="swap".
+SAMPLER = """sampler : GibbsSampler or SwapSampler, optional
+        The chains over orders: how many, how long, and which orders are kept. By default GibbsSampler(); a SwapSampler makes the
+        paper's swaps. One field is changed by ``set_params(sampler__tol=0.01)``.
     structure_weighting : {"order", "dag"}, default="order"
-        Every order counts once (the paper's), or every DAG.
-    init : list, optional
-        Order to start from, or one per chain; random by default."""
+        Every order counts once (the paper's), or every DAG."""
 
-RUN = """checkpoint : path, optional
-        File that keeps the run; a killed run started again ends with the same orders.
-    checkpoint_every : int, default=10000
-        Moves of a chain between two writes.
-    preset : {"paper"}, optional
-        The chain of the paper: 30 orders, iterations 10,001 + 1667 t of one chain of swaps, alpha in every cell.
+RUN = """preset : {"paper"}, optional
+        The chain of the paper: 30 orders, iterations 10,001 + 1667 t of one chain of swaps, alpha in every cell;
+        incomplete rows are left out.
     n_jobs : int, optional
         Threads for the chains, as joblib reads it; the result does not depend on it.
     random_state : int, Generator, RandomState or None, default=None
         Seed.
     verbose : bool or int, default=False
-        Progress; from 2 on, a line with the difference of the chains whenever there is a new one.
-    show_progress : None
-        Now called `verbose`."""
+        Progress; from 2 on, a line with the difference of the chains whenever there is a new one."""
 
 RESULTS = """edge_posterior_ : DataFrame
         Parent x child, P(parent -> child | data); `attrs` names the weighting.
@@ -91,7 +57,7 @@ RESULTS = """edge_posterior_ : DataFrame
         Scores of every variable with every set of parents that was kept.
     lost_mass_ : float
         Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables; 0 when
-        all were kept. Sets that were never scored (more than `beam` of a size) are not in it. Of a table with gaps, the largest
+        all were kept. Sets that were never scored (more than `beam` of a size) are not in it. With missing values, the largest
         over the kept tables (`gaps_.attrs["lost_mass"]` has them all, NaN where it was not measured).
     gaps_ : DataFrame
         Missing cells in training by column; `attrs` tells what was done with them.
@@ -101,6 +67,8 @@ RESULTS = """edge_posterior_ : DataFrame
         Kept orders, earliest first.
     order_log_scores_ : array
         Log of their unnormalised posteriors.
+    n_chains_ : int
+        Chains behind `orders_`, which has them one after the other.
     acceptance_rate_ : float
         Share of accepted swaps (NaN without any).
     diagnostics_ : DataFrame

@@ -8,29 +8,29 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.docstrings import ROWS, fill
-from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import check_number, resolve_preset
 from pgm_bma.foundation.rows.scan import NotFolded
-from pgm_bma.foundation.runtime.seeds import random_generator, seed_sequence
+from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import add_missing_state, as_frame, filled_column
 from pgm_bma.foundation.tables.table import as_table
-from pgm_bma.orders import fitting as _order_fit
-from pgm_bma.orders import parameters
+from pgm_bma.orders import fitting, parameters
 from pgm_bma.orders.gaps.augmented_average import draw_completions
 from pgm_bma.orders.network import graph_metric
 from pgm_bma.orders.results import OrderResults
+from pgm_bma.orders.samplers import GibbsSampler, SwapSampler
 
 
 @fill(
-    chains=parameters.CHAINS,
+    sampler=parameters.SAMPLER,
     families=parameters.FAMILIES,
+    arcs=parameters.ARCS,
     rows=parameters.ROWS,
     run=parameters.RUN,
     results=parameters.RESULTS,
     columns=ROWS,
 )
-class OrderPosterior(OrderResults, DiscreteEstimator):
+class OrderPosterior(OrderResults):
     """Posterior of arcs and structures: exact for up to 20 variables, sampled over orders beyond (Friedman and Koller; Hwang and
     Zhang 2005).
 
@@ -38,8 +38,9 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
     ----------
     method : {"auto", "exact", "mcmc"}, default="auto"
         "auto" is exact up to 20 variables, up to 12 under structure_weighting="dag".
-    {chains}
+    {sampler}
     {families}
+    {arcs}
     {rows}
     {run}
     state_names : dict, optional
@@ -65,82 +66,49 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
     """
 
     model_is_exact_ = False
-    _rules = {**_order_fit.FAMILY_RULES, **_order_fit.RUN_RULES}
+    _rules = {**fitting.FAMILY_RULES, **fitting.RUN_RULES}
+    _default_records = {"sampler": GibbsSampler()}
 
     def __init__(
         self,
         *,
         method: str = "auto",
-        n_orders: int = 30,
-        moves: str = "gibbs",
-        n_chains: int = 4,
-        n_temperatures: int | str = "auto",
-        tol: float = 0.05,
-        max_sweeps: int = 4096,
-        max_time: float | None = None,
-        burn_in: int = 10_000,
-        thin: int = 1667,
-        structure_weighting: str = "order",
-        init: Iterable | None = None,
+        sampler: GibbsSampler | SwapSampler | None = None,
         max_indegree: int = 3,
+        structure_prior: str = "mdl",
+        structure_weighting: str = "order",
         alpha: float = 1.0,
         equivalent_sample_size: float | None = None,
         parameter_prior: str = "consistent",
-        structure_prior: str = "mdl",
         required_arcs: Iterable | None = None,
         forbidden_arcs: Iterable | None = None,
         expert_knowledge: Any = None,
-        eps: float = 1e-3,
-        beam: int = 60,
-        n_candidates: None = None,
         missing: str = "auto",
         unobserved: str = "sum_out",
-        max_completions: int = 1024,
-        n_completions: int = 200,
-        checkpoint: Any = None,
-        checkpoint_every: int = 10_000,
         preset: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
-        show_progress: None = None,
         state_names: dict | None = None,
         handle_unknown: str = "missing",
     ):
         self.method = method
-        self.n_orders = n_orders
-        self.moves = moves
-        self.n_chains = n_chains
-        self.n_temperatures = n_temperatures
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.max_time = max_time
-        self.burn_in = burn_in
-        self.thin = thin
-        self.structure_weighting = structure_weighting
-        self.init = init
+        self.sampler = sampler
         self.max_indegree = max_indegree
+        self.structure_prior = structure_prior
+        self.structure_weighting = structure_weighting
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.parameter_prior = parameter_prior
-        self.structure_prior = structure_prior
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
         self.expert_knowledge = expert_knowledge
-        self.eps = eps
-        self.beam = beam
-        self.n_candidates = n_candidates
         self.missing = missing
         self.unobserved = unobserved
-        self.max_completions = max_completions
-        self.n_completions = n_completions
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.preset = preset
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.show_progress = show_progress
         self.state_names = state_names
         self.handle_unknown = handle_unknown
 
@@ -172,12 +140,12 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         return self
 
     def _fit_rows(self, sample_weight):
-        settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))
+        settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
         rows, _ = self._read_rows(sample_weight, None)
-        self._average_over(self._count_passes(rows, settings), settings)
+        self._finish(self._count_passes(rows, settings), settings)
 
     def _fit(self, X, sample_weight):
-        settings = _order_fit.checked_settings(self, resolve_preset(self, _order_fit.PRESETS))
+        settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
         read = self._read_features(X, sample_weight, None)
         self._forget()
         self._feature_states = read.schema.states
@@ -186,15 +154,12 @@ class OrderPosterior(OrderResults, DiscreteEstimator):
         if settings.missing == "state":
             schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema(schema.names, schema.states)
-        self._average_over(_order_fit.training_rows(schema, codes, read.weights, settings), settings)
+        self._finish(fitting.training_rows(schema, codes, read.weights, settings), settings)
 
-    def _average_over(self, rows, settings):
-        root = seed_sequence(self.random_state)
-        names = list(self._variables.names)
-        self._average, ready = _order_fit.average(rows, names, settings, self.random_state, root, False)
-        self._seed = int(np.random.default_rng(root).integers(2**63))
+    def _finish(self, training, settings):
+        ready = self._average_over(training, settings, predicts=False)
         if self._average.gaps is not None:
-            self._cached_mixture = ready
+            self._mixture(ready)
         self._warn_if_chains_disagree()
 
     def complete(self, X: Any, n: int = 1, random_state: Any = None) -> list[pd.DataFrame]:

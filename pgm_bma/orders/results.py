@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import check_choice, check_number
 from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.seeds import random_generator, seed_sequence
 from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.tables.table import Schema
 from pgm_bma.orders import consensus, network
@@ -16,7 +17,7 @@ from pgm_bma.orders.chains.diagnostics import ChainDiagnostics
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.counted import CountedTraining
 from pgm_bma.orders.families.family_table import parent_sets
-from pgm_bma.orders.fitting import FORMER, UNOBSERVED, counted_rows
+from pgm_bma.orders.fitting import UNOBSERVED, average, counted_rows
 from pgm_bma.orders.gaps.augmented_average import own_mixture
 from pgm_bma.orders.structure_average import (
     exact_log_joint,
@@ -28,15 +29,30 @@ from pgm_bma.orders.structure_average import (
 from pgm_bma.orders.sums import fixed_order, unobserved
 
 N_ANCESTOR_DAGS = 1000
+MAX_COMPLETIONS = 1024  # of a row that are summed out exactly
+N_COMPLETIONS = 200  # draws for rows past that
 
 
-class OrderResults(ChainDiagnostics):
-    """Mixin over ``_average`` (a `StructureAverage`) and ``_variables`` (a `Schema`, the class last if there is one).
+class OrderResults(ChainDiagnostics, DiscreteEstimator):
+    """An estimator over ``_average`` (a `StructureAverage`) and ``_variables`` (a `Schema`, the class last if there is one).
 
-    Its parameters include `missing`, `unobserved`, `max_completions` and `n_completions`; ``_seed`` is drawn in fit.
+    ``_seed`` is drawn in fit.
     """
 
+    missing: str
+    unobserved: str
+    random_state: Any
     _picture = "plot_arc_posteriors"
+
+    # ------------------------------------------------------------------------------------------------ fit
+
+    def _average_over(self, training, settings, predicts):
+        """Average as `settings` says, with the seed; returns what predictions are made of (see `fitting.average`)."""
+        root = seed_sequence(self.random_state)
+        names = list(self._variables.names)
+        self._average, ready = average(training, names, settings, self.random_state, root, predicts)
+        self._seed = int(np.random.default_rng(root).integers(2**63))
+        return ready
 
     # ------------------------------------------------------------------------------------------------ arcs and orders
 
@@ -63,6 +79,11 @@ class OrderResults(ChainDiagnostics):
     def order_log_scores_(self):
         """Natural log of the unnormalised posterior of every kept order (of every kept layering under "dag")."""
         return self._average.log_scores.ravel()
+
+    @property
+    def n_chains_(self):
+        """Chains behind `orders_`; 1 when nothing was sampled by a chain."""
+        return len(self._average.states)
 
     @property
     def acceptance_rate_(self):
@@ -107,8 +128,7 @@ class OrderResults(ChainDiagnostics):
         table, chain after chain, the bound that `lost_mass_` is the largest of (NaN where it was not measured).
         """
         names = list(self._variables.names)
-        # files of earlier versions do not know: they tell what was left
-        n_missing, n_incomplete, n_rows = self._missing_counts or ([0.0] * len(names), 0.0, float(self.n_samples_))
+        n_missing, n_incomplete, n_rows = self._missing_counts
         gaps = pd.DataFrame({"missing": n_missing, "share": np.asarray(n_missing) / max(n_rows, 1)}, index=names)
         treatment = "none"
         if n_incomplete:
@@ -372,19 +392,19 @@ class OrderResults(ChainDiagnostics):
         for name in [name for name in self.__dict__ if name.startswith("_cached_") and name != "_cached_scan"]:
             del self.__dict__[name]
 
-    def _mixture(self):
+    def _mixture(self, made=None):
+        """The `Mixture` that predictions and DAGs are drawn from; made : the same, where the fit has it already."""
         if "_cached_mixture" not in self.__dict__:
             make = state_mixture if self._average.gaps is None else own_mixture
-            self._cached_mixture = make(self._average)
+            self._cached_mixture = make(self._average) if made is None else made
         return self._cached_mixture
 
     def _joint_with_error(self, codes, class_index, n_classes):
         """Log joint (n_rows, n_classes) of rows over all variables, -1 missing, and its standard error."""
-        treatment = FORMER.get(self.missing, self.unobserved)
-        check_choice("unobserved", treatment, UNOBSERVED)
+        check_choice("unobserved", self.unobserved, UNOBSERVED)
         cardinalities = self._variables.cardinalities
         codes = codes.astype(np.int64)
-        if treatment == "fill":
+        if self.unobserved == "fill":
             rng = np.random.default_rng([self._seed, 3])  # equal calls give equal draws
             codes = unobserved.impute_uniformly(codes, cardinalities, rng)
         return unobserved.log_joint(
@@ -393,8 +413,8 @@ class OrderResults(ChainDiagnostics):
             cardinalities,
             class_index,
             n_classes,
-            self.max_completions,
-            self.n_completions,
+            MAX_COMPLETIONS,
+            N_COMPLETIONS,
             self._proposal,
             self._seed,
         )
@@ -413,13 +433,11 @@ class OrderResults(ChainDiagnostics):
     def _get_ready(self, ready=None):
         """Build what predictions need now, so that predicting leaves the estimator as it is.
 
-        ready : sums of an exact average, or the mixture of one over tables with gaps
+        ready : sums of an exact average, or the mixture of one over completed tables
         """
-        if self._average.gaps is not None:
-            self._cached_mixture = ready
-            ready = None
-        if self._predictor(ready) is None:
-            self._keep_used_counts(self._mixture())
+        completed = self._average.gaps is not None
+        if self._predictor(None if completed else ready) is None:
+            self._keep_used_counts(self._mixture(ready if completed else None))
 
     def _keep_used_counts(self, mix):
         """Of counts that were made in passes, keep those of the families that predictions and `model_` read."""

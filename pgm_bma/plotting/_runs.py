@@ -64,7 +64,7 @@ def plot_score_traces(
             raise ValueError(
                 f"nothing was sampled by a chain: the average is {traces.method_!r}; fit with method='mcmc'"
             )
-        traces, what = traces.order_log_scores_.reshape(traces.n_chains, -1), "kept order"
+        traces, what = traces.order_log_scores_.reshape(traces.n_chains_, -1), "kept order"
     label = "log score of the order" if label is None else label
     if isinstance(traces, dict):
         names, traces = list(traces), list(traces.values())

@@ -29,8 +29,8 @@ SMALL = {
     "ForestAveragedClassifier": {"n_forests": 5},
     "KikuchiBayesClassifier": {"n_resamples": 10, "random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
-    "OrderAveragedClassifier": {"n_orders": 3, "random_state": 0},
-    "OrderPosterior": {"n_orders": 3, "random_state": 0},
+    "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=3), "random_state": 0},
+    "OrderPosterior": {"sampler": pgm_bma.GibbsSampler(n_orders=3), "random_state": 0},
 }
 DISCRETIZERS = ("MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer", "SampleQuantileBinarizer")
 PGMPY_FACES = {

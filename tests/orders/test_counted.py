@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgm_bma
+from pgm_bma import GibbsSampler, SwapSampler
 from pgm_bma.foundation.rows import blocks
 from pgm_bma.foundation.rows.blocks import Block, MemoryRows, Profile
 from pgm_bma.foundation.tables.table import Schema
@@ -116,17 +117,18 @@ def scan(parts, tmp_path_factory):
     return pgm_bma.scan_parquet(write_parts(parts, tmp_path_factory.mktemp("parts")), memory=1000)
 
 
-def average(**options):
-    return pgm_bma.OrderAveragedClassifier(random_state=0, n_orders=5, **options)
+def average(sampler=GibbsSampler, chain=(), **options):
+    return pgm_bma.OrderAveragedClassifier(random_state=0, sampler=sampler(n_orders=5, **dict(chain)), **options)
 
 
-SHORT = {"method": "mcmc", "max_sweeps": 16, "tol": 0.9}
+SHORT = {"method": "mcmc", "chain": {"max_sweeps": 16, "tol": 0.9}}
+ORDER = ["again", "half", "other", "differs", "class"]
 CLASSIFIERS = {
     "exact": average,
     "chains": lambda **k: average(**SHORT, **k),
     "layers": lambda **k: average(structure_weighting="dag", **SHORT, **k),
-    "swaps": lambda **k: average(method="mcmc", moves="swap", burn_in=50, thin=10, **k),
-    "given": lambda **k: average(orders=[["again", "half", "other", "differs", "class"]], **k),
+    "swaps": lambda **k: average(SwapSampler, {"burn_in": 50, "thin": 10}, method="mcmc", **k),
+    "given": lambda **k: average(method="given", chain={"init": [ORDER]}, **k),
     "best order": lambda **k: pgm_bma.FixedOrderClassifier(random_state=0, **k),
     "random order": lambda **k: pgm_bma.FixedOrderClassifier("random", equivalent_sample_size=5.0, random_state=0, **k),
 }

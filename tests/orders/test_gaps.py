@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
-from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
+from pgm_bma import FixedOrderClassifier, GibbsSampler, OrderAveragedClassifier, OrderPosterior, SwapSampler
 from pgm_bma.orders import fitting
 from pgm_bma.orders.chains import runner
 from pgm_bma.orders.families.family_table import family_table
@@ -93,7 +93,8 @@ def test_class_posterior_sums_over_completions():
     codes = tiny(4, n_rows=12, n_gaps=4)
     codes[:, 2] = np.where(codes[:, 2] < 0, 0, codes[:, 2])
     frame = as_frame(codes)
-    classifier = OrderAveragedClassifier(**PAPER, max_sweeps=320).fit(frame[["v0", "v1"]], frame["v2"].astype(int))
+    classifier = OrderAveragedClassifier(**PAPER, sampler=GibbsSampler(max_sweeps=320))
+    classifier.fit(frame[["v0", "v1"]], frame["v2"].astype(int))
     for row in ([0, 1], [1, 1]):
         truth = oracle.class_posterior(as_lists(codes), [2] * 3, 3, "order", [*row, 0], 2)
         found = classifier.predict_proba(pd.DataFrame([row], columns=["v0", "v1"]).astype(object))[0]
@@ -208,17 +209,6 @@ def test_rows_without_a_class_are_used_when_asked_for(survey):
     assert classifier.classes_.tolist() == [0, 1]
 
 
-def test_former_values_of_missing_warn_and_mean_what_they_meant(survey):
-    _, holes = survey
-    with pytest.warns(FutureWarning, match="missing='impute' is now missing='drop' with unobserved='fill'"):
-        former = OrderAveragedClassifier(missing="impute", random_state=0).fit(holes[["a", "b"]], holes["c"].fillna(0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        now = OrderAveragedClassifier(missing="drop", unobserved="fill", random_state=0)
-        now.fit(holes[["a", "b"]], holes["c"].fillna(0))
-    assert (former.predict_proba(holes[["a", "b"]]) == now.predict_proba(holes[["a", "b"]])).all()
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -226,7 +216,8 @@ def test_former_values_of_missing_warn_and_mean_what_they_meant(survey):
             {"method": "exact", "missing": "augment"},
             r"method='exact' needs complete rows, but \d+ cells are missing \(most in",
         ),
-        ({"moves": "swap", "missing": "augment"}, r"moves='swap' needs complete rows"),
+        ({"sampler": SwapSampler(), "missing": "augment"}, r"SwapSampler needs complete rows"),
+        ({"missing": "sum_out"}, r"missing='sum_out' is not one of 'auto', 'augment', 'drop', 'state'"),
         ({"missing": "sometimes"}, r"missing='sometimes' is not one of 'auto', 'augment', 'drop', 'state'"),
         ({"unobserved": "drop"}, r"unobserved='drop' is not one of 'sum_out', 'fill'"),
     ],
@@ -238,7 +229,9 @@ def test_refusals(survey, settings, message):
 
 def test_given_orders_and_fixed_orders(survey):
     _, holes = survey
-    given = OrderAveragedClassifier(orders=[["a", "b", "c"], ["c", "b", "a"]], random_state=0)
+    given = OrderAveragedClassifier(
+        method="given", sampler=GibbsSampler(init=[["a", "b", "c"], ["c", "b", "a"]]), random_state=0
+    )
     given.fit(holes[["a", "b"]], holes["c"].fillna(0))
     assert given.method_ == "given" and set(given.orders_) == {("a", "b", "c"), ("c", "b", "a")}
     assert given.edge_posterior_.loc["a", "b"] == pytest.approx(given.edge_posterior_.loc["b", "a"], abs=0.02)
@@ -270,12 +263,11 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, 
     frame = wide(n=13 if weighting == "order" else 8)
     settings = {
         "structure_weighting": weighting,
-        "max_sweeps": 24,
+        "sampler": GibbsSampler(max_sweeps=24, n_chains=2, checkpoint_every=200),
         "max_indegree": 2,
-        "n_chains": 2,
         "random_state": 1,
     }
-    file = tmp_path / "run"
+    kept = {**settings, "sampler": settings["sampler"].set_params(checkpoint=tmp_path / "run")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         whole = OrderPosterior(**settings).fit(frame)
@@ -289,8 +281,8 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, 
         with monkeypatch.context() as killed, pytest.raises(RuntimeError):
             killed.setattr(runner.Checkpoint, "write", stop)
             killed.setattr(runner, "WRITING", np.inf)
-            OrderPosterior(**settings, checkpoint=file, checkpoint_every=200).fit(frame)
-        resumed = OrderPosterior(**settings, checkpoint=file, checkpoint_every=200, n_jobs=2).fit(frame)
+            OrderPosterior(**kept).fit(frame)
+        resumed = OrderPosterior(**kept, n_jobs=2).fit(frame)
     assert (resumed.edge_posterior_ == whole.edge_posterior_).all(axis=None)
     assert resumed.orders_ == whole.orders_
     assert (resumed._average.gaps.filled == whole._average.gaps.filled).all()
@@ -301,7 +293,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, 
 def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
     with pytest.warns(ConvergenceWarning, match="have not converged after 4 sweeps: arcs differ between them") as told:
-        posterior = OrderPosterior(max_sweeps=4, max_indegree=2, random_state=0).fit(wide())
+        posterior = OrderPosterior(sampler=GibbsSampler(max_sweeps=4), max_indegree=2, random_state=0).fit(wide())
     worst = re.search(r"most '(v\d+)' -> '(v\d+)' by ([\d.]+)", str(told[0].message)).groups()
     assert float(worst[2]) == pytest.approx(
         posterior.diagnostics_["difference_of_chains"].max(), abs=0.006
@@ -314,14 +306,14 @@ def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
 def test_what_families_left_out_had_is_told(scored, monkeypatch):
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
     monkeypatch.setattr(augment_lists, "SCORED", scored)
-    settings = {"max_sweeps": 6, "max_indegree": 2, "random_state": 0}
+    settings = {"max_indegree": 2, "random_state": 0}
     with pytest.warns(
         UserWarning, match=r"parent sets of 'v\d+' that were left out have up to .*more than 0.05.*lower eps"
     ):
-        loose = OrderPosterior(**settings, eps=1.0).fit(wide())
+        loose = OrderPosterior(**settings, sampler=GibbsSampler(max_sweeps=6, eps=1.0)).fit(wide())
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        posterior = OrderPosterior(**settings, eps=1e-6).fit(wide())
+        posterior = OrderPosterior(**settings, sampler=GibbsSampler(max_sweeps=6, eps=1e-6)).fit(wide())
     assert not any("left out" in str(one.message) for one in told)
     found = np.reshape(posterior.gaps_.attrs["lost_mass"], (4, 3))
     measured = [0, 1, 2] if scored else [0, 2]  # lists: on the first and the last table of every chain
@@ -331,7 +323,8 @@ def test_what_families_left_out_had_is_told(scored, monkeypatch):
 
 def test_pruned_families_have_the_law_of_all_of_them(monkeypatch):
     """Up to what the pruning leaves out: nothing to speak of at eps = 1e-12, so the same draws to rounding."""
-    settings = {"max_sweeps": 6, "max_indegree": 2, "random_state": 0, "eps": 1e-12, "required_arcs": [("v0", "v3")]}
+    sampler = GibbsSampler(max_sweeps=6, eps=1e-12)
+    settings = {"sampler": sampler, "max_indegree": 2, "random_state": 0, "required_arcs": [("v0", "v3")]}
     arcs = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -350,7 +343,8 @@ def test_small_tables_leave_out_less(monkeypatch):
         monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
         for fine in (0, 30_000):
             monkeypatch.setattr(augment_lists, "FINE", fine)
-            lost[fine] = OrderPosterior(max_sweeps=2, max_indegree=2, random_state=0, eps=0.1).fit(frame).lost_mass_
+            posterior = OrderPosterior(sampler=GibbsSampler(max_sweeps=2, eps=0.1), max_indegree=2, random_state=0)
+            lost[fine] = posterior.fit(frame).lost_mass_
     assert 0 < lost[30_000] < lost[0] / 2
 
 
@@ -371,7 +365,7 @@ def test_columns_that_are_never_seen_together_warn():
     with pytest.warns(
         ConvergenceWarning, match=r"not converged after 80 sweeps: arcs differ between them, most '[ab]' ->"
     ):
-        posterior = OrderPosterior(max_sweeps=80, random_state=0).fit(frame)
+        posterior = OrderPosterior(sampler=GibbsSampler(max_sweeps=80), random_state=0).fit(frame)
     assert not posterior.converged_
     # what is not known is not told as known: neither arcs nor their absence are certain
     assert 0.01 < posterior.skeleton_posterior_.loc["a", "b"] < 0.99

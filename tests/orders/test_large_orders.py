@@ -5,13 +5,16 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
+from pgm_bma import FixedOrderClassifier, GibbsSampler, OrderAveragedClassifier, OrderPosterior, SwapSampler
 from pgm_bma.orders.families.family_table import family_table
 from pgm_bma.orders.sums import exact_orders
 from tests.oracles.orders import Problem
 from tests.orders.test_order_mcmc import chain_data
 
-QUICK = {"method": "mcmc", "max_sweeps": 512, "tol": 0.1, "n_chains": 2, "random_state": 0}
+
+def quick(**changes):
+    sampler = GibbsSampler(**{"max_sweeps": 512, "tol": 0.1, "n_chains": 2, **changes})
+    return {"method": "mcmc", "sampler": sampler, "random_state": 0}
 
 
 def table(n_rows=200, n=7, seed=0):
@@ -22,7 +25,7 @@ def table(n_rows=200, n=7, seed=0):
 def test_chains_agree_with_the_exact_sums_and_do_not_depend_on_jobs(weighting):
     X = table()
     exact = OrderPosterior(structure_weighting=weighting, random_state=0).fit(X)
-    run = {**QUICK, "tol": 0.06, "max_sweeps": 4096, "n_chains": 4, "eps": 1e-6, "structure_weighting": weighting}
+    run = {**quick(tol=0.06, max_sweeps=4096, n_chains=4, eps=1e-6), "structure_weighting": weighting}
     sampled = OrderPosterior(**run).fit(X)
     assert sampled.converged_ and sampled.n_sweeps_ >= 128
     # four chains within .06 of one another: their mean within .04 of the truth
@@ -45,26 +48,22 @@ def test_chains_that_disagree_are_said(recwarn):
         ConvergenceWarning,
         match=r"not converged after 20 sweeps: the largest difference .* is 0\.\d+ \(tol=0.001\), \d+ arcs",
     ):
-        posterior = OrderPosterior(**{**QUICK, "max_sweeps": 20, "tol": 0.001}).fit(X)
+        posterior = OrderPosterior(**quick(max_sweeps=20, tol=0.001)).fit(X)
     assert not posterior.converged_ and posterior.n_sweeps_ == 20 and not posterior.diagnostics_.attrs["converged"]
     with pytest.warns(ConvergenceWarning):
-        posterior = OrderPosterior(**{**QUICK, "max_sweeps": 10**6, "tol": 1e-6}, max_time=0.5).fit(X)
+        posterior = OrderPosterior(**quick(max_sweeps=10**6, tol=1e-6, max_time=0.5)).fit(X)
     assert 0 < posterior.n_sweeps_ < 10**6 and posterior.edge_posterior_.to_numpy().max() <= 1 + 1e-9
-    with pytest.warns(UserWarning, match="burn_in and thin belong to moves='swap'"):
-        OrderPosterior(**QUICK, burn_in=5).fit(X)
-    with pytest.warns(FutureWarning, match="show_progress is now called verbose"):
-        OrderPosterior(show_progress=False).fit(X)
 
 
 def test_a_checkpoint_carries_a_face_on(tmp_path):
     X, y = table().drop(columns="g"), table()["g"]
-    plain = OrderAveragedClassifier(**QUICK).fit(X, y)
-    file = tmp_path / "run"
-    OrderAveragedClassifier(**QUICK, checkpoint=file, checkpoint_every=1).fit(X, y)
-    again = OrderAveragedClassifier(**QUICK, checkpoint=file, checkpoint_every=1).fit(X, y)
+    plain = OrderAveragedClassifier(**quick()).fit(X, y)
+    kept = quick(checkpoint=tmp_path / "run", checkpoint_every=1)
+    OrderAveragedClassifier(**kept).fit(X, y)
+    again = OrderAveragedClassifier(**kept).fit(X, y)
     np.testing.assert_array_equal(plain.predict_proba(X), again.predict_proba(X))
     with pytest.raises(ValueError, match="belongs to another run: max_indegree was 3, now it is 2"):
-        OrderAveragedClassifier(**QUICK, checkpoint=file, checkpoint_every=1, max_indegree=2).fit(X, y)
+        OrderAveragedClassifier(**kept, max_indegree=2).fit(X, y)
 
 
 @pytest.mark.parametrize("weighting", ["order", "dag"])
@@ -72,18 +71,18 @@ def test_many_variables_have_lists_with_required_and_forbidden_arcs(weighting, m
     monkeypatch.setattr("pgm_bma.orders.fitting.MAX_FAMILIES", 200)
     X = table(n=8)
     arcs = {"required_arcs": [("h", "a")], "forbidden_arcs": [("c", "b"), ("b", "c")]}
-    run = {**QUICK, "structure_weighting": weighting, "max_sweeps": 64}
+    run = {**quick(max_sweeps=64), "structure_weighting": weighting}
     posterior = OrderPosterior(**run, **arcs).fit(X)
     edges = posterior.edge_posterior_
     assert posterior._average.table.beam == 60
     assert edges.loc["h", "a"] == pytest.approx(1.0, abs=1e-9) and edges.loc["a", "h"] == 0.0
     assert edges.loc["b", "c"] == edges.loc["c", "b"] == 0.0
     assert all(order.index("h") < order.index("a") for order in posterior.orders_)
-    for refused in ({"method": "exact"}, {**run, "moves": "swap"}):
+    for refused in ({"method": "exact"}, {"method": "mcmc", "sampler": SwapSampler()}):
         with pytest.raises(ValueError, match=r"8 variables with max_indegree=3 have 512 families, more than 200"):
             OrderPosterior(**refused).fit(X)
     assert (
-        OrderPosterior(max_sweeps=16, random_state=0).fit(X).method_ == "mcmc"
+        OrderPosterior(sampler=GibbsSampler(max_sweeps=16), random_state=0).fit(X).method_ == "mcmc"
     )  # auto: all families would be too many
     X, y = X.drop(columns="d"), X["d"]
     for order in ("greedy", "best", "random"):
@@ -96,8 +95,8 @@ def test_refused_before_memory_is_taken():
     with pytest.raises(ValueError, match=r"20 variables with max_indegree=19 have 10485760 families, more than"):
         OrderPosterior(method="exact", max_indegree=19).fit(X)
     wide = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 30)))
-    run = {"method": "mcmc", "max_indegree": 12, "beam": 5, "max_sweeps": 4, "n_chains": 1, "n_temperatures": 1}
-    assert OrderPosterior(**run, random_state=0).fit(wide).method_ == "mcmc"  # finished
+    run = quick(beam=5, max_sweeps=4, n_chains=1, n_temperatures=1)
+    assert OrderPosterior(**run, max_indegree=12).fit(wide).method_ == "mcmc"  # finished
 
 
 def test_knowledge_of_pgmpy():
@@ -124,7 +123,7 @@ def test_knowledge_of_pgmpy():
 
 def test_what_people_ask_of_a_posterior():
     X = table(n=5)
-    posterior = OrderPosterior(random_state=0, n_orders=200).fit(X)
+    posterior = OrderPosterior(random_state=0, sampler=GibbsSampler(n_orders=200)).fit(X)
     edges = posterior.edge_posterior_
     skeleton = posterior.skeleton_posterior_
     np.testing.assert_allclose(skeleton, edges.to_numpy() + edges.to_numpy().T, atol=1e-12)

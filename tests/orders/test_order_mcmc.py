@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma import OrderPosterior
-from pgm_bma.orders.chains import _swap_kernels, order_mcmc
+from pgm_bma import OrderPosterior, SwapSampler
+from pgm_bma.orders.chains import order_mcmc
 from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import family_table
@@ -265,22 +265,15 @@ def test_swaps_under_the_weighting_of_dags_are_an_error():
         swapped_average(table, None, "dag", [np.arange(5)], generators(1))
 
 
-LONG = {
-    "method": "mcmc",
-    "moves": "swap",
-    "n_orders": 40,
-    "burn_in": 50_000,
-    "thin": 4000,
-    "n_chains": 2,
-    "checkpoint_every": 5000,
-}
+LONG = SwapSampler(n_orders=40, burn_in=50_000, thin=4000, n_chains=2, checkpoint_every=5000)
 KILLED = """
 import json, sys
 sys.path.insert(0, {root!r})
 import pandas as pd
 from pgm_bma import OrderPosterior
 from tests.orders.test_order_mcmc import LONG
-posterior = OrderPosterior(**LONG, checkpoint=sys.argv[2], random_state=7).fit(pd.read_json(sys.argv[1]))
+sampler = LONG.set_params(checkpoint=sys.argv[2])
+posterior = OrderPosterior(method="mcmc", sampler=sampler, random_state=7).fit(pd.read_json(sys.argv[1]))
 print(json.dumps(posterior.orders_))
 """
 
@@ -310,6 +303,6 @@ def test_a_run_killed_again_and_again_ends_with_the_same_orders(tmp_path, reques
         run.wait()
     assert kills == 2
     last = start()
-    expected = OrderPosterior(**LONG, random_state=7).fit(X).orders_
+    expected = OrderPosterior(method="mcmc", sampler=LONG, random_state=7).fit(X).orders_
     orders = json.loads(last.communicate(timeout=300)[0].splitlines()[-1])
     assert len(orders) == 80 and [tuple(order) for order in orders] == expected

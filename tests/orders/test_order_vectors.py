@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior
+from pgm_bma import FixedOrderClassifier, GibbsSampler, OrderAveragedClassifier, OrderPosterior
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "order.json").read_text())["cases"]
 PRIOR = {"fk": "friedman_koller", "mdl": "mdl", "uniform": "uniform"}
@@ -59,7 +59,9 @@ def test_vectors_fixed_order(case):
 def test_vectors_mean_of_given_orders(case):
     names, target, frame, X, _ = read(case)
     orders = [[names[v] for v in truth["order"]] for truth in case["orders"]]
-    classifier = OrderAveragedClassifier(orders=orders, **parameters(case)).fit(frame, target)
+    classifier = OrderAveragedClassifier(method="given", sampler=GibbsSampler(init=orders), **parameters(case)).fit(
+        frame, target
+    )
     np.testing.assert_allclose(classifier.predict_proba(X), case["class_posterior_mean_of_the_orders"], atol=ATOL)
     hidden = X.astype(float)
     hidden.loc[:, [names[v] for v in case["missing"]["unobserved"]]] = np.nan

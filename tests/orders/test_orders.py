@@ -12,11 +12,20 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import pgm_bma
-from pgm_bma import FixedOrderClassifier, OrderAveragedClassifier, OrderPosterior, effective_markov_blanket
+from pgm_bma import (
+    FixedOrderClassifier,
+    GibbsSampler,
+    OrderAveragedClassifier,
+    OrderPosterior,
+    SwapSampler,
+    effective_markov_blanket,
+)
+from pgm_bma.orders import results
 from pgm_bma.orders.families.family_table import family_table
 from pgm_bma.orders.sums import fixed_order, unobserved
 from tests.oracles.orders import Problem, class_posterior, log_sum
@@ -39,19 +48,24 @@ def coded(X, y):
 
 # small chains: long enough to mix over five variables, short enough for a test
 PAPER = {"parameter_prior": "paper"}
-SWAP = {"method": "mcmc", "moves": "swap", **PAPER}
-QUICK = {**SWAP, "n_orders": 40, "burn_in": 500, "thin": 50, "n_chains": 1, "random_state": 0}
+SWAPS = SwapSampler(n_orders=40, burn_in=500, thin=50, n_chains=1)
+QUICK = {"method": "mcmc", "sampler": SWAPS, "random_state": 0, **PAPER}
 
 
-def test_partition_chain_and_order_chain_through_the_face():
+def quick(**changes):
+    return {**QUICK, "sampler": SWAPS.set_params(**changes)}
+
+
+def test_chains_of_orders_and_of_layers_are_near_the_exact_sums():
     """Sampled arcs near the exact ones: 4 x 100 orders, errors of a few per cent."""
     X, y = frame()
-    for weighting in ("order", "dag"):
+    layers = {**QUICK, "structure_weighting": "dag", "sampler": GibbsSampler(n_orders=100)}
+    for weighting, run in (("order", quick(n_orders=100, n_chains=4)), ("dag", layers)):
         exact = OrderPosterior(structure_weighting=weighting, method="exact", random_state=0, **PAPER).fit(X)
-        run = {**QUICK, "n_orders": 100, "n_chains": 4, "structure_weighting": weighting}
         sampled = OrderPosterior(**run).fit(X)
         assert sampled.method_ == "mcmc" and len(sampled.orders_) == len(sampled.order_log_scores_) == 400
-        assert 0 < sampled.acceptance_rate_ < 1 and np.isnan(sampled.log_evidence_)
+        swapped = 0 < sampled.acceptance_rate_ < 1
+        assert swapped == (weighting == "order") and np.isnan(sampled.log_evidence_)
         difference = (sampled.edge_posterior_ - exact.edge_posterior_).abs().to_numpy().max()
         assert difference < 0.06  # 400 correlated draws of shares near one half: standard error about 0.02
         classifier = OrderAveragedClassifier(**run).fit(X, y)
@@ -63,24 +77,24 @@ def test_partition_chain_and_order_chain_through_the_face():
 
 def test_chain_does_not_depend_on_jobs_or_number_of_chains():
     X, _ = frame()
-    one = OrderPosterior(**{**QUICK, "n_chains": 3}, n_jobs=1).fit(X)
-    two = OrderPosterior(**{**QUICK, "n_chains": 3}, n_jobs=2).fit(X)
+    one = OrderPosterior(**quick(n_chains=3), n_jobs=1).fit(X)
+    two = OrderPosterior(**quick(n_chains=3), n_jobs=2).fit(X)
     assert one.orders_ == two.orders_
     np.testing.assert_array_equal(one.edge_posterior_, two.edge_posterior_)
-    assert OrderPosterior(**{**QUICK, "n_chains": 1}).fit(X).orders_ == one.orders_[:40]
+    assert OrderPosterior(**QUICK).fit(X).orders_ == one.orders_[:40]
 
 
 def test_paper_preset_keeps_the_papers_iterations():
     X, y = frame(30)
-    init = ["out", "d", "c", "b", "a"]
-    paper = OrderAveragedClassifier(preset="paper", init=init, random_state=3).fit(X, y)
-    assert len(paper.orders_) == 30 and paper.method_ == "mcmc"
-    every = OrderAveragedClassifier(
-        **SWAP, n_chains=1, n_orders=1667, burn_in=10_000, thin=1, init=init, random_state=3
-    ).fit(X, y)
-    assert paper.orders_[0] == every.orders_[0]  # iteration 10,001
-    with pytest.raises(ValueError, match=r"preset='paper' sets thin=1667, but thin=5 was passed"):
-        OrderAveragedClassifier(preset="paper", thin=5).fit(X, y)
+    paper = OrderAveragedClassifier(preset="paper", random_state=3).fit(X, y)
+    assert len(paper.orders_) == 30 and paper.method_ == "mcmc" and paper.sampler is None
+    run = {**quick(n_orders=1668, burn_in=10_000, thin=1), "random_state": 3}
+    every = OrderAveragedClassifier(**run).fit(X, y)
+    assert paper.orders_[:2] == [every.orders_[0], every.orders_[1667]]  # iterations 10,001 and 11,668
+    with pytest.raises(
+        ValueError, match=r"sets sampler=SwapSampler\(n_chains=1\), but sampler=SwapSampler\(thin=5\) was"
+    ):
+        OrderAveragedClassifier(preset="paper", sampler=SwapSampler(thin=5)).fit(X, y)
 
 
 def test_fixed_order_choices():
@@ -141,7 +155,7 @@ def test_missing_cells_equal_enumeration():
 
 
 @pytest.mark.parametrize("estimator", ["exact", "mcmc"])
-def test_sampled_completions_have_honest_errors(estimator):
+def test_sampled_completions_have_honest_errors(estimator, monkeypatch):
     """Forced to sample: the exact value lies within five reported errors, and ten times the draws cut the error by sqrt(10)."""
     X, y = frame()
     holes = X.head(20).astype(float)
@@ -149,8 +163,10 @@ def test_sampled_completions_have_honest_errors(estimator):
     settings = QUICK if estimator == "mcmc" else {"random_state": 0}
     exact = OrderAveragedClassifier(**settings).fit(X, y).predict_proba(holes)
     errors = []
+    monkeypatch.setattr(results, "MAX_COMPLETIONS", 1)
     for draws in (200, 2000):
-        sampled = OrderAveragedClassifier(max_completions=1, n_completions=draws, **settings).fit(X, y)
+        monkeypatch.setattr(results, "N_COMPLETIONS", draws)
+        sampled = OrderAveragedClassifier(**settings).fit(X, y)
         proba, error = sampled.predict_proba_with_error(holes)
         assert (error > 0).all() and (np.abs(proba - exact) < 5 * error + 1e-9).all()
         np.testing.assert_array_equal(proba, sampled.predict_proba(holes))  # equal calls, equal draws
@@ -183,12 +199,15 @@ def test_work_shared_between_completions_changes_nothing(max_indegree, ess, tabl
         np.testing.assert_allclose(shared, plain, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("settings", [{}, {**SWAP, "burn_in": 50, "thin": 5}, {"method": "mcmc", "max_sweeps": 16}])
-def test_draws_of_a_row_do_not_depend_on_other_rows(settings):
+@pytest.mark.parametrize(
+    "settings", [{}, quick(n_orders=30, burn_in=50, thin=5), {"method": "mcmc", "sampler": GibbsSampler(max_sweeps=16)}]
+)
+def test_draws_of_a_row_do_not_depend_on_other_rows(settings, monkeypatch):
+    monkeypatch.setattr(results, "MAX_COMPLETIONS", 1)
     X, y = frame()
     holes = X.head(20).astype(float)
     holes[["a", "c"]] = np.nan
-    model = OrderAveragedClassifier(max_completions=1, random_state=0, **settings).fit(X, y)
+    model = OrderAveragedClassifier(**{"random_state": 0, **settings}).fit(X, y)
     proba, error = model.predict_proba_with_error(holes)
     assert (error > 0).all()
     one_by_one = np.concatenate([model.predict_proba(holes.iloc[[k]]) for k in range(20)])
@@ -250,12 +269,17 @@ def test_imputing_and_missing_as_a_state():
         OrderPosterior(missing="drop").fit(pd.DataFrame({"a": [0, 1, None], "b": [None, None, 1]}))
 
 
+def started(init):
+    return {"method": "mcmc", "sampler": GibbsSampler(init=init)}
+
+
 def test_constraints_by_name():
     X, y = frame()
-    arcs = {"required_arcs": [("out", "a")], "forbidden_arcs": [("c", "d"), ("d", "c")]}
-    for weighting in ("order", "dag"):
+    knowledge = {"required_edges": [("out", "a")], "forbidden_edges": [("c", "d"), ("d", "c")]}
+    gibbs = {"structure_weighting": "dag", "sampler": GibbsSampler(n_chains=1, max_sweeps=64)}
+    for run in ({}, gibbs):
         for method in ("exact", "mcmc"):
-            settings = {**QUICK, **arcs, "method": method, "structure_weighting": weighting}
+            settings = {**QUICK, **run, "expert_knowledge": knowledge, "method": method}
             edges = OrderAveragedClassifier(**settings).fit(X, y).edge_posterior_
             assert edges.loc["out", "a"] == pytest.approx(1.0, abs=ATOL)
             assert edges.loc["c", "d"] == edges.loc["d", "c"] == edges.loc["a", "out"] == 0.0
@@ -270,22 +294,27 @@ def test_constraints_by_name():
         ({"required_arcs": 5}, r"required_arcs wants pairs \(parent, child\), got 5"),
         ({"required_arcs": ["ab"]}, r"required_arcs wants pairs \(parent, child\), got 'ab'"),
         ({"forbidden_arcs": [(["a"], "b")]}, r"forbidden_arcs names \['a'\], which is no variable"),
-        ({"init": "abcd", "method": "mcmc"}, r"init: an order is a list of all variables, earliest first, got 'abcd'"),
-        ({"init": 3, "method": "mcmc"}, r"init: an order is a list of all variables, earliest first, got 3"),
+        (started("abcd"), r"init: an order is a list of all variables, earliest first, got 'abcd'"),
+        (started(3), r"init: an order is a list of all variables, earliest first, got 3"),
         (
-            {"init": list("bacd"), "required_arcs": [("a", "b")], "method": "mcmc"},
+            {**started(list("bacd")), "required_arcs": [("a", "b")]},
             r"init puts 'a', a required parent of 'b'",
         ),
-        ({"checkpoint": 3}, r"checkpoint=3 must be the name of a file"),
+        ({"sampler": GibbsSampler(checkpoint=3)}, r"checkpoint=3 must be the name of a file"),
         (
-            {"checkpoint": "no/such/folder/file"},
+            {"sampler": GibbsSampler(checkpoint="no/such/folder/file")},
             r"checkpoint='no/such/folder/file' cannot be written: there is no folder",
         ),
         ({"method": "guess"}, r"method='guess' is not one of"),
         ({"structure_prior": "x"}, r"structure_prior='x' is not one of"),
-        ({"n_orders": 0}, r"n_orders=0 must be an integer at least 1"),
-        ({"init": ["a", "b"], "method": "mcmc"}, r"init: an order names every variable once, this one lacks 'c'"),
-        ({"n_candidates": 5}, r"n_candidates=5: .* beam= limits their growth"),
+        ({"sampler": SwapSampler(n_orders=0)}, r"n_orders=0 must be an integer at least 1"),
+        (started(["a", "b"]), r"init: an order names every variable once, this one lacks 'c'"),
+        ({"sampler": "gibbs"}, r"sampler='gibbs' must be a GibbsSampler or a SwapSampler, or None"),
+        (
+            {"sampler": SwapSampler(), "structure_weighting": "dag"},
+            r"SwapSampler works with structure_weighting='order' only",
+        ),
+        ({"expert_knowledge": {"required": []}}, r"expert_knowledge has 'required'; its words are required_edges, "),
         ({"expert_knowledge": 3}, r"expert_knowledge=3 is no ExpertKnowledge of pgmpy"),
         ({"missing": "ignore"}, r"missing='ignore' is not one of"),
     ]
@@ -295,25 +324,27 @@ def test_constraints_by_name():
     with pytest.raises(ValueError, match="names 'q', which is no variable"):
         FixedOrderClassifier(["a", "b", "c", "d", "q"]).fit(X, y)
     for orders in ([], 3):
-        with pytest.raises(ValueError, match="must be a list of at least one order"):
-            OrderAveragedClassifier(orders=orders).fit(X, y)
-    with pytest.raises(ValueError, match="orders puts 'out', a required parent of 'a', behind it"):
-        OrderAveragedClassifier(orders=[["a", "b", "c", "d", "out"]], required_arcs=[("out", "a")]).fit(X, y)
+        with pytest.raises(ValueError, match="a list of at least one order"):
+            OrderAveragedClassifier(method="given", sampler=GibbsSampler(init=orders)).fit(X, y)
+    with pytest.raises(ValueError, match="method='given' takes its orders from sampler=GibbsSampler"):
+        OrderAveragedClassifier(method="given", sampler=SwapSampler()).fit(X, y)
+    given = {"method": "given", "sampler": GibbsSampler(init=[["a", "b", "c", "d", "out"]])}
+    with pytest.raises(ValueError, match="init puts 'out', a required parent of 'a', behind it"):
+        OrderAveragedClassifier(**given, expert_knowledge=knowledge).fit(X, y)
     with pytest.raises(ValueError, match="order puts 'out', a required parent of 'a', behind it"):
-        FixedOrderClassifier(["a", "b", "c", "d", "out"], required_arcs=[("out", "a")]).fit(X, y)
+        FixedOrderClassifier(["a", "b", "c", "d", "out"], expert_knowledge=knowledge).fit(X, y)
     with pytest.raises(ValueError, match=r"reaches 9 variables for predictions, here are 11; pass method='mcmc'"):
         wide = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (20, 10)))
         OrderAveragedClassifier(method="exact", structure_weighting="dag").fit(wide, [0, 1] * 10)
 
 
 def test_arcs_and_orders_as_arrays_and_sets():
-    X, y = frame()
-    arcs = [("out", "a"), ("b", "c")]
-    orders = [["out", "a", "b", "c", "d"], ["b", "out", "c", "d", "a"]]
-    run = {**QUICK, "n_chains": 2}
-    plain = OrderAveragedClassifier(**run, required_arcs=arcs, init=orders).fit(X, y)
+    X, _ = frame()
+    arcs = [("d", "a"), ("b", "c")]
+    orders = [["d", "a", "b", "c"], ["b", "d", "c", "a"]]
+    plain = OrderPosterior(**quick(n_chains=2, init=orders), required_arcs=arcs).fit(X)
     for same in (np.array(arcs), set(arcs), nx.DiGraph(arcs).edges):
-        again = OrderAveragedClassifier(**run, required_arcs=same, init=np.array(orders)).fit(X, y)
+        again = OrderPosterior(**quick(n_chains=2, init=np.array(orders)), required_arcs=same).fit(X)
         assert again.orders_ == plain.orders_
 
 
@@ -339,7 +370,7 @@ def test_methods_before_fit_and_bad_arguments():
 @pytest.mark.parametrize("weighting", ["order", "dag"])
 def test_sampled_dags_and_ancestors_follow_the_posterior(weighting):
     X, _ = frame()
-    posterior = OrderPosterior(structure_weighting=weighting, n_orders=400, random_state=0).fit(X)
+    posterior = OrderPosterior(structure_weighting=weighting, sampler=GibbsSampler(n_orders=400), random_state=0).fit(X)
     networks = posterior.sample_dags(400)
     names = list(X.columns)
     shares = np.zeros((4, 4))
@@ -399,11 +430,11 @@ def test_diagnostics_and_disagreement():
     noisy = {f"v{k}": np.where(rng.random(3000) < 0.95, base[:, k % 4], rng.integers(0, 2, 3000)) for k in range(12)}
     X = pd.DataFrame(noisy)
     y = pd.Series(base[:, 0], name="y")
-    run = {**SWAP, "n_chains": 2, "random_state": 0, "max_indegree": 2}
     with pytest.warns(UserWarning, match="the chains disagree on"):
-        stuck = OrderPosterior(**run, n_orders=10, burn_in=0, thin=1).fit(X)
+        stuck = OrderPosterior(**quick(n_chains=2, n_orders=10, burn_in=0, thin=1), max_indegree=2).fit(X)
     assert stuck.diagnostics_.r_hat.max() > 1.1
-    classifier = OrderAveragedClassifier(**run, n_orders=50, burn_in=2000, thin=100).fit(X.head(60), y.head(60))
+    run = quick(n_chains=2, n_orders=50, burn_in=2000, thin=100)
+    classifier = OrderAveragedClassifier(**run, max_indegree=2).fit(X.head(60), y.head(60))
     diagnostics = classifier.diagnostics_
     assert set(diagnostics.kind) == {"arc", "class posterior"}
     assert (diagnostics.kind == "arc").sum() == 13 * 12
@@ -424,7 +455,7 @@ def new_from_dict(data, *, coords=None, dims=None):
 def test_arviz_is_handed_the_chains(from_dict, monkeypatch):
     """Both calling conventions of arviz.from_dict, before and since 1.0."""
     X, _ = frame()
-    posterior = OrderPosterior(**{**QUICK, "n_chains": 2}).fit(X)
+    posterior = OrderPosterior(**quick(n_chains=2)).fit(X)
     monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=from_dict))
     data, coords, dims = posterior.to_arviz()
     assert data["posterior"]["arc"].shape == (2, 40, 4, 4) and data["posterior"]["order_log_score"].shape == (2, 40)
@@ -449,7 +480,7 @@ def plain_ctrl_c():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_keeps_what_was_sampled(n_jobs, plain_ctrl_c):
     X, _ = frame()
-    endless = {**SWAP, "n_orders": 100_000, "burn_in": 100, "thin": 10_000, "n_chains": 2, "random_state": 0}
+    endless = quick(n_orders=100_000, burn_in=100, thin=10_000, n_chains=2)
     OrderPosterior(**QUICK).fit(X)  # compiled before the clock runs
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -458,7 +489,7 @@ def test_ctrl_c_keeps_what_was_sampled(n_jobs, plain_ctrl_c):
     timer.join()
     kept = len(posterior.orders_) // 2
     assert 0 < kept < 100_000 and posterior.edge_posterior_.to_numpy().max() <= 1
-    whole = OrderPosterior(**{**endless, "n_orders": min(kept, 5)}).fit(X)
+    whole = OrderPosterior(**endless).set_params(sampler__n_orders=min(kept, 5)).fit(X)
     assert whole.orders_[: min(kept, 5)] == posterior.orders_[: min(kept, 5)]
 
 
@@ -469,7 +500,7 @@ def scikit_learn_checks():
 
 @pytest.mark.parametrize("check", scikit_learn_checks())
 def test_scikit_learn_check_of_the_posterior(check):
-    check(OrderPosterior(**{**QUICK, "n_orders": 5}))
+    check(OrderPosterior(**quick(n_orders=5)))
 
 
 def test_explain_adds_up_and_pickles_are_equal():
@@ -492,22 +523,24 @@ def test_explain_adds_up_and_pickles_are_equal():
 
 def test_checkpoint_through_the_face(tmp_path):
     X, y = frame()
-    run = {**QUICK, "n_chains": 2, "checkpoint_every": 700}
+    run = quick(n_chains=2, checkpoint_every=700)
     plain = OrderAveragedClassifier(**run).fit(X, y)
     file = str(tmp_path / "run")
-    first = OrderAveragedClassifier(**run, checkpoint=file).fit(X, y)
-    again = OrderAveragedClassifier(**run, checkpoint=file).fit(X, y)
+    kept = OrderAveragedClassifier(**run).set_params(sampler__checkpoint=file)
+    first, again = clone(kept).fit(X, y), clone(kept).fit(X, y)
     assert plain.orders_ == first.orders_ == again.orders_
     np.testing.assert_array_equal(plain.predict_proba(X), again.predict_proba(X))
     with pytest.raises(ValueError, match="another run: thin was 50, now it is 60"):
-        OrderAveragedClassifier(**{**run, "thin": 60}, checkpoint=file).fit(X, y)
-    arcs = OrderAveragedClassifier(**run, checkpoint=file + "2", forbidden_arcs=[("a", "b"), ("c", "d")]).fit(X, y)
-    swapped = OrderAveragedClassifier(**run, checkpoint=file + "2", forbidden_arcs=[("c", "d"), ("a", "b")]).fit(X, y)
+        clone(kept).set_params(sampler__thin=60).fit(X, y)
+    pairs = [("a", "b"), ("c", "d")]
+    other = clone(kept).set_params(sampler__checkpoint=file + "2")
+    arcs = clone(other).set_params(expert_knowledge={"forbidden_edges": pairs}).fit(X, y)
+    swapped = clone(other).set_params(expert_knowledge={"forbidden_edges": pairs[::-1]}).fit(X, y)
     assert arcs.orders_ == swapped.orders_  # the same arcs: a set of them is in another order in every process
     with pytest.raises(ValueError, match="another run: data was"):
-        OrderAveragedClassifier(**run, checkpoint=file).fit(X.iloc[1:], y.iloc[1:])
+        clone(kept).fit(X.iloc[1:], y.iloc[1:])
     with pytest.raises(ValueError, match="another run: random_state was"):
-        OrderAveragedClassifier(**{**run, "random_state": 1}, checkpoint=file).fit(X, y)
+        clone(kept).set_params(random_state=1).fit(X, y)
 
 
 def test_posterior_scores_rows_and_follows_pgmpy():

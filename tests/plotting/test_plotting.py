@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 
 from pgm_bma import (
     AveragedNaiveBayesClassifier,
+    GibbsSampler,
     KikuchiBayesClassifier,
     OrderPosterior,
     load_network,
@@ -495,7 +496,7 @@ def test_cluster_profiles_are_sorted_and_do_not_overlap(n):
 @pytest.mark.filterwarnings("ignore:the chains disagree")
 def test_score_traces_of_an_estimator():
     rows = simulate(load_network("asia"), 100, random_state=0)
-    sampled = OrderPosterior(method="mcmc", n_orders=6, n_chains=2, random_state=0).fit(rows)
+    sampled = OrderPosterior(method="mcmc", sampler=GibbsSampler(n_orders=6, n_chains=2), random_state=0).fit(rows)
     ax = plotting.plot_score_traces(sampled)
     drawn = np.concatenate([line.get_ydata() for line in ax.lines])
     np.testing.assert_array_equal(drawn, sampled.order_log_scores_)

@@ -19,7 +19,7 @@ from pgm_bma.files.storage import VERSION
 FOLDER = Path(__file__).parent
 # parameters that keep a fit small
 SMALL = {
-    "OrderAveragedClassifier": {"n_orders": 5},
+    "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(tol=0.1, max_sweeps=1024, n_orders=5)},
     "LatentClassClusterer": {"n_init": 4},
     "EMAClusterer": {"n_init": 4},
     "StructuralEMClusterer": {"n_init": 2},

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from pgm_bma.foundation.faces.records import ParameterRecord, with_records
 from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, check_parameters
 from pgm_bma.foundation.rows.margins import margin_table
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, as_scan, is_scan
@@ -34,6 +35,8 @@ class DiscreteEstimator(BaseEstimator):
     # parameters that are needed before `_fit` checks all of them
     _read_first: tuple[str, ...] = ("state_names", "handle_unknown")
     _picture = "plot_network"  # the function of `plotting` that draws this estimator
+    # parameters that hold a record of parameters -> the record that None stands for
+    _default_records: dict[str, ParameterRecord] = {}
     # True: `model_` is the fitted distribution itself, so its exact queries equal predict_proba
     model_is_exact_ = True
     # True: rows matter by their counts of every column under every class only
@@ -45,6 +48,21 @@ class DiscreteEstimator(BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.allow_nan = True
         return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``sampler__tol=0.1`` changes one field of the record `sampler`.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters and their new values.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return super().set_params(**with_records(self, params, self._default_records))
 
     def __getattr__(self, name):
         """Only called where the ordinary lookup failed: what a fit would have set gets an error that says so."""
