@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from pgm_bma import ForestAveragedClassifier, load_dataset, random_augmented_naive_bayes, simulate
+from pgm_bma import ForestAveragedClassifier, load_dataset, simulate
 from pgm_bma.forests.average import complete_log_joint, fit_forest_average, row_weights
 from pgm_bma.forests.clustering import Settings, make_rows, run_start
 from pgm_bma.forests.sums import forest_sum, log_forest_sums
@@ -12,6 +12,7 @@ from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
 from pgm_bma.foundation.tables.table import encode, fold
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
+from ._random_models import random_augmented_naive_bayes
 
 
 def main(argv=None):

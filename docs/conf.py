@@ -44,10 +44,9 @@ GROUPS = {
     "Structure": "OrderPosterior effective_markov_blanket average_families",
     "Regions": "region_graph region_entropy region_free_energy",
     "Networks of pgmpy": "EMEstimator EMAEstimator BoundCollapseEMEstimator AveragedNaiveBayesEstimator bound_and_collapse "
-    "log_likelihood predict_proba impute simulate",
-    "Random models": "random_selective_naive_bayes random_augmented_naive_bayes random_network_classifier random_dag",
+    "log_likelihood predict_proba impute simulate random_dag",
     "Data": "load_dataset list_datasets load_network list_networks MDLDiscretizer FrequencyDiscretizer WidthDiscretizer "
-    "SampleQuantileBinarizer scan_parquet scan_csv scan_table",
+    "scan_parquet scan_csv scan_table",
     "Files": "save load write_bif read_bif",
 }
 MODULES = {"plotting": "Pictures", "metrics": "Metrics", "evaluation": "Evaluation"}

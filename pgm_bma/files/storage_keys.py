@@ -28,7 +28,6 @@ ESTIMATORS = {
     "MDLDiscretizer": ("discretize", "MDLDiscretizer"),
     "FrequencyDiscretizer": ("discretize", "FrequencyDiscretizer"),
     "WidthDiscretizer": ("discretize", "WidthDiscretizer"),
-    "SampleQuantileBinarizer": ("discretize", "SampleQuantileBinarizer"),
     "AveragedNaiveBayesEstimator": ("naive_bayes.pgmpy_face", "AveragedNaiveBayesEstimator"),
     "EMAEstimator": ("latent_class.pgmpy_face", "EMAEstimator"),
     "EMEstimator": ("networks.pgmpy_face", "EMEstimator"),

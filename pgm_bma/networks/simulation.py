@@ -1,6 +1,6 @@
 """Data from networks: `simulate` draws rows from a pgmpy network by ancestral sampling, one compiled step per node.
 
-`foundation.numbers.graphs.sample_codes` is the same for arrays; `random_models` draws the networks themselves.
+`foundation.numbers.graphs.sample_codes` is the same for arrays; `random_dags` draws graphs.
 """
 
 from functools import lru_cache

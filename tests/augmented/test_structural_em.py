@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
-from pgm_bma import StructuralEMClusterer, load_dataset, random_augmented_naive_bayes, simulate
+from benchmarks._random_models import random_augmented_naive_bayes
+from pgm_bma import StructuralEMClusterer, load_dataset, simulate
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structural_em import Settings, run_structural_em
 from pgm_bma.augmented.structures import AugmentedModel

@@ -11,6 +11,7 @@ from scipy.special import entr, softmax
 from sklearn.metrics import adjusted_rand_score
 
 import pgm_bma
+from benchmarks._random_models import random_augmented_naive_bayes
 from pgm_bma import ForestAveragedClusterer
 from pgm_bma.forests.average import ForestPrior
 from pgm_bma.forests.clustering import Settings, expect_complete, make_rows, run_start
@@ -85,7 +86,7 @@ def test_hidden_cells_are_worth_their_entropy():
 
 
 def test_it_finds_clusters_that_naive_bayes_blurs():
-    model = pgm_bma.random_augmented_naive_bayes(10, 3, 9, cardinalities=[2] * 10, random_state=5)
+    model = random_augmented_naive_bayes(10, 3, 9, cardinalities=[2] * 10, random_state=5)
     frame = pgm_bma.simulate(model, 1500, random_state=0, include_latents=True)
     truth, X = frame["cluster"], frame.drop(columns="cluster")
     forest = ForestAveragedClusterer(3, n_init=6, random_state=0).fit(X)

@@ -31,7 +31,7 @@ CLUSTERERS = {
     "StructuralEMClusterer": {"n_init": 2},
     "ForestAveragedClusterer": {"n_init": 2},
 }
-DISCRETIZERS = ("MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer", "SampleQuantileBinarizer")
+DISCRETIZERS = ("MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer")
 NETWORK_ESTIMATORS = ("EMAEstimator", "EMEstimator", "BoundCollapseEMEstimator")
 
 

@@ -19,7 +19,7 @@ NAMES = {
     "KBinsDiscretizer": "MDLDiscretizer, FrequencyDiscretizer or WidthDiscretizer",
     "cross_val_score": "sklearn.model_selection.cross_val_score: every classifier here works with it",
     "load_iris": "load_dataset('iris'); list_datasets() names all",
-    "make_classification": "random_network_classifier and simulate",
+    "make_classification": "simulate",
     "plot": "pgm_bma.plotting, or estimator.plot()",
     # pgmpy
     "BayesianNetwork": "pgmpy.models.DiscreteBayesianNetwork; estimators here have it as model_",
