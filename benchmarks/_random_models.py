@@ -16,7 +16,7 @@ import numpy as np
 
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network
-from pgm_bma.networks.random_dags import draw_parents
+from pgm_bma.networks.simulation import draw_parents
 
 
 def random_selective_naive_bayes(n_features, n_clusters, *, arc_probability=0.5, **options):

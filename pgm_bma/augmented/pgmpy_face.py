@@ -10,7 +10,7 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.augmented.general import GeneralModel, random_tables
 from pgm_bma.augmented.model import Prior, make_cases
-from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
+from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, StructuralEMSettings, fit_em, fit_parameters
 from pgm_bma.augmented.structures import AugmentedModel
 from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
 from pgm_bma.foundation.numbers.priors import check_prior
@@ -19,9 +19,9 @@ from pgm_bma.foundation.runtime.parallel import map_jobs
 from pgm_bma.foundation.runtime.progress import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.table import check_weights
-from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
+from pgm_bma.networks.given import read_cpds
 from pgm_bma.networks.junction_tree import CliqueTooLarge
 from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
 
@@ -169,7 +169,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
             raise ValueError(
                 f"BC+EM is defined for one latent variable, the network has {list(network.latents)}; use EMEstimator"
             )
-        settings = Settings(
+        settings = StructuralEMSettings(
             prior=Prior(float(self.alpha), self.equivalent_sample_size),
             parameters="bound_collapse",
             bound_collapse_loop=self.bound_collapse_loop,

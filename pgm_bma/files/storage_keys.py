@@ -63,7 +63,7 @@ RECORDS = {
     "kikuchi-gaussian-terms": ("additive.gaussian", "GaussianTerms"),
     "kikuchi-cuts": ("foundation.tables.numeric_columns", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
-    "node-bounds": ("augmented.bounds", "NodeBounds"),
+    "node-bounds": ("augmented.intervals", "NodeBounds"),
 }
 
 

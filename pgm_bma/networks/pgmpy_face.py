@@ -21,9 +21,9 @@ from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import starts_frame
-from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import fit_network, relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
+from pgm_bma.networks.given import read_cpds
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge
 from pgm_bma.networks.reading import (
     alpha_per_node,

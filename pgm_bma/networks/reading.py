@@ -20,7 +20,7 @@ from pgm_bma.foundation.rows.scanned_rows import scanned_rows
 from pgm_bma.foundation.runtime.progress import progress
 from pgm_bma.foundation.runtime.warn import warn
 from pgm_bma.foundation.tables import table
-from pgm_bma.networks.cpds import cpt_array
+from pgm_bma.networks.given import cpt_array
 from pgm_bma.networks.objects import bayesian_network
 
 NETWORK = Fitted("a DiscreteBayesianNetwork, or a DAG with its latent variables", "nodes", "latents")

@@ -7,7 +7,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgm_bma
-from pgm_bma.networks import random_dags
+from pgm_bma.networks import simulation
 
 ASIA = pgm_bma.load_network("asia")
 ROWS = pgm_bma.simulate(ASIA, 20, random_state=0)
@@ -80,10 +80,10 @@ def test_a_long_chain_in_pieces_has_the_law_of_one_piece(monkeypatch):
     rng = np.random.default_rng(0)
 
     def sizes():
-        return [sum(map(len, random_dags.draw_parents(4, 3, rng, n_steps=300))) for _ in range(2000)]
+        return [sum(map(len, simulation.draw_parents(4, 3, rng, n_steps=300))) for _ in range(2000)]
 
     whole = sizes()
-    monkeypatch.setattr(random_dags, "STEPS_AT_ONCE", 7)
+    monkeypatch.setattr(simulation, "STEPS_AT_ONCE", 7)
     pieces = sizes()
     error = np.sqrt((np.var(whole) + np.var(pieces)) / 2000)
     assert abs(np.mean(whole) - np.mean(pieces)) < 4 * error

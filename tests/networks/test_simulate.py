@@ -27,8 +27,7 @@ from benchmarks._random_models import (
 from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.networks._random_dag_kernels import walk
 from pgm_bma.networks.objects import bayesian_network, network_arrays
-from pgm_bma.networks.random_dags import draw_parents
-from pgm_bma.networks.simulation import simulate
+from pgm_bma.networks.simulation import draw_parents, simulate
 from tests.oracles import random_dag as oracle
 
 LEVEL = 1e-4
