@@ -113,19 +113,22 @@ def _rebuild(X, columns, codes, labels, encode, container):
             if key not in dtypes:
                 dtypes[key] = pd.CategoricalDtype(labels[name], ordered=True)
             parts[name] = pd.Categorical.from_codes(bins, dtype=dtypes[key])
-        index, names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, list(parts))
-        frame = pd.DataFrame(dict(enumerate(parts.values())), index=index, copy=False)
-        frame.columns = names  # as they are: an index of them made anew may fail for strange ones
+        is_frame = isinstance(X, pd.DataFrame)
+        frame = pd.DataFrame(dict(enumerate(parts.values())), index=X.index if is_frame else None, copy=False)
+        frame.columns = (
+            X.columns if is_frame else list(parts)
+        )  # as they are: an index of them made anew may fail for strange ones
         return frame
     frame = nw.from_native(X, eager_only=True)
     new = []
     for name, bins in codes.items():
         if encode == "ordinal":
-            values, dtype = _ordinal(bins).tolist(), nw.Float64()
+            series = nw.new_series(name, _ordinal(bins).tolist(), nw.Float64(), backend=frame.implementation)
         else:
-            values = [None if b < 0 else labels[name][b] for b in bins]
+            texts = [None if b < 0 else labels[name][b] for b in bins]
             dtype = nw.Enum(labels[name]) if frame.implementation.is_polars() else nw.String()
-        new.append(nw.new_series(name, values, dtype, backend=frame.implementation))
+            series = nw.new_series(name, texts, dtype, backend=frame.implementation)
+        new.append(series)
     return frame.with_columns(*new).to_native()
 
 

@@ -112,7 +112,7 @@ def _patterns(missing_pattern, network):
     for node in missing_pattern:
         if node not in network.names:
             raise ValueError(f"missing_pattern names {node!r}, which is no node of the network")
-    found = []
+    found: list[np.ndarray | None] = []
     for i, node in enumerate(network.names):
         if missing_pattern.get(node) is None:
             found.append(None)

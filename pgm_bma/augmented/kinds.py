@@ -94,7 +94,7 @@ class _Augmented:
         return anb.log_joint(codes, cardinalities, parents, parameters)
 
     def family_scores(self, model, parameters, responsibilities, names):
-        """Scores of every column below the cluster alone and below the cluster and one other, see the face."""
+        """Scores of every column below the cluster alone and below the cluster and one other, see the estimator."""
         n_clusters = len(parameters.class_probs)
         if model.cases.n_complete < len(model.cases.codes) and responsibilities.shape[1] != n_clusters:
             raise ValueError(

@@ -48,7 +48,7 @@ def attribute_families(parents):
 class Structured:
     """What a structure with its data says whatever the data are; the methods that raise are sums over rows."""
 
-    layout: anb.Layout
+    layout: anb.AugmentedLayout
     prior: anb.Prior
 
     def e_step(self, parameters, hard=False):
@@ -133,7 +133,7 @@ class AugmentedModel(Structured):
     """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts pairs, `known` is shared."""
 
     cases: anb.Cases
-    layout: anb.Layout
+    layout: anb.AugmentedLayout
     prior: anb.Prior
     source: PairSource
     known: Known
@@ -259,7 +259,7 @@ class BlocksModel(Structured):
     """A structure (`parents` of `layout`) over rows of `Block`, with a prior."""
 
     rows: Rows
-    layout: anb.Layout
+    layout: anb.AugmentedLayout
     prior: anb.Prior
 
     @classmethod

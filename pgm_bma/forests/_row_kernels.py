@@ -5,7 +5,7 @@ from node j; every line of it is scaled to sum 1. Nodes are eliminated as in `_k
 many of them 48 at a time, so that the bulk of the work is a product of matrices. What doubles cannot hold (weights under 1e-290 of
 their node's largest) is led, as an upper bound, to the second root: forests with a lost arc are fewer than those in which that node
 became a root instead. So the sum with the second root is above the true one, the sum without it below, and a row in which the two
-differ is told as undecided.
+differ is reported as undecided.
 """
 
 from math import exp, inf, log, nan

@@ -372,7 +372,8 @@ def family_mean(average, child, parent, with_class):
 
 def tree_tables(average, parents, with_class):
     """(families, tables) of one structure over the class, node 0, and the columns: tables (n_parent_states, n_states)."""
-    families, tables = [()], [average.class_probability[None]]
+    families: list[tuple[int, ...]] = [()]
+    tables = [average.class_probability[None]]
     for i, (parent, flag) in enumerate(zip(parents, with_class)):
         families.append(((0,) if flag else ()) + ((int(parent) + 1,) if parent >= 0 else ()))
         table = family_mean(average, i, parent, flag)

@@ -238,6 +238,6 @@ def combine(rows, runs, finished, combine_starts, prior):
             order = linear_sum_assignment(rows.overlap(runs[best].state, runs[i].state), maximize=True)[1]
         pairs += shares[i] * runs[i].pairs[order]
         totals += shares[i] * runs[i].totals[order]
-    order = [k for k in np.argsort(-totals, kind="stable") if totals[k] >= MIN_WEIGHT] or [int(np.argmax(totals))]
-    average = average_from_counts(pairs[order], totals[order], rows.cardinalities, prior)
+    kept = [k for k in np.argsort(-totals, kind="stable") if totals[k] >= MIN_WEIGHT] or [int(np.argmax(totals))]
+    average = average_from_counts(pairs[kept], totals[kept], rows.cardinalities, prior)
     return ForestClusters(average, float(bounds[best]), runs, shares, finished, best)

@@ -245,6 +245,7 @@ def _responsibilities(block, cardinalities, state):
     groups = make_pair_groups(codes, cardinalities)
     if len(state) == 3:  # expected logs
         q = np.empty((len(codes), len(state[0])))
-        return groups, q, expect_complete(groups, *state, q)
+        log_cluster, single, both = state
+        return groups, q, expect_complete(groups, log_cluster, single, both, q)
     q = anb.expect(anb.make_cases(codes, cardinalities), *state)[0]
     return groups, q, -_plogp(q)

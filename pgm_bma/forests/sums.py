@@ -10,7 +10,7 @@ and the reverse sweep of the same steps gives the posterior of every arc and roo
 
 Where some arcs are certain, weights are brought into the range of doubles without changing the sum (`lifts`).
 With many rows of data two dependent columns hold each other with e^1000 and more against their roots, past what a double can tell
-beside 1. The dual of the best forest (Chu and Liu 1965; Edmonds 1967) says which sets of columns hold together: every forest
+from 1. The dual of the best forest (Chu and Liu 1965; Edmonds 1967) says which sets of columns hold together: every forest
 enters a set K at least once, from outside or from the root, and pays a price y_K for it,
 
     log a_ij = z_i - sum over sets K with i inside and j outside of y_K - slack_ij,    y_K, slack_ij >= 0.
@@ -171,11 +171,12 @@ def priced_sets(log_arcs, log_roots):
     """Sets of two or more nodes that the best forest enters, as (members, price) pairs; they are nested or apart."""
     n = len(log_roots)
     entering = dict(enumerate(np.column_stack([np.asarray(log_arcs, dtype=float), log_roots])))
-    for node, weights in entering.items():
-        weights[node] = -np.inf
+    for child, weights in entering.items():
+        weights[child] = -np.inf
     members, label, done, found = {i: [i] for i in range(n)}, list(range(n)), set(), []
     for start in range(n):
-        path, node = [], label[start]
+        path: list[int] = []
+        node: int | None = label[start]
         while node is not None and node not in done:
             if node in path:  # a cycle of best arcs becomes one node
                 cycle = path[path.index(node) :]

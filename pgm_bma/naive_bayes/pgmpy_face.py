@@ -1,4 +1,4 @@
-"""pgmpy face of averaged naive Bayes: a parameter estimator for ``DiscreteBayesianNetwork.fit``."""
+"""Averaged naive Bayes for pgmpy: a parameter estimator for ``DiscreteBayesianNetwork.fit``."""
 
 from typing import Any, Self
 

@@ -35,7 +35,7 @@ class TANClassifier(HasStructure, ClassifierBase):
     Attributes
     ----------
     parents_ : Series
-        The column that each column has as a parent beside the class (None for the root).
+        The column that each column has as a parent besides the class (None for the root).
     conditional_mutual_information_ : DataFrame
         I(X_i; X_j | class) in nats.
     feature_importances_ : array of shape (n_features_in_,)

@@ -74,7 +74,7 @@ def export_copy(graph):
     """Copy any graph or pgmpy network into a plain networkx graph with text nodes and simple attributes.
 
     Sets, lists and tuples become one text ("a, b"), numpy scalars Python numbers, None disappears, anything else
-    becomes its text. Two nodes with the same text (1 beside "1") are kept apart by their ``repr``.
+    becomes its text. Two nodes with the same text (1 and "1") are kept apart by their ``repr``.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def export_copy(graph):
 
 def _records(columns, length, what):
     """Turn {attribute: values} into one dict per node or edge."""
-    records = [{} for _ in range(length)]
+    records: list[dict] = [{} for _ in range(length)]
     for attribute, values in (columns or {}).items():
         values = values.tolist() if isinstance(values, np.ndarray) else list(values)
         if len(values) != length:

@@ -136,7 +136,7 @@ def structure_of(model):
 
 
 class HasStructure:
-    """Part of the faces whose structure is that of `model_`."""
+    """Part of the estimators whose structure is that of `model_`."""
 
     @property
     def causal_graph_(self: Any) -> Any:
