@@ -9,10 +9,10 @@ import numpy as np
 
 from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.latent_class.loop import fit_latent_class
-from pgm_bma.networks.random_models import random_selective_naive_bayes
 
 from ._brute_force import brute_force, divergence_bits
 from ._common import parser, print_table, run, save_csv
+from ._random_models import random_selective_naive_bayes
 
 N_VARIABLES = 6
 UPDATES = (0, 1, 2, 3, 5, 8, 12, 20, 40)

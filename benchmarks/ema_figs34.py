@@ -13,10 +13,10 @@ from scipy.stats import binom
 
 from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.latent_class.loop import fit_latent_class
-from pgm_bma.networks.random_models import random_selective_naive_bayes
 
 from ._brute_force import brute_force, divergence_bits
 from ._common import parser, print_line, print_table, run, save_csv
+from ._random_models import random_selective_naive_bayes
 
 TABLE = True
 POSTER = [1.15495, 0.55039, 0.41811, 0.56426, 0.33207, 0.42465, 0.40876, 0.45795, 0.24308, 0.13184]

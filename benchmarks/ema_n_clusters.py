@@ -12,9 +12,9 @@ from scipy.special import gammaln
 from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
 from pgm_bma.latent_class.loop import fit_latent_class
-from pgm_bma.networks.random_models import random_selective_naive_bayes
 
 from ._common import parser, print_table, run, save_csv
+from ._random_models import random_selective_naive_bayes
 
 LARGEST = 7
 

@@ -7,10 +7,9 @@ cluster dominates. Printed: wins/draws/losses of EMA (30 random starts, likeliho
 
 import numpy as np
 
-from pgm_bma.networks.random_models import random_selective_naive_bayes
-
 from ._common import paper_table, parser, print_line, print_table, run, save_csv
 from ._ema_grid import METHODS, compare, run_cell
+from ._random_models import random_selective_naive_bayes
 
 TABLE = True
 CELLS = [(6, 2, 10), (8, 2, 20), (6, 3, 10), (10, 3, 10), (8, 3, 20), (6, 2, 640)]

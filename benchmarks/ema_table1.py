@@ -4,10 +4,9 @@ Models: each variable depends on the cluster with probability 1/2, has 2 to 5 st
 Dirichlet(1). The quick version takes a few of the cells; --full is the paper's size (50 models a cell, 30 starts; hours).
 """
 
-from pgm_bma.networks.random_models import random_selective_naive_bayes
-
 from ._common import run
 from ._ema_tables import SIZES, arguments, read, run_table
+from ._random_models import random_selective_naive_bayes
 
 TABLE = True
 QUICK = {"variables": [6, 20], "sizes": [10, 40, 160], "models": 8, "starts": 10}

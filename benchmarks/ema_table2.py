@@ -7,11 +7,10 @@ with one attribute parent, given the true order of the variables and given a ran
 
 import numpy as np
 
-from pgm_bma.networks.random_models import random_network_classifier
-
 from ._common import run
 from ._ema_tables import SIZES, arguments, read, run_table
 from ._ema_tan import fit_ema_tan
+from ._random_models import random_network_classifier
 
 TABLE = True
 QUICK = {"variables": [6, 20], "sizes": [10, 40, 160], "models": 8, "starts": 10, "parents": [2]}

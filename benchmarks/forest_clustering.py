@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import pgm_bma
 
 from ._common import Skip, need_dataset, parser, print_table, run, save_csv
+from ._random_models import random_augmented_naive_bayes, random_network_classifier
 
 REAL = ["voting", "zoo", "lymphography", "soybean-small", "nursery"]
 
@@ -61,7 +62,7 @@ def main(argv=None):
 
 def synthetic(n_arcs, n_rows, seed, n_init):
     rng = np.random.default_rng(seed)
-    model = pgm_bma.random_augmented_naive_bayes(20, 4, n_arcs, cardinalities=[2] * 20, random_state=rng)
+    model = random_augmented_naive_bayes(20, 4, n_arcs, cardinalities=[2] * 20, random_state=rng)
     train = pgm_bma.simulate(model, n_rows, random_state=rng, include_latents=True)
     test = pgm_bma.simulate(model, 2000, random_state=rng, include_latents=True)
     true_arcs = {frozenset(arc) for arc in model.edges() if "cluster" not in arc}
@@ -78,7 +79,7 @@ def synthetic(n_arcs, n_rows, seed, n_init):
 
 def general_network(index, options):
     rng = np.random.default_rng([options.seed, 999, index])
-    model = pgm_bma.random_network_classifier(10, 3, random_state=rng)
+    model = random_network_classifier(10, 3, random_state=rng)
     train = pgm_bma.simulate(model, 640, random_state=rng, include_latents=True)
     test = pgm_bma.simulate(model, 2000, random_state=rng, include_latents=True)
     true_arcs = {frozenset(arc) for arc in model.edges() if "cluster" not in arc}

@@ -7,7 +7,7 @@ matter. The labels are used once, at the end, to score. Needs PGM_BMA_DATA with 
 
 import pandas as pd
 
-from pgm_bma import EMAClusterer, LatentClassClusterer, SampleQuantileBinarizer
+from pgm_bma import EMAClusterer, LatentClassClusterer
 from pgm_bma.metrics import clustering_accuracy
 
 from ._common import need_dataset, parser, print_table, run, save_csv
@@ -21,7 +21,7 @@ def main(argv=None):
     frame, target = need_dataset("golub")
     arrays = frame.drop(columns=target)
 
-    binary = SampleQuantileBinarizer(quantile=chosen.quantile).fit_transform(arrays)
+    binary = arrays.gt(arrays.quantile(chosen.quantile, axis=1), axis=0)
     genes = binary.loc[:, binary.nunique() > 1]
     print(
         f"{genes.shape[1]} of {arrays.shape[1]} genes are above the {chosen.quantile:.0%} quantile in some array, not in all"

@@ -4,14 +4,16 @@ import time
 
 import numpy as np
 
-from pgm_bma import ForestAveragedClassifier, load_dataset, random_augmented_naive_bayes, simulate
+from pgm_bma import ForestAveragedClassifier, load_dataset, simulate
 from pgm_bma.forests.average import complete_log_joint, fit_forest_average, row_weights
-from pgm_bma.forests.clustering import Settings, make_rows, run_start
+from pgm_bma.forests.clustering import ForestLoop, run_start
+from pgm_bma.forests.rows import hold_rows
 from pgm_bma.forests.sums import forest_sum, log_forest_sums
 from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
 from pgm_bma.foundation.tables.table import encode, fold
 
 from ._common import best_of, best_of_each, parser, print_table, run, save_csv
+from ._random_models import random_augmented_naive_bayes
 
 
 def main(argv=None):
@@ -92,13 +94,13 @@ def iteration(seed, n_iter=10):
     model = random_augmented_naive_bayes(20, 4, 10, cardinalities=[2] * 20, random_state=seed)
     data = encode(simulate(model, 8000, random_state=seed))
     codes, weights, _ = fold(data.codes, None)
-    rows = make_rows(codes, data.schema.cardinalities, weights)
+    rows = hold_rows(codes, data.schema.cardinalities, weights)
     q = np.random.default_rng(seed).dirichlet(np.full(4, 0.3), len(codes))
-    q = run_start(rows, q, Settings(max_iter=30)).responsibilities
+    q = run_start(rows, q, ForestLoop(max_iter=30)).state.responsibilities
     flags = indicators(codes, data.schema.cardinalities)
     seconds = best_of_each(
         {
-            "ours": lambda: run_start(rows, q, Settings(max_iter=n_iter, tol=-np.inf)),
+            "ours": lambda: run_start(rows, q, ForestLoop(max_iter=n_iter, tol=-np.inf)),
             "products": lambda: [pair_counts(flags, q * weights[:, None]) for _ in range(n_iter)],
         },
         7,

@@ -169,7 +169,7 @@ def against_plain_twin(seed):
     """The compiled expectation step against the same code interpreted."""
     model, rows = alarm_rows(100, 0.2, seed)
     network = read_network(model, rows)
-    plan = make_problem(network.codes, network.cardinalities, network.parents, network.weights).plan
+    plan = make_problem(network.codes, network.cardinalities, network.parents, network.weights).rows.plans.blocks[0]
     theta = np.random.default_rng(seed).random(plan.tree.family_start[-1])
     psi = evidence.cluster_tables(plan.tree, theta)
     counts = plan.constant.copy()

@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 import pgm_bma
 
 from ._common import paper_table, parser, print_table, run, save_csv
+from ._random_models import random_augmented_naive_bayes
 
 TABLE = True
 ARCS = (0, 2, 5, 10, 15, 18)  # beside the 20 arcs from the cluster
@@ -50,7 +51,7 @@ def main(argv=None):
 
 def one_network(n_arcs, n_rows, network, n_runs, options):
     rng = np.random.default_rng([options.seed, n_arcs, network])
-    model = pgm_bma.random_augmented_naive_bayes(20, 4, n_arcs, cardinalities=[2] * 20, random_state=rng)
+    model = random_augmented_naive_bayes(20, 4, n_arcs, cardinalities=[2] * 20, random_state=rng)
     train = pgm_bma.simulate(model, n_rows, random_state=rng, include_latents=True)
     test = pgm_bma.simulate(model, 2000, random_state=rng, include_latents=True)
     X, X_test = train.drop(columns="cluster"), test.drop(columns="cluster")

@@ -14,11 +14,7 @@ CLUSTERS = {"tic-tac-toe": 2, "nursery": 5}
 WAYS = {
     "BS-EM": {"preset": "paper"},
     "BS-BC+EM": {"preset": "paper", "parameters": "bound_collapse"},
-    "BS-BC+EM, alternating": {
-        "preset": "paper",
-        "parameters": "bound_collapse",
-        "bound_collapse_loop": "alternating",
-    },
+    "BS-BC+EM, alternating": {"preset": "paper", "parameters": "bound_collapse_alternating"},
     "default, EM": {},
     "default, BC+EM": {"parameters": "bound_collapse"},
 }

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
+from benchmarks._random_models import random_augmented_naive_bayes, random_selective_naive_bayes
 from pgm_bma import plotting
 
 SIZES = (8, 40, 120)
@@ -27,7 +28,7 @@ def pictures(n):
     rng = np.random.default_rng(n)
     names = [f"{word}_{i}" for i, word in zip(range(n), ["income", "age", "vote", "region", "smoker", "x"] * n)]
     posterior = _posterior(names, rng)
-    clustered = pgm_bma.random_selective_naive_bayes(n, 3, alpha=0.5, max_cardinality=6, prefix="item_", random_state=n)
+    clustered = random_selective_naive_bayes(n, 3, alpha=0.5, max_cardinality=6, prefix="item_", random_state=n)
     sparse = nx.DiGraph([(a, b) for (a, b), p in posterior.items() if p > 0.6])
     sparse.add_nodes_from(names)
     turned = nx.DiGraph([(b, a) if rng.random() < 0.2 else (a, b) for a, b in sparse.edges if rng.random() < 0.8])
@@ -44,7 +45,7 @@ def pictures(n):
         "network without posteriors": lambda: plotting.plot_network(sparse),
         "latent class network": lambda: plotting.plot_network(clustered),
         "augmented network": lambda: plotting.plot_network(
-            pgm_bma.random_augmented_naive_bayes(n, 3, n // 2, max_cardinality=3, prefix="item_", random_state=n)
+            random_augmented_naive_bayes(n, 3, n // 2, max_cardinality=3, prefix="item_", random_state=n)
         ),
         "difference of structures": lambda: plotting.plot_structure_difference(sparse, turned),
         "arc posteriors": lambda: plotting.plot_arc_posteriors(table),

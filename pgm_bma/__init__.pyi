@@ -14,7 +14,6 @@ from pgm_bma.defaults import default_classifier as default_classifier
 from pgm_bma.defaults import default_clusterer as default_clusterer
 from pgm_bma.discretize import FrequencyDiscretizer as FrequencyDiscretizer
 from pgm_bma.discretize import MDLDiscretizer as MDLDiscretizer
-from pgm_bma.discretize import SampleQuantileBinarizer as SampleQuantileBinarizer
 from pgm_bma.discretize import WidthDiscretizer as WidthDiscretizer
 from pgm_bma.files.bif import read_bif as read_bif
 from pgm_bma.files.bif import write_bif as write_bif
@@ -41,16 +40,13 @@ from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as Avera
 from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier
 from pgm_bma.naive_bayes.pgmpy_face import AveragedNaiveBayesEstimator as AveragedNaiveBayesEstimator
 from pgm_bma.naive_bayes.tan_classifier import TANClassifier as TANClassifier
+from pgm_bma.networks.graphs import effective_markov_blanket as effective_markov_blanket
 from pgm_bma.networks.inference import impute as impute
 from pgm_bma.networks.inference import log_likelihood as log_likelihood
 from pgm_bma.networks.inference import predict_proba as predict_proba
 from pgm_bma.networks.pgmpy_face import EMEstimator as EMEstimator
-from pgm_bma.networks.random_models import random_augmented_naive_bayes as random_augmented_naive_bayes
-from pgm_bma.networks.random_models import random_dag as random_dag
-from pgm_bma.networks.random_models import random_network_classifier as random_network_classifier
-from pgm_bma.networks.random_models import random_selective_naive_bayes as random_selective_naive_bayes
+from pgm_bma.networks.simulation import random_dag as random_dag
 from pgm_bma.networks.simulation import simulate as simulate
-from pgm_bma.networks.structures import effective_markov_blanket as effective_markov_blanket
 from pgm_bma.orders.classifier import FixedOrderClassifier as FixedOrderClassifier
 from pgm_bma.orders.classifier import OrderAveragedClassifier as OrderAveragedClassifier
 from pgm_bma.orders.posterior import OrderPosterior as OrderPosterior

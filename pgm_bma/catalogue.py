@@ -143,7 +143,6 @@ ESTIMATORS = (
     Estimator("MDLDiscretizer", "discretize", "columns", "Data"),
     Estimator("FrequencyDiscretizer", "discretize", "columns", "Data"),
     Estimator("WidthDiscretizer", "discretize", "columns", "Data"),
-    Estimator("SampleQuantileBinarizer", "discretize", "columns", "Data"),
 )
 # other public names: group -> {name: module}
 FUNCTIONS = {
@@ -158,9 +157,8 @@ FUNCTIONS = {
     "Structure": {
         "GibbsSampler": "orders.samplers",
         "SwapSampler": "orders.samplers",
-        "effective_markov_blanket": "networks.structures",
+        "effective_markov_blanket": "networks.graphs",
         "average_families": "foundation.numbers.averaging",
-        "random_dag": "networks.random_models",
     },
     "Regions": {
         "region_graph": "kikuchi.network",
@@ -173,11 +171,7 @@ FUNCTIONS = {
         "predict_proba": "networks.inference",
         "impute": "networks.inference",
         "simulate": "networks.simulation",
-    },
-    "Random models": {
-        "random_selective_naive_bayes": "networks.random_models",
-        "random_augmented_naive_bayes": "networks.random_models",
-        "random_network_classifier": "networks.random_models",
+        "random_dag": "networks.simulation",
     },
     "Data": {
         "load_dataset": "datasets",
@@ -225,7 +219,7 @@ RECORDS = {
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "gibbs-sampler": ("orders.samplers", "GibbsSampler"),
     "swap-sampler": ("orders.samplers", "SwapSampler"),
-    "node-bounds": ("augmented.bounds", "NodeBounds"),
+    "node-bounds": ("augmented.intervals", "NodeBounds"),
 }
 
 

@@ -53,7 +53,7 @@ def load_dataset(name: str) -> "tuple[pd.DataFrame, str]":
     Labels are strings (digits too), a missing cell is NaN, continuous columns are floats. A set that is not embedded
     is looked for as NAME.csv or NAME.csv.gz in the folder named by the environment variable PGM_BMA_DATA (your own
     files too: labels, with the target in the column "class", else in the last one), and the three that the experiments
-    use beside the embedded ones are then asked for at openml.org.
+    use besides the embedded ones are then asked for at openml.org.
 
     Parameters
     ----------

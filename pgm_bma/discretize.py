@@ -1,4 +1,4 @@
-"""Numbers to bins: cut points by class entropy (Fayyad-Irani MDL), equal frequency, equal width, or per sample.
+"""Numbers to bins: cut points by class entropy (Fayyad-Irani MDL), equal frequency or equal width.
 
 Scikit-learn transformers for a pipeline in front of the discrete estimators. Bins are half open: a value equal to a cut
 belongs to the bin above it. Labels such as ``lt_2_45``, ``from_2_45_to_4_75``, ``ge_4_75`` are legal BIF names; they are
@@ -22,12 +22,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from pgm_bma.foundation.faces.docstrings import fill
-from pgm_bma.foundation.faces.validation import Choice, Integer, Number, Rule, check_parameters, is_hashable, reading
+from pgm_bma.foundation.faces.validation import Choice, Integer, check_parameters, is_hashable, reading
 from pgm_bma.foundation.tables.cut_points import (
     bin_labels,
     frequency_cut_points,
     mdl_cut_points,
-    row_quantiles,
     width_cut_points,
 )
 from pgm_bma.foundation.tables.table import check_weights, missing_cells
@@ -114,19 +113,22 @@ def _rebuild(X, columns, codes, labels, encode, container):
             if key not in dtypes:
                 dtypes[key] = pd.CategoricalDtype(labels[name], ordered=True)
             parts[name] = pd.Categorical.from_codes(bins, dtype=dtypes[key])
-        index, names = (X.index, X.columns) if isinstance(X, pd.DataFrame) else (None, list(parts))
-        frame = pd.DataFrame(dict(enumerate(parts.values())), index=index, copy=False)
-        frame.columns = names  # as they are: an index of them made anew may fail for strange ones
+        is_frame = isinstance(X, pd.DataFrame)
+        frame = pd.DataFrame(dict(enumerate(parts.values())), index=X.index if is_frame else None, copy=False)
+        frame.columns = (
+            X.columns if is_frame else list(parts)
+        )  # as they are: an index of them made anew may fail for strange ones
         return frame
     frame = nw.from_native(X, eager_only=True)
     new = []
     for name, bins in codes.items():
         if encode == "ordinal":
-            values, dtype = _ordinal(bins).tolist(), nw.Float64()
+            series = nw.new_series(name, _ordinal(bins).tolist(), nw.Float64(), backend=frame.implementation)
         else:
-            values = [None if b < 0 else labels[name][b] for b in bins]
+            texts = [None if b < 0 else labels[name][b] for b in bins]
             dtype = nw.Enum(labels[name]) if frame.implementation.is_polars() else nw.String()
-        new.append(nw.new_series(name, values, dtype, backend=frame.implementation))
+            series = nw.new_series(name, texts, dtype, backend=frame.implementation)
+        new.append(series)
     return frame.with_columns(*new).to_native()
 
 
@@ -403,89 +405,3 @@ class WidthDiscretizer(_CountedBins):
 
     def _cuts(self, values, y, weights):
         return width_cut_points(values, self.n_bins, weights)
-
-
-SHARE = Rule("a number above 0 and below 1", lambda value: Number(0, 1, open_low=True).admits(value) and value < 1)
-
-
-class SampleQuantileBinarizer(_BinTransformer):
-    """Binarise every row at its own quantile: "high" above it, "low" up to it.
-
-    For measurements whose level differs from sample to sample (microarrays, spectra): the brightness of an array would
-    otherwise be the strongest cluster. Nothing is learned from other rows, so there is no leak between folds. The quantile
-    of a row interpolates linearly between its sorted values; missing cells are left out and stay missing.
-
-    Parameters
-    ----------
-    quantile : float, default=0.9
-        Share of a row that is "low", above 0 and below 1.
-    columns : list of column names, or of positions for an array, optional
-        Columns to use; None takes all that hold numbers.
-    encode : {"label", "ordinal"}, default="label"
-        "low" and "high", or 0.0 and 1.0.
-
-    Attributes
-    ----------
-    feature_names_in_, n_features_in_ : array and int
-        Columns seen in fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pgm_bma import SampleQuantileBinarizer
-    >>> SampleQuantileBinarizer(quantile=0.5).fit_transform(np.array([[1, 2, 9, 4], [100, 50, 60, 20]]))
-    array([['low', 'low', 'high', 'high'],
-           ['high', 'low', 'high', 'low']], dtype=object)
-    """
-
-    _rules = {"quantile": SHARE}
-
-    def __init__(self, quantile: float = 0.9, columns: Sequence | None = None, encode: str = "label"):
-        self.quantile = quantile
-        self.columns = columns
-        self.encode = encode
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters and remember the columns; nothing else is learned.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) DataFrame or array
-            Rows; columns that hold no numbers pass unchanged.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        Self
-            The same transformer.
-        """
-        _, columns = self._read(X, reset=True)
-        self._choose(columns)
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Binarise each row at its own quantile.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) DataFrame or array
-            Rows; columns that hold no numbers pass unchanged.
-
-        Returns
-        -------
-        DataFrame or array
-            Categoricals ("low", "high") for a DataFrame, an object array of labels for an array.
-        """
-        X, columns = self._read(X, reset=False)
-        chosen = self._choose(columns)
-        if not chosen:
-            return self._write(X, columns, {}, {})
-        values = np.column_stack(list(chosen.values()))
-        codes = np.where(np.isnan(values), -1, (values > row_quantiles(values, self.quantile)[:, None]).astype(int))
-        return self._write(X, columns, dict(zip(chosen, codes.T)), {name: ["low", "high"] for name in chosen})

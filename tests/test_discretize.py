@@ -21,12 +21,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from pgm_bma import FrequencyDiscretizer, MDLDiscretizer, SampleQuantileBinarizer, WidthDiscretizer
+from pgm_bma import FrequencyDiscretizer, MDLDiscretizer, WidthDiscretizer
 from pgm_bma.foundation.tables.cut_points import bin_labels, frequency_cut_points, mdl_cut_points, width_cut_points
 from tests.oracles import discretize as oracle
 
 DISCRETIZERS = [MDLDiscretizer(), FrequencyDiscretizer(n_bins=4), WidthDiscretizer(n_bins=4)]
-ALL = [*DISCRETIZERS, SampleQuantileBinarizer()]
 SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 # Fayyad and Irani's cut points of iris (sepal length, sepal width, petal length, petal width)
 IRIS_CUTS = [[5.55, 6.15], [2.95, 3.35], [2.45, 4.75], [0.8, 1.75]]
@@ -143,12 +142,12 @@ def test_labels_read_well(cuts, low, high, expected):
 # faces
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("estimator", DISCRETIZERS, ids=lambda d: type(d).__name__)
 def test_check_estimator_ordinal_passes_everything(estimator):
     check_estimator(clone(estimator).set_params(encode="ordinal"), expected_failed_checks=BY_NAME)
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("estimator", DISCRETIZERS, ids=lambda d: type(d).__name__)
 def test_check_estimator_label_fails_only_where_outputs_are_subtracted(estimator):
     """Scikit-learn's checks compare outputs by their difference, which strings do not have; nothing else may fail."""
     results = check_estimator(clone(estimator), expected_failed_checks=BY_NAME, on_fail=None, on_skip=None)
@@ -235,11 +234,6 @@ def test_clear_errors():
         WidthDiscretizer().fit(X, sample_weight=[0, 0, 0])
     with pytest.raises(ValueError, match="encode='onehot'"):
         WidthDiscretizer(encode="onehot").fit(X)
-    with pytest.raises(ValueError, match=r"quantile=1\.5"):
-        SampleQuantileBinarizer(quantile=1.5).fit(X)
-    for edge in (0, 1, 1.0, "0.5", None, True):
-        with pytest.raises(ValueError, match="above 0 and below 1"):
-            SampleQuantileBinarizer(quantile=edge).fit(X)
     with pytest.raises(ValueError, match="'a' occurs twice"):
         WidthDiscretizer().fit(pd.concat([X, X], axis=1))
     with pytest.raises(ValueError, match="column 'a' holds 'x', which is not a number"):
@@ -307,42 +301,6 @@ def test_pickle_and_clone():
     again = pickle.loads(pickle.dumps(fitted))
     assert again.transform(x[:, None]).astype(str).tolist() == fitted.transform(x[:, None]).astype(str).tolist()
     assert not hasattr(clone(fitted), "cut_points_")
-
-
-# one quantile per row
-
-
-def test_sample_quantile_binarizer_equals_the_slow_reference():
-    rng = np.random.default_rng(5)
-    X = rng.integers(0, 30, (40, 17)).astype(float)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    X[7] = np.nan
-    for quantile in (0.25, 0.5, 0.9):
-        codes = SampleQuantileBinarizer(quantile=quantile, encode="ordinal").fit_transform(X)
-        for row, found in zip(X, codes):
-            if np.isnan(row).all():
-                assert np.isnan(found).all()
-                continue
-            limit = oracle.quantile_of_row(row, quantile)
-            expected = [np.nan if np.isnan(v) else float(v > limit) for v in row]
-            np.testing.assert_array_equal(found, expected)
-
-
-def test_sample_quantile_binarizer_ignores_the_level_of_a_sample():
-    rng = np.random.default_rng(6)
-    X = rng.random((10, 50))
-    scaled = X * rng.random((10, 1)) * 1000 + 5
-    binarizer = SampleQuantileBinarizer(quantile=0.8)
-    assert (binarizer.fit_transform(X) == binarizer.fit_transform(scaled)).all()
-    assert ((binarizer.transform(X) == "high").sum(1) == 10).all()
-
-
-def test_sample_quantile_binarizer_on_a_wide_frame_declares_both_states():
-    frame = pd.DataFrame(np.random.default_rng(7).random((20, 300)), columns=[f"g{i}" for i in range(300)])
-    frame["tissue"] = "blood"
-    out = SampleQuantileBinarizer().fit_transform(frame)
-    assert out["tissue"].tolist() == ["blood"] * 20
-    assert all(out[f"g{i}"].cat.categories.tolist() == ["low", "high"] for i in range(300))
 
 
 # size

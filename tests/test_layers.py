@@ -16,15 +16,8 @@ SYSTEMS = ("naive_bayes", "latent_class", "augmented", "forests", "orders", "kik
 OUTSIDE = ("defaults", "discretize", "datasets", "metrics", "evaluation", "plotting", "report", "commands")
 
 # modules of `networks` that any system may use: the one place where pgmpy and networkx objects are built and read
-OBJECTS = {
-    "networks.objects",
-    "networks.graphs",
-    "networks.shown_graph",
-    "networks.cpds",
-    "networks.augmented",
-    "networks.structures",
-}
-READERS = {"networks.cluster_network", "networks.reading"}  # networks that a user gave
+OBJECTS = {"networks.objects", "networks.graphs"}
+READERS = {"networks.given", "networks.reading"}  # networks that a user gave
 # (importing file or folder, imported module or folder): why
 EXCEPTIONS = {
     ("naive_bayes.tan", "augmented.model"): "TAN is an augmented naive Bayes whose class is observed",
@@ -39,7 +32,7 @@ EXCEPTIONS = {
     ("foundation.faces.face", "files.storage"): "save and load as methods, inside functions",
     ("foundation.faces.face", "networks.graphs"): "to_networkx, inside a function",
     ("foundation.faces.face", "plotting"): "plot and the picture in notebooks, inside functions",
-    ("networks.shown_graph", "plotting"): "the same",
+    ("networks.graphs", "plotting"): "the same",
     ("additive.face", "plotting"): "plot_terms, inside a function",
     ("additive", "kikuchi"): "to be separated",
     ("kikuchi.classifier", "additive"): "to be separated",

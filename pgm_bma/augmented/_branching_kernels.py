@@ -2,7 +2,7 @@
 
 Every node takes its best incoming arc; a cycle is contracted into one node, whose arcs know the members they came from, and
 opened again at the end where the best arc from outside enters. Contracting leaves the best arcs of all other nodes as they are,
-so the whole costs O(n^2), where networkx, its plain twin, rebuilds graphs.
+so the whole costs O(n^2), where networkx, which it is tested against, rebuilds graphs.
 """
 
 from math import inf

@@ -15,7 +15,7 @@ from pgm_bma.foundation.runtime.compiling import compiled
 _SMALL = 1e-100
 
 
-class Space(NamedTuple):
+class PassSpace(NamedTuple):
     """Of the passes over rows with missing cells."""
 
     messages: np.ndarray  # (n_features, most states)
@@ -26,9 +26,9 @@ class Space(NamedTuple):
 
 
 def make_space(cards, n_clusters):
-    """Space for columns of these cardinalities."""
+    """PassSpace for columns of these cardinalities."""
     n, widest = len(cards), int(cards.max(initial=1))
-    return Space(
+    return PassSpace(
         np.empty((n, widest)), np.empty((n, widest)), np.empty((widest, widest)), np.empty(n, dtype=bool), np.empty(n_clusters)
     )  # fmt: skip
 

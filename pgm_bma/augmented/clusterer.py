@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.augmented.kinds import KINDS, Rows, kind_of, make_starts
+from pgm_bma.augmented.kinds import KINDS, ClusterTable, kind_of, make_starts
 from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.search import WIDE
-from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, PARAMETERS, Settings, run_structural_em
+from pgm_bma.augmented.structural_em import CONVERGENCES, StructuralEMSettings, run_structural_em
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
-from pgm_bma.foundation.faces.clusterer import ClustererBase, Folded, check_n_clusters
+from pgm_bma.foundation.faces.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.faces.docstrings import ROWS, STARTS, fill
 from pgm_bma.foundation.faces.validation import (
     Choice,
@@ -39,17 +39,17 @@ from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.parallel import map_jobs
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables import table
-from pgm_bma.networks.cluster_network import is_network, known_states, read_cluster_network
 from pgm_bma.networks.evidence import ImpossibleEvidence
+from pgm_bma.networks.given import is_network, known_states, read_cluster_network
 from pgm_bma.networks.junction_tree import CliqueTooLarge
-from pgm_bma.networks.objects import HasStructure
+from pgm_bma.networks.objects import HasStructure, bayesian_network
 
 INITS = ("both", "naive_bayes", "tree")
 # pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
 MAX_PAIR_CELLS = 2**26
 MAX_BLOCKED_CELLS = 2**29  # of pairs that are counted some columns at a time: of 500 rows in 3 to 10 s
 
-# what the paper did, beside the choice between EM and BC+EM, which it compares
+# what the paper did, but for the choice between EM and BC+EM, which it compares
 PAPER = {
     "structures": "augmented",
     "search": "hill_climb",
@@ -59,7 +59,6 @@ PAPER = {
     "n_init": 1,
     "alpha": 1.0,
     "equivalent_sample_size": None,
-    "fixing_probability_threshold": 0.51,
     "max_iter": 150,
     "tol": 1e-6,
 }
@@ -90,12 +89,9 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     ----------
     n_clusters : int or iterable of int, default=2
         Number of clusters, or several to choose from by Cheeseman-Stutz, such as range(1, 7).
-    parameters : {"em", "bound_collapse"}, default="em"
-        EM, or BC+EM: cases whose cluster is clear are assigned, Bound and Collapse runs on them, EM goes on from there.
-    bound_collapse_loop : {"released", "alternating"}, default="released"
-        EM to convergence after each Bound and Collapse, or one update.
-    fixing_probability_threshold : float, default=0.51
-        Posterior above which BC+EM assigns a case.
+    parameters : {"em", "bound_collapse", "bound_collapse_alternating"}, default="em"
+        EM, or BC+EM: cases whose cluster is clear (posterior above 0.51, as in the paper) are assigned, Bound and Collapse runs on
+        them, EM goes on from there: to convergence, or under "alternating" for one update.
     search : {"branching", "hill_climb"}, default="branching"
         The best structure there is (maximum-weight branching), or the paper's greedy search. General structures are always
         searched by hill climbing.
@@ -179,9 +175,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     """
 
     _rules = {
-        "parameters": Choice(*PARAMETERS),
-        "bound_collapse_loop": Choice(*LOOPS),
-        "fixing_probability_threshold": Number(0.0, 1.0),
+        "parameters": Choice("em", "bound_collapse", "bound_collapse_alternating"),
         "search": Choice(*SEARCHES),
         "completion": Choice(*COMPLETIONS),
         "convergence": Choice(*CONVERGENCES),
@@ -200,8 +194,6 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         n_clusters: int | Iterable[int] = 2,
         *,
         parameters: str = "em",
-        bound_collapse_loop: str = "released",
-        fixing_probability_threshold: float = 0.51,
         search: str = "branching",
         completion: str = "expected",
         convergence: str = "log_posterior",
@@ -223,8 +215,6 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     ):
         self.n_clusters = n_clusters
         self.parameters = parameters
-        self.bound_collapse_loop = bound_collapse_loop
-        self.fixing_probability_threshold = fixing_probability_threshold
         self.search = search
         self.completion = completion
         self.convergence = convergence
@@ -257,19 +247,27 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         if sample_rows is not None:
             block, share = rows.sample(sample_rows)
             codes, weights, _ = table.fold(block.codes, block.weights)
-            sample = Rows(codes, weights, rows.schema.cardinalities), share
-        self._fit(Folded(rows.schema, rows, None, None), sample)
+            sample = ClusterTable(codes, weights, rows.schema.cardinalities), share
+        self._fit_structures(rows.schema, rows, values, sample)
 
-    def _fit(self, folded, sample=None):
-        values = self._checked_values(folded.schema, folded.inverse is not None and not (folded.codes < 0).any())
-        prior = Prior(float(values["alpha"]), values["equivalent_sample_size"])
-        settings = Settings(prior=prior, **{field: values[field] for field in Settings._fields if field != "prior"})
+    def _fit(self, folded):
+        values = self._checked_values(folded.schema, not (folded.codes < 0).any())
+        rows = ClusterTable(folded.codes, folded.weights, folded.schema.cardinalities)
+        try:
+            self._fit_structures(folded.schema, rows, values)
+        except CliqueTooLarge as error:
+            raise error.named([self.cluster_name, *folded.schema.names]) from None
+        except ImpossibleEvidence as error:
+            raise ImpossibleEvidence(int(np.argmax(folded.inverse == error.row))) from None
+
+    def _fit_structures(self, schema, rows, values, sample=None):
+        settings = run_settings(values)
         kind, inits = KINDS[values["structures"]], self._inits(values["init"], values["n_init"])
         candidates = check_n_clusters(values["n_clusters"])
         generators = random_generator(self.random_state).spawn(len(candidates))
         with progress(self.verbose, "starts", total=len(candidates) * len(inits)) as tick:
             found = [
-                self._fit_number(folded, kind, int(k), rng.spawn(len(inits)), inits, settings, tick, sample)
+                self._fit_number(schema, rows, kind, int(k), rng.spawn(len(inits)), inits, settings, tick, sample)
                 for k, rng in zip(candidates, generators)
             ]
         bests = [
@@ -288,24 +286,23 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
                     "completed_score": [run.completed_score for run in kept],
                 }
             )
-        self._keep(kind, kept[chosen], [self.cluster_name, *folded.schema.names])
-        self.starts_ = _starts_table(*found[chosen], bests[chosen], inits)
+        self._keep(kind, kept[chosen], [self.cluster_name, *schema.names])
+        runs, finished = found[chosen]
+        self.starts_ = _starts_table(runs, finished, bests[chosen], inits)
         if not self.converged_ and values["tol"] > 0:
             warn(
                 f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, folded, kind, n_clusters, generators, inits, settings, tick, sample=None):
+    def _fit_number(self, schema, rows, kind, n_clusters, generators, inits, settings, tick, sample=None):
         """All runs for one number of clusters, and which of them saw all rows.
 
         sample : (rows, share of all rows that they are) to screen the starts on, the best of which are run on all rows
         """
-        names = [self.cluster_name, *folded.schema.names]
         given = None
         if "network" in inits:
-            given = *read_cluster_network(self.init, folded.schema, n_clusters), names
-        rows = Rows(folded.codes, folded.weights, folded.schema.cardinalities)
+            given = *read_cluster_network(self.init, schema, n_clusters), [self.cluster_name, *schema.names]
         first = rows if sample is None else sample[0]
         starts = make_starts(kind, first, n_clusters, generators, inits, settings, given)
 
@@ -318,24 +315,19 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         def run_all(models):
             return map_jobs(run, models, self.n_jobs, threads=True)
 
-        try:
-            runs = run_all([(start.model, start.parameters) for start in starts])
-            finished = np.ones(len(runs), dtype=bool)
-            if sample is None:
-                return runs, finished
-            scores = [found.completed_score for found in runs]
-            chosen = choose_starts(scores, finished, N_POLISHED)
-            if given is not None:
-                chosen = np.union1d(chosen, [0])  # the given network keeps its place
-            runs = [found.scaled(1.0 / sample[1]) for found in runs]
-            models = [(kind.model(rows, n_clusters, runs[i].parents, settings), runs[i].parameters) for i in chosen]
-            for i, found in zip(chosen, run_all(models)):
-                runs[i] = found
-            return runs, np.isin(np.arange(len(runs)), chosen)
-        except CliqueTooLarge as error:
-            raise error.named(names) from None
-        except ImpossibleEvidence as error:
-            raise ImpossibleEvidence(int(np.argmax(folded.inverse == error.row))) from None
+        runs = run_all([(start.model, start.parameters) for start in starts])
+        finished = np.ones(len(runs), dtype=bool)
+        if sample is None:
+            return runs, finished
+        scores = [found.completed_score for found in runs]
+        chosen = choose_starts(scores, finished, N_POLISHED)
+        if given is not None:
+            chosen = np.union1d(chosen, [0])  # the given network keeps its place
+        runs = [found.scaled(1.0 / sample[1]) for found in runs]
+        models = [(kind.model(rows, n_clusters, runs[i].parents, settings), runs[i].parameters) for i in chosen]
+        for i, found in zip(chosen, run_all(models)):
+            runs[i] = found
+        return runs, np.isin(np.arange(len(runs)), chosen)
 
     @staticmethod
     def _inits(init, n_init):
@@ -421,8 +413,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         """The fitted structure over other rows."""
         weights = np.ones(len(codes)) if weights is None else weights
         prior = Prior(float(self.alpha), self.equivalent_sample_size)
-        settings = Settings(prior=prior, max_indegree=self.max_indegree)
-        rows = Rows(codes, weights, self.schema_.cardinalities)
+        settings = StructuralEMSettings(prior=prior, max_indegree=self.max_indegree)
+        rows = ClusterTable(codes, weights, self.schema_.cardinalities)
         return self._kind.model(rows, self.n_clusters_, self._parents, settings)
 
     # ------------------------------------------------------------------------------------------------ hooks
@@ -476,9 +468,9 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         return drawn[:, 1:], drawn[:, 0]
 
     def _build_model(self):
-        from pgm_bma.augmented.network import cluster_network
-
-        return cluster_network(self.cluster_name, self.schema_, *self._network())
+        families, tables = self._network()
+        names, states = [self.cluster_name, *self.schema_.names], [range(self.n_clusters_), *self.schema_.states]
+        return bayesian_network(names, states, families, tables, latents=[self.cluster_name])
 
     # ------------------------------------------------------------------------------------------------ checks
 
@@ -531,3 +523,14 @@ def _starts_table(runs, finished, best, inits):
         cheeseman_stutz=[run.cheeseman_stutz for run in runs],
     )
     return frame.assign(init=inits, em_updates=[run.n_em_updates for run in runs])
+
+
+def run_settings(values):
+    """`StructuralEMSettings` of checked parameter values."""
+    parameters, alternating, _ = values["parameters"].partition("_alternating")
+    return StructuralEMSettings(
+        prior=Prior(float(values["alpha"]), values["equivalent_sample_size"]),
+        parameters=parameters,
+        bound_collapse_loop="alternating" if alternating else "released",
+        **{name: values[name] for name in ("search", "max_indegree", "completion", "convergence", "max_iter", "tol")},
+    )

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import xlogy
 
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
-from pgm_bma.augmented.model import Prior
+from pgm_bma.augmented.model import Prior, make_cases
 from pgm_bma.augmented.search import graph_change
+from pgm_bma.augmented.structures import tree_structure
 from pgm_bma.foundation.numbers.counts import family_counts
 from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.numbers.graphs import ancestors
@@ -25,7 +26,7 @@ from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, build_tree
 _GAIN = 1e-9  # smaller gains are rounding
 
 
-def hill_climb(parents, score_families, max_indegree):
+def climb_graphs(parents, score_families, max_indegree):
     """Greedy search over directed acyclic graphs.
 
     parents : tuple of tuples of nodes     score_families : callable(list of (child, sorted parents)) -> list of scores
@@ -33,7 +34,7 @@ def hill_climb(parents, score_families, max_indegree):
     before additions by parent.
     """
     parents = [tuple(ps) for ps in parents]
-    known = {}
+    known: dict = {}
 
     def gains(moves):
         wanted = {(child, ps) for move in moves for child, ps in move} | {(i, ps) for i, ps in enumerate(parents)}
@@ -136,6 +137,9 @@ class GeneralModel:
     def random_parameters(self, n_clusters, rng):
         return random_tables(self.cardinalities, self.parents, rng)
 
+    def tree(self):
+        return tree_structure(make_cases(self.codes[:, 1:], self.cardinalities[1:], self.weights), self.prior)
+
     def read_tables(self, families, tables):
         return tables
 
@@ -217,7 +221,7 @@ class GeneralModel:
             counts = self._family_counts(parameters, families, winner)
             return [self._score(child, ps, table) for (child, ps), table in zip(families, counts)]
 
-        found = hill_climb(self.parents, scores, self.max_indegree)
+        found = climb_graphs(self.parents, scores, self.max_indegree)
         if found == tuple(tuple(sorted(ps)) for ps in self.parents):
             return None
         new = self.with_structure(found)

@@ -1,12 +1,14 @@
 """Bound and Collapse for any discrete network with missing cells: intervals of the probabilities, and one value in each."""
 
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families, check_table_sizes
-from pgm_bma.augmented.bounds import NodeBounds
 from pgm_bma.foundation.faces.validation import Instance, Optional, check
 from pgm_bma.networks.reading import alpha_per_node, check_frame, read_network
 
@@ -110,7 +112,7 @@ def _patterns(missing_pattern, network):
     for node in missing_pattern:
         if node not in network.names:
             raise ValueError(f"missing_pattern names {node!r}, which is no node of the network")
-    found = []
+    found: list[np.ndarray | None] = []
     for i, node in enumerate(network.names):
         if missing_pattern.get(node) is None:
             found.append(None)
@@ -129,3 +131,44 @@ def _patterns(missing_pattern, network):
             raise ValueError(f"missing_pattern[{node!r}] needs weights >= 0 with a positive sum in every line")
         found.append(np.broadcast_to(values, shape))
     return found
+
+
+@dataclass(frozen=True)
+class NodeBounds:
+    """What Bound and Collapse says of one node; every array is (n_parent_states, n_states), first parent slowest.
+
+    lower, upper : extremes of the estimate over all completions of the missing cells
+    collapsed : the value chosen between them, a weighted mean of the tables in which all uncertain cases go to one state
+    counts : complete cases      possible : incomplete cases that could become this cell
+    weights : collapse weights, P(a missing case takes this state)
+    """
+
+    node: object
+    states: tuple
+    parents: tuple
+    parent_states: tuple
+    lower: np.ndarray
+    upper: np.ndarray
+    collapsed: np.ndarray
+    counts: np.ndarray
+    possible: np.ndarray
+    weights: np.ndarray
+
+    def to_frame(self):
+        """The intervals as a DataFrame: one line per parent state and state, `width` the length of the interval."""
+        rows = [(*above, state) for above in product(*self.parent_states) for state in self.states]
+        frame = pd.DataFrame(rows, columns=pd.Index([*self.parents, self.node], dtype=object))
+        for name in ("lower", "collapsed", "upper"):
+            frame[name] = getattr(self, name).ravel()
+        frame["width"] = frame["upper"] - frame["lower"]
+        frame["counts"], frame["possible"] = self.counts.ravel(), self.possible.ravel()
+        return frame
+
+    @property
+    def labels(self):
+        """One text per cell, "state | parent=state, ...", for pictures."""
+        texts = []
+        for above in product(*self.parent_states):
+            given = ", ".join(f"{parent}={state}" for parent, state in zip(self.parents, above))
+            texts += [f"{state} | {given}" if given else str(state) for state in self.states]
+        return texts

@@ -1,4 +1,4 @@
-"""The two families of structures that structural EM searches, each behind one object: what its face asks of it.
+"""The two families of structures that structural EM searches, each behind one object: what its estimator asks of it.
 
 `AUGMENTED` is augmented naive Bayes, `GENERAL` any directed acyclic graph over cluster and columns. A kind knows how a
 structure and its parameters are held (`AugmentedModel` and `GeneralModel` are its structures with their rows, which the loops of
@@ -11,20 +11,18 @@ import numpy as np
 
 from pgm_bma.augmented import general
 from pgm_bma.augmented import model as anb
-from pgm_bma.augmented.passes import BlocksModel, tree_of_blocks
 from pgm_bma.augmented.search import family_scores
-from pgm_bma.augmented.structures import AugmentedModel, attribute_families, tree_structure
-from pgm_bma.foundation.rows.blocks import Rows as BlockRows
-from pgm_bma.networks.cluster_network import as_augmented
+from pgm_bma.augmented.structures import AugmentedModel, BlocksModel, attribute_families
+from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.networks.em import relabel
+from pgm_bma.networks.given import as_augmented
 
 
-class Rows(NamedTuple):
-    """codes (n, n_columns), weights (n,), cardinalities (n_columns,). Rows that are visited in passes stand in `codes`, as
-    `foundation.rows.blocks.Rows` of `Block`; then `weights` is None."""
+class ClusterTable(NamedTuple):
+    """Rows in memory: codes (n, n_columns), weights (n,), cardinalities (n_columns,)."""
 
-    codes: Any
-    weights: np.ndarray | None
+    codes: np.ndarray
+    weights: np.ndarray
     cardinalities: np.ndarray
 
 
@@ -39,17 +37,14 @@ class Start(NamedTuple):
 def make_starts(kind, rows, n_clusters, generators, inits, settings, given=None):
     """One Start per generator.
 
+    rows : ClusterTable, or for augmented naive Bayes `Rows` of `Block`
     inits : of every start     given : (families, tables, node names) of the network behind "network"
     """
-    no_arcs = np.full(len(rows.cardinalities), -1)
-    naive = kind.model(rows, n_clusters, kind.structure(no_arcs, settings.max_indegree), settings)
+    n_columns = len(rows.schema.names) if isinstance(rows, Rows) else len(rows.cardinalities)
+    naive = kind.model(rows, n_clusters, kind.structure(np.full(n_columns, -1), settings.max_indegree), settings)
     models = {"naive_bayes": naive}
     if "tree" in inits:
-        in_passes = isinstance(rows.codes, BlockRows)
-        tree = (
-            tree_of_blocks(rows.codes, settings.prior) if in_passes else tree_structure(cases_of(rows), settings.prior)
-        )
-        models["tree"] = naive.with_structure(kind.structure(tree, settings.max_indegree))
+        models["tree"] = naive.with_structure(kind.structure(naive.tree(), settings.max_indegree))
     starts = []
     for init, rng in zip(inits, generators):
         if init == "network":
@@ -65,9 +60,10 @@ class _Augmented:
 
     def model(self, rows, n_clusters, parents, settings):
         """A structure with its rows, for the loops."""
-        if isinstance(rows.codes, BlockRows):
-            return BlocksModel.build(rows.codes, parents, settings.prior)
-        return AugmentedModel.build(cases_of(rows), parents, settings.prior)
+        if isinstance(rows, Rows):
+            return BlocksModel.build(rows, parents, settings.prior)
+        cases = anb.make_cases(rows.codes, rows.cardinalities, rows.weights)
+        return AugmentedModel.build(cases, parents, settings.prior)
 
     def structure(self, parents, max_indegree):
         """The structure in which every column has the cluster and, where `parents` names it, one other column above it."""
@@ -98,7 +94,7 @@ class _Augmented:
         return anb.log_joint(codes, cardinalities, parents, parameters)
 
     def family_scores(self, model, parameters, responsibilities, names):
-        """Scores of every column below the cluster alone and below the cluster and one other, see the face."""
+        """Scores of every column below the cluster alone and below the cluster and one other, see the estimator."""
         n_clusters = len(parameters.class_probs)
         if model.cases.n_complete < len(model.cases.codes) and responsibilities.shape[1] != n_clusters:
             raise ValueError(
@@ -153,8 +149,3 @@ KINDS = {"augmented": AUGMENTED, "general": GENERAL}
 def kind_of(parameters):
     """The kind of fitted parameters."""
     return AUGMENTED if isinstance(parameters, anb.Parameters) else GENERAL
-
-
-def cases_of(rows):
-    """Rows as the augmented passes want them."""
-    return anb.make_cases(rows.codes, rows.cardinalities, rows.weights)

@@ -2,7 +2,7 @@
 
 Paper: SEM (Peña, Lozano, Larrañaga 2000). The cluster is a parent of every attribute and an attribute may have one other
 attribute as a parent (-1 = none), without cycles. All tables of a model lie in one array (n_cells, n_clusters), described
-by a `Layout`; the rows of the data lie in a `Cases` record, distinct rows with weights, the complete ones first.
+by a `AugmentedLayout`; the rows of the data lie in a `Cases` record, distinct rows with weights, the complete ones first.
 
 Missing cells are summed out exactly: given the cluster the attributes form a forest, so one pass up and one down a row's
 forest gives its likelihood and its expected counts.
@@ -48,13 +48,15 @@ def make_layout(parents, cardinalities):
     line_starts = state_offsets(sizes)[:-1]
     offsets = state_offsets(n_lines * cardinalities)
     line_of_cell = np.repeat(np.arange(len(sizes)), sizes)
-    return Layout(parents, cardinalities, offsets, line_starts, sizes, line_of_cell, np.array(forest_order(parents)))
+    return AugmentedLayout(
+        parents, cardinalities, offsets, line_starts, sizes, line_of_cell, np.array(forest_order(parents))
+    )
 
 
 def forest_order(parents):
     """Attributes, parents before children; an error names a cycle. A tree at a time (`foundation.numbers.graphs.topological_order`
     goes level by level), so that families stand side by side, where super-columns can join them."""
-    children = [[] for _ in parents]
+    children: list[list[int]] = [[] for _ in parents]
     for i, parent in enumerate(parents):
         if parent >= 0:
             children[parent].append(i)
@@ -76,7 +78,9 @@ def group_columns(cases, layout):
     the groups do not depend on them: a row gets the same digits in any company.
     """
     codes, cards = cases.codes[: cases.n_complete], layout.cardinalities
-    plans, scope, members = [], [], []
+    plans: list[tuple] = []
+    scope: list[int] = []
+    members: list[int] = []
     for i in layout.order.tolist():
         family = [i] if layout.parents[i] < 0 else [int(layout.parents[i]), i]
         wider = scope + [v for v in family if v not in scope]
@@ -177,7 +181,7 @@ def log_joint(codes, cardinalities, parents, parameters):
     out = np.empty_like(joint)
     with np.errstate(divide="ignore"):
         out[cases.order] = np.log(joint) + shift[:, None]
-        # a cluster that vanishes beside another one of its row is asked on its own; what stays zero is impossible
+        # a cluster that vanishes next to another one of its row is asked on its own; what stays zero is impossible
         for c in np.flatnonzero((joint == 0).any(axis=0)):
             alone = Parameters(parameters.class_probs[c : c + 1], np.ascontiguousarray(parameters.table[:, c : c + 1]))
             single, shift = joint_rows(cases, layout, alone, groups)
@@ -321,7 +325,7 @@ class Cases(NamedTuple):
     order: np.ndarray
 
 
-class Layout(NamedTuple):
+class AugmentedLayout(NamedTuple):
     """Cells of attribute i: offsets[i] .. offsets[i+1], one line of cells (a distribution) per parent value."""
 
     parents: np.ndarray

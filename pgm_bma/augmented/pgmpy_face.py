@@ -1,4 +1,4 @@
-"""pgmpy face of BC+EM: parameters of a network with a latent variable by Bound and Collapse and EM."""
+"""pgmpy estimator of BC+EM: parameters of a network with a latent variable by Bound and Collapse and EM."""
 
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.augmented.general import GeneralModel, random_tables
 from pgm_bma.augmented.model import Prior, make_cases
-from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, Settings, fit_em, fit_parameters
+from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, StructuralEMSettings, fit_em, fit_parameters
 from pgm_bma.augmented.structures import AugmentedModel
 from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
 from pgm_bma.foundation.numbers.dirichlet import check_prior
@@ -19,9 +19,9 @@ from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.foundation.runtime.parallel import map_jobs
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.table import check_weights
-from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
+from pgm_bma.networks.given import read_cpds
 from pgm_bma.networks.junction_tree import CliqueTooLarge
 from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
 
@@ -169,7 +169,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
             raise ValueError(
                 f"BC+EM is defined for one latent variable, the network has {list(network.latents)}; use EMEstimator"
             )
-        settings = Settings(
+        settings = StructuralEMSettings(
             prior=Prior(float(self.alpha), self.equivalent_sample_size),
             parameters="bound_collapse",
             bound_collapse_loop=self.bound_collapse_loop,
@@ -187,10 +187,10 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
 
     def _run(self, network, settings):
         """One FitResult per start, parameters as a list of tables."""
-        room = _room(network, settings.prior)
+        fitted = _model(network, settings.prior)
         if not network.latents:
-            start = room.collapse(None, 0)
-            return [fit_em(room, start, settings.convergence, settings.max_iter, settings.tol)]
+            start = fitted.collapse(None, 0)
+            return [fit_em(fitted, start, settings.convergence, settings.max_iter, settings.tol)]
         starts = []
         for number, rng in enumerate(random_generator(self.seed).spawn(self.n_init)):
             tables = random_tables(network.cardinalities, network.parents, rng)
@@ -199,12 +199,12 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         with progress(self.show_progress and config.SHOW_PROGRESS, "starts", total=len(starts)) as tick:
 
             def run(tables):
-                fit = fit_parameters(room, room.read_tables(network.parents, tables), settings)
+                fit = fit_parameters(fitted, fitted.read_tables(network.parents, tables), settings)
                 if tick is not None:
                     tick(1)
                 responsibilities = np.empty_like(fit.responsibilities)
-                responsibilities[room.order] = fit.responsibilities
-                tables = room.write_tables(network.parents, fit.parameters)
+                responsibilities[fitted.order] = fit.responsibilities
+                tables = fitted.write_tables(network.parents, fit.parameters)
                 return fit._replace(parameters=tables, responsibilities=responsibilities)
 
             try:
@@ -236,8 +236,8 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         )
 
 
-def _room(network, prior):
-    """The fast room when the network is augmented naive Bayes below its latent, else the general one."""
+def _model(network, prior):
+    """The fast model when the network is augmented naive Bayes below its latent, else the general one."""
     cards, families = network.cardinalities, network.parents[1:]
     below = network.latents and network.parents[0] == () and all(0 in ps and len(ps) <= 2 for ps in families)
     if below and families:

@@ -158,7 +158,7 @@ def hill_climb(scores, parents):
     additions by parent ascending. Returns the parents and the moves, tuples ("add" | "remove" | "reverse", parent, child).
     """
     parents = np.array(parents)
-    moves = []
+    moves: list[tuple] = []
     while True:
         best, best_gain = None, _GAIN
         for move, gain in _moves(scores, parents):

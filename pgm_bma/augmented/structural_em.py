@@ -24,7 +24,7 @@ and its parameters, whatever they are. The methods they call:
     cheeseman_stutz(parameters) -> float                        weights : (n,)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,8 @@ _MAX_ROUNDS = 150  # a bound that no run has come near: every kept round gains
 def run_structural_em(model, parameters, settings):
     """One run from a model and its first parameters; returns a StructuralRun (SEM Figs. 1 and 3)."""
     scores = [model.run_score(parameters, settings.completion)]
-    best, change, changes, updates, converged = None, None, [], 0, False
+    best: Any = None
+    change, changes, updates, converged = None, [], 0, False
     while len(scores) <= _MAX_ROUNDS:
         fitted = fit_parameters(model, parameters, settings)  # step 1
         updates += fitted.n_updates
@@ -73,7 +74,7 @@ def run_structural_em(model, parameters, settings):
 
 
 def fit_parameters(model, parameters, settings):
-    """EM, or BC+EM, with the choices of a Settings record; returns a FitResult."""
+    """EM, or BC+EM, with the choices of a StructuralEMSettings record; returns a FitResult."""
     common = settings.convergence, settings.max_iter, settings.tol
     if settings.parameters == "em":
         return fit_em(model, parameters, *common)
@@ -148,7 +149,7 @@ def assign_clear_cases(responsibilities, threshold):
     return np.where(clear, winner, -1)
 
 
-class Settings(NamedTuple):
+class StructuralEMSettings(NamedTuple):
     """Choices of a run; the values of each are those of the estimator's parameters of the same name."""
 
     prior: Prior = Prior()
@@ -168,7 +169,7 @@ class FitResult(NamedTuple):
     value; that value at the start and after each EM update, how many these were, whether the fit settled, and one
     BoundCollapseRound per round of BC+EM."""
 
-    parameters: object
+    parameters: Any
     responsibilities: np.ndarray
     log_likelihood: float
     value: float
@@ -191,8 +192,8 @@ class StructuralRun(NamedTuple):
     run at the start and after each round, the arcs changed between rounds, EM updates, whether it ended by itself, and two
     scores of the result in nats: completed with the most probable cluster, and Cheeseman-Stutz."""
 
-    model: object
-    parameters: object
+    model: Any
+    parameters: Any
     responsibilities: np.ndarray
     log_likelihood: float
     scores: list

@@ -1,7 +1,9 @@
 """Augmented naive Bayes as a family of structures for structural EM: the cluster above every attribute, and attribute forests.
 
 Paper: SEM (Peña, Lozano, Larrañaga 2000), section 5. A model is a structure with its data; parameters, counts and scores come
-from `augmented.model`, the search from `augmented.search`.
+from `augmented.model`, the search from `augmented.search`. `AugmentedModel` has its rows in memory; `BlocksModel` visits them in
+passes, and the loops of `structural_em` see no difference, but for responsibilities, of which it has none: what is made of them is
+a sum over blocks.
 """
 
 import hashlib
@@ -21,8 +23,10 @@ from pgm_bma.augmented.search import (
     graph_change,
     make_pair_source,
     maximum_branching,
+    scores_of_pairs,
 )
 from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.rows.blocks import Rows
 
 COMPLETIONS = ("expected", "most_probable")
 SEARCHES = ("branching", "hill_climb")
@@ -42,8 +46,22 @@ def attribute_families(parents):
 
 
 class Structured:
-    """What a structure with its data says whatever the data are: it has a `layout` and a `prior`, and `e_step` and
-    `expected_completion` are sums over rows."""
+    """What a structure with its data says whatever the data are; the methods that raise are sums over rows."""
+
+    layout: anb.AugmentedLayout
+    prior: anb.Prior
+
+    def e_step(self, parameters, hard=False):
+        """Log-likelihood, expected counts, and counts of the most probable clusters or None."""
+        raise NotImplementedError
+
+    def expected_completion(self, parameters):
+        """Log-likelihood, and expected counts in which every missing cell is completed."""
+        raise NotImplementedError
+
+    def tree(self):
+        """The best structure without a cluster: a start that already knows the dependences all clusters share."""
+        raise NotImplementedError
 
     @property
     def parents(self):
@@ -93,7 +111,8 @@ class Known:
     It does not travel: on another machine it begins empty."""
 
     def __init__(self):
-        self.structures, self.models = {}, WeakValueDictionary()
+        self.structures: dict = {}
+        self.models: WeakValueDictionary = WeakValueDictionary()
 
     def __reduce__(self):
         return Known, ()
@@ -114,7 +133,7 @@ class AugmentedModel(Structured):
     """A structure (`parents` of `layout`) over the rows of `cases`, with a prior; `source` counts pairs, `known` is shared."""
 
     cases: anb.Cases
-    layout: anb.Layout
+    layout: anb.AugmentedLayout
     prior: anb.Prior
     source: PairSource
     known: Known
@@ -163,11 +182,13 @@ class AugmentedModel(Structured):
     def e_step(self, parameters, hard=False):
         return anb.em_counts(self.cases, self.layout, parameters, self.groups, hard)
 
+    def tree(self):
+        return tree_structure(self.cases, self.prior)
+
     def responsibilities(self, parameters):
         return anb.expect(self.cases, self.layout, parameters, self.groups)[0]
 
     def expected_completion(self, parameters):
-        """Log-likelihood, and expected counts in which every missing cell is completed."""
         weights, log_likelihood = anb.expect(self.cases, self.layout, parameters, self.groups)
         counts = anb.expected_counts(self.cases, self.layout, parameters, weights, self.groups, every_cell=True)
         return log_likelihood, counts
@@ -233,6 +254,53 @@ class AugmentedModel(Structured):
         return counts_of_pairs(pairs, cases.weights @ responsibilities, layout)
 
 
+@dataclass(frozen=True)
+class BlocksModel(Structured):
+    """A structure (`parents` of `layout`) over rows of `Block`, with a prior."""
+
+    rows: Rows
+    layout: anb.AugmentedLayout
+    prior: anb.Prior
+
+    @classmethod
+    def build(cls, rows, parents, prior):
+        return cls(rows, anb.make_layout(parents, rows.schema.cardinalities), prior)
+
+    def with_structure(self, parents):
+        return BlocksModel.build(self.rows, parents, self.prior)
+
+    def e_step(self, parameters, hard=False):
+        log_likelihood, *counts = self.rows.reduce(expect_block, self.layout, parameters, hard)
+        return float(log_likelihood), anb.Counts(*counts[:2]), anb.Counts(*counts[2:]) if hard else None
+
+    def expected_completion(self, parameters):
+        log_likelihood, *counts = self.rows.reduce(complete_block, self.layout, parameters)
+        return float(log_likelihood), anb.Counts(*counts)
+
+    def responsibilities(self, parameters):
+        """None: the rows stay where they are."""
+        return None
+
+    def tree(self):
+        (pairs,) = self.rows.reduce(observed_pairs, self.layout.cardinalities)
+        has_missing = bool(self.rows.has_missing.any())
+        return maximum_branching(scores_of_pairs(pairs, self.layout.cardinalities, self.prior, has_missing))
+
+    def pairs(self, parameters, hard=False):
+        """Expected counts of all pairs of states in every cluster, (n_clusters, S, S), and of the clusters."""
+        return self.rows.reduce(pairs_of_block, self.layout, parameters, hard)
+
+    def next_structure(self, parameters, responsibilities, search, completion):
+        soft, classes = self.pairs(parameters)
+        pairs = self.pairs(parameters, True)[0] if completion == "most_probable" else soft
+        found = best_structure(scores_of_pairs(pairs, self.layout.cardinalities, self.prior), self.parents, search)
+        if np.array_equal(found, self.parents):
+            return None
+        new = self.with_structure(found)
+        first = new.update(counts_of_pairs(soft, classes, new.layout))
+        return new, first, graph_change(attribute_families(self.parents), attribute_families(found))
+
+
 def counts_of_pairs(pairs, classes, layout):
     """Counts of the families of a layout, read off the counts of all pairs (n_clusters, S, S) and of the clusters."""
     starts = state_offsets(layout.cardinalities)
@@ -251,3 +319,40 @@ def swap_parents(cpt, parents, cards):
     """The table of a node with two parents, the other one first."""
     shaped = cpt.reshape(*(int(cards[p]) for p in parents), -1)
     return np.ascontiguousarray(shaped.swapaxes(0, 1)).reshape(cpt.shape)
+
+
+# -------------------------------------------------------------------------------------------------------- on a block
+
+
+def _cases(block, cardinalities):
+    return anb.make_cases(block.codes, cardinalities, block.weights)
+
+
+def expect_block(block, layout, parameters, hard):
+    """(log-likelihood, class counts, counts), and when `hard` the last two of the most probable clusters too."""
+    cases = _cases(block, layout.cardinalities)
+    log_likelihood, soft, completed = anb.em_counts(cases, layout, parameters, anb.group_columns(cases, layout), hard)
+    return log_likelihood, *soft, *(completed or ())
+
+
+def complete_block(block, layout, parameters):
+    """(log-likelihood, class counts, counts) in which every missing cell is completed."""
+    cases = _cases(block, layout.cardinalities)
+    groups = anb.group_columns(cases, layout)
+    weights, log_likelihood = anb.expect(cases, layout, parameters, groups)
+    return log_likelihood, *anb.expected_counts(cases, layout, parameters, weights, groups, every_cell=True)
+
+
+def pairs_of_block(block, layout, parameters, hard):
+    """(counts of all pairs in every cluster, counts of the clusters), missing cells completed."""
+    cases = _cases(block, layout.cardinalities)
+    weights, _ = anb.expect(cases, layout, parameters)
+    if hard:
+        weights = anb.one_hot(weights.argmax(axis=1), weights.shape[1])
+    return completed_pairs(cases, weights, layout, parameters), cases.weights @ weights
+
+
+def observed_pairs(block, cardinalities):
+    """(counts of all pairs of states (1, S, S),) over the rows that have both cells."""
+    cases = _cases(block, cardinalities)
+    return (completed_pairs(cases, np.ones((len(cases.codes), 1))),)

@@ -2,7 +2,7 @@
 
 A weight is a pair (mantissa, exponent) that stands for mantissa * 2**(512 * exponent), mantissa in [2**-256, 2**256) or 0. Only
 sums, products and one division of positive numbers occur, so nothing cancels and nothing under- or overflows, at a few
-nanoseconds an operation instead of the exponential and logarithm that log space would take. All space comes from outside (`Space`).
+nanoseconds an operation instead of the exponential and logarithm that log space would take. All space comes from outside.
 """
 
 from math import exp, floor, inf, log
@@ -92,7 +92,7 @@ def _eliminate(mantissa, exponent, k, last, shares, keep):
     return log(s) + es * _STEP_LOG
 
 
-class Space(NamedTuple):
+class EliminationSpace(NamedTuple):
     """Of one table of n nodes; `block` eliminations keep their shares."""
 
     mantissa: np.ndarray  # (n, n + 1)
@@ -103,9 +103,9 @@ class Space(NamedTuple):
 
 
 def make_space(n, block, n_blocks):
-    """Space for `log_sums` (no blocks) and `log_sum_and_posteriors`."""
+    """EliminationSpace for `log_sums` (no blocks) and `log_sum_and_posteriors`."""
     shape = (n, n + 1)
-    return Space(
+    return EliminationSpace(
         np.empty(shape),
         np.empty(shape, dtype=np.int64),
         np.empty((n_blocks, *shape)),
@@ -203,7 +203,7 @@ class DrawSpace(NamedTuple):
 
 
 def make_draw_space(n, block):
-    """Space for `draw_forest`."""
+    """EliminationSpace for `draw_forest`."""
     shape, small = (n, n + 1), (block, block + 1)
     return DrawSpace(
         np.empty(shape), np.empty(shape, np.int64), np.empty(shape), np.empty(small), np.empty(small, np.int64),

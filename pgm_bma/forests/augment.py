@@ -25,7 +25,7 @@ MAX_INDEGREE = 3
 MAX_FAMILY = 2**24  # cells of a family's table; past it, fewer parents
 
 
-class Augmented(NamedTuple):
+class CompletedForests(NamedTuple):
     """What `augmented_forests` returns."""
 
     average: ForestAverage  # mean posteriors and log weights; posterior means of the mean counts; no evidence
@@ -45,7 +45,7 @@ def augmented_forests(names, codes, cardinalities, target, n_classes, weights, p
         table = rows.copy()
         table[:, used] = completed(_gaps(rows, row_weights, used, None), cells)
         counts.append(count_classes_and_pairs(table[:, :-1], cardinalities, table[:, -1], n_classes, row_weights))
-    tables = tuple(average_from_counts(*some, cardinalities, prior) for some in counts)
+    tables = tuple(average_from_counts(pairs, totals, cardinalities, prior) for pairs, totals in counts)
     pairs, totals = (np.mean([some[part] for some in counts], axis=0) for part in (0, 1))
     mean = average_from_counts(pairs, totals, cardinalities, prior)._replace(
         log_arcs=np.mean([one.log_arcs for one in tables], axis=0),
@@ -55,7 +55,7 @@ def augmented_forests(names, codes, cardinalities, target, n_classes, weights, p
         log_sum=np.nan,
         log_evidence=np.nan,
     )
-    return Augmented(mean, tables, found.chains.n_apart)
+    return CompletedForests(mean, tables, found.chains.n_apart)
 
 
 def _gaps(rows, weights, used, cardinalities):

@@ -17,8 +17,7 @@ import numpy as np
 
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
 from pgm_bma.forests._row_kernels import BLOCK, blocked_row_log_sums, row_log_sums
-from pgm_bma.forests.certain import lifts
-from pgm_bma.forests.sums import best_forest, forest_sum, log_forest_sums, sample_forests, uniform_forest_mass
+from pgm_bma.forests.sums import best_forest, forest_sum, lifts, log_forest_sums, sample_forests, uniform_forest_mass
 from pgm_bma.foundation.numbers import averaging
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
@@ -30,7 +29,7 @@ PARAMETER_PRIORS = ("consistent", "paper")
 WEIGHTS_AT_ONCE = 4_000_000  # of rows x classes x arcs, where doubles did not decide a sum
 ROWS_AT_ONCE = 1000  # rows with missing cells whose completions are summed together
 FEW = 16  # rows that tell whether doubles will do as they are
-AGREED = 1e-9  # log sums under two caps (`certain`): the forests that a cap favours do not show
+AGREED = 1e-9  # log sums under two caps (`sums.lifts`): the forests that a cap favours do not show
 DOUBT = 1e-12  # of a log forest sum in doubles; past it, wide exponents
 
 
@@ -373,7 +372,8 @@ def family_mean(average, child, parent, with_class):
 
 def tree_tables(average, parents, with_class):
     """(families, tables) of one structure over the class, node 0, and the columns: tables (n_parent_states, n_states)."""
-    families, tables = [()], [average.class_probability[None]]
+    families: list[tuple[int, ...]] = [()]
+    tables = [average.class_probability[None]]
     for i, (parent, flag) in enumerate(zip(parents, with_class)):
         families.append(((0,) if flag else ()) + ((int(parent) + 1,) if parent >= 0 else ()))
         table = family_mean(average, i, parent, flag)

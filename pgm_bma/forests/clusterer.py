@@ -8,17 +8,17 @@ import pandas as pd
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from pgm_bma.forests.average import ForestPrior, best_tree, sample_trees, tree_tables
-from pgm_bma.forests.clustering import INITS, Settings, fit_forest_clusters
-from pgm_bma.forests.passes import fit_forest_blocks, log_likelihood
+from pgm_bma.forests.average import ForestPrior, best_tree, complete_log_joint, sample_trees, tree_tables
+from pgm_bma.forests.clustering import INITS, ForestLoop, fit_forest_clusters
 from pgm_bma.forests.results import PAPER, ForestResults
-from pgm_bma.foundation.faces.clusterer import ClustererBase, Folded, check_n_clusters
+from pgm_bma.forests.rows import PassedRows, hold_rows
+from pgm_bma.foundation.faces.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.faces.docstrings import ROWS, STARTS, fill
 from pgm_bma.foundation.faces.validation import Choice, Integer, Jobs, Number, Optional, Verbose
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.foundation.numbers.starts import starts_table
-from pgm_bma.foundation.rows.blocks import Rows, as_is
+from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
 from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.parallel import map_jobs
@@ -187,20 +187,29 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         sample = None
         if sample_rows is not None:
             block, share = rows.sample(sample_rows)
-            sample = *table.fold(block.codes, block.weights)[:2], share
-        self._fit(Folded(rows.schema, rows, None, None), sample)
+            codes, weights, _ = table.fold(block.codes, block.weights)
+            sample = hold_rows(codes, rows.schema.cardinalities, weights), share
+        self._fit_forests(rows.schema, PassedRows(rows), sample)
+        self.log_likelihood_ = float(rows.reduce(likelihood_of_block, self._result)[0])
 
-    def _fit(self, folded, sample=None):
+    def _fit(self, folded):
+        self._fit_forests(folded.schema, hold_rows(folded.codes, folded.schema.cardinalities, folded.weights))
+        joint = self._log_joint(folded.codes)
+        self._cached_joint = folded.codes, joint  # the labels are read off it next
+        self.log_likelihood_ = float(folded.weights @ logsumexp(joint, axis=1))
+
+    def _fit_forests(self, schema, rows, sample=None):
+        """Fit on `forests.rows`; sample : see `fit_forest_clusters`"""
         candidates = [int(k) for k in check_n_clusters(self.n_clusters)]
-        values = self._checked_values(folded.schema, max(candidates))
+        values = self._checked_values(schema, max(candidates))
         prior = ForestPrior(
             values["alpha"], values["equivalent_sample_size"], values["parameter_prior"], self.structure_prior
         )
-        settings = Settings(prior, self.max_iter, self.tol)
+        settings = ForestLoop(prior, self.max_iter, self.tol)
         rng = random_generator(self.random_state)
         with progress(self.verbose, "starts", total=len(candidates) * self.n_init) as tick:
             found = [
-                self._fit_number(folded, k, child, settings, values["n_final"], tick, sample)
+                self._fit_number(rows, k, child, settings, values["n_final"], tick, sample)
                 for k, child in zip(candidates, rng.spawn(len(candidates)))
             ]
         chosen = found[int(np.argmax([result.bound for result in found]))]
@@ -229,19 +238,13 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
             pruned_loss=[r.pruned_loss for r in chosen.runs],
         )
         self._read_result(rng)
-        if isinstance(folded.codes, Rows):
-            self.log_likelihood_ = log_likelihood(folded.codes, self._result)
-        else:
-            joint = self._log_joint(folded.codes)
-            self._cached_joint = folded.codes, joint  # the labels are read off it next
-            self.log_likelihood_ = float(folded.weights @ logsumexp(joint, axis=1))
         if not self.converged_:
             warn(
                 f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, folded, n_clusters, rng, settings, n_final, tick, sample):
+    def _fit_number(self, rows, n_clusters, rng, settings, n_final, tick, sample):
         def run_all(function, starts):
             def run(start):
                 found = function(start)
@@ -252,10 +255,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
             return map_jobs(run, [(start,) for start in starts], self.n_jobs, threads=True)
 
         starts = self.n_init, n_final, self.init, self.combine_starts, run_all
-        if isinstance(folded.codes, Rows):
-            return fit_forest_blocks(folded.codes, n_clusters, rng, settings, *starts, sample)
-        data = folded.codes, folded.schema.cardinalities, folded.weights, n_clusters
-        return fit_forest_clusters(*data, rng, settings, *starts)
+        return fit_forest_clusters(rows, n_clusters, rng, settings, *starts, sample)
 
     def _log_joint(self, codes):
         rows, joint = self.__dict__.pop("_cached_joint", (None, None))
@@ -281,3 +281,9 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
             drawn.append(sample_codes(tables, families, size, rng).astype(np.int64))
         codes = np.concatenate(drawn)[rng.permutation(n_samples)]
         return codes[:, 1:], codes[:, 0]
+
+
+def likelihood_of_block(block, average):
+    """(log-likelihood,) of a block of complete rows under an average over forests."""
+    log_p = logsumexp(complete_log_joint(average, np.asarray(block.codes, dtype=np.int64)), axis=1)
+    return (float(log_p.sum() if block.weights is None else block.weights @ log_p),)

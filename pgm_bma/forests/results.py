@@ -16,12 +16,14 @@ from pgm_bma.forests.average import (
     expected_evidence,
     log_joint_with_error,
     sample_trees,
+    tree_tables,
 )
 from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import Choice, Integer, check_number, check_parameters, resolve_preset
 from pgm_bma.foundation.numbers.dirichlet import check_prior
 from pgm_bma.foundation.runtime.seeds import random_generator
-from pgm_bma.networks.objects import HasStructure
+from pgm_bma.networks.graphs import posterior_graph
+from pgm_bma.networks.objects import HasStructure, bayesian_network
 
 MAX_CELLS = 2**26  # of the pair tables: classes x the square of all states; each copy of them is half a GB then
 PAPER = {"parameter_prior": "paper", "alpha": 1.0, "equivalent_sample_size": None}
@@ -139,10 +141,10 @@ class ForestResults(HasStructure, DiscreteEstimator):
     @property
     def edge_graph_(self) -> Any:
         """Arcs with their posterior probability, from the class and between columns; may be cyclic."""
-        from pgm_bma.forests.network import arc_graph
-
-        name = self._class_node()[0]
-        return arc_graph(name, self.class_arc_posterior_, self.edge_posterior_, self.structure_prior)
+        name, edges = self._class_node()[0], self.edge_posterior_
+        arcs = {(name, column): p for column, p in self.class_arc_posterior_.items()}
+        arcs.update({(a, b): p for a, row in edges.iterrows() for b, p in row.items() if a != b})
+        return posterior_graph([name, *edges.columns], arcs, prior=self.structure_prior)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -183,6 +185,7 @@ class ForestResults(HasStructure, DiscreteEstimator):
         return self._network(*best_tree(self._result))
 
     def _network(self, parents, with_class, average=None):
-        from pgm_bma.forests.network import forest_network
-
-        return forest_network(average or self._result, self.schema_, self._class_node(), parents, with_class)
+        families, tables = tree_tables(average or self._result, parents, with_class)
+        name, class_states, latent = self._class_node()
+        names, states = [name, *self.schema_.names], [class_states, *self.schema_.states]
+        return bayesian_network(names, states, families, tables, latents=[name] if latent else [])

@@ -7,6 +7,17 @@ without a subtraction (k = n-1 .. 0, the weights of the nodes that remain absorb
     s_k = r_k + sum_j a_kj        a_ij += a_ik a_kj / s_k        r_i += a_ik r_k / s_k        log sum = sum_k log s_k
 
 and the reverse sweep of the same steps gives the posterior of every arc and root.
+
+Where some arcs are certain, weights are brought into the range of doubles without changing the sum (`lifts`).
+With many rows of data two dependent columns hold each other with e^1000 and more against their roots, past what a double can tell
+from 1. The dual of the best forest (Chu and Liu 1965; Edmonds 1967) says which sets of columns hold together: every forest
+enters a set K at least once, from outside or from the root, and pays a price y_K for it,
+
+    log a_ij = z_i - sum over sets K with i inside and j outside of y_K - slack_ij,    y_K, slack_ij >= 0.
+
+Prices above a cap are lowered to it. Forests that enter every such set once gain the same known amount, which is taken off the
+log sum again; those that enter one twice keep at most exp(-cap) of the best. Sums under two caps that agree prove that these do
+not show.
 """
 
 from typing import NamedTuple
@@ -16,6 +27,8 @@ import numpy as np
 from pgm_bma.augmented._branching_kernels import maximum_arborescence
 from pgm_bma.forests import _kernels as kernels
 
+CAP = 100.0  # nats; exp(-100) of the sum is beyond any digit
+RANGE = 600.0  # nats between the largest and the smallest weight of a node that the sums in doubles can hold
 NO_FOREST = "every forest has weight 0; allow a root or break the cycles of required arcs"
 
 
@@ -124,3 +137,62 @@ def _with_roots(log_arc_weights, log_root_weights):
     peak = weights.max(axis=-1, keepdims=True, initial=-np.inf)
     peak = np.where(np.isfinite(peak), peak, 0.0)
     return np.ascontiguousarray(weights - peak), peak.sum(axis=(-2, -1))
+
+
+class Lift(NamedTuple):
+    """amounts (n, n + 1): added to the log weights of arcs [child, parent] and roots (last); total: what the log sum gains."""
+
+    amounts: np.ndarray
+    total: float
+
+
+def lifts(log_arcs, log_roots):
+    """Two `Lift` of log weights (n, n) and (n,), the cap of the first at 0.7 of the second."""
+    sets = priced_sets(log_arcs, log_roots)
+    depth = np.zeros(len(log_roots))
+    for members, price in sets:
+        depth[members] += price > 1.0
+    cap = min(CAP, RANGE / max(depth.max(initial=0.0), 1.0))
+    return [_lift(sets, len(log_roots), share * cap) for share in (0.7, 1.0)]
+
+
+def _lift(sets, n, cap):
+    amounts, total = np.zeros((n, n + 1)), 0.0
+    for members, price in sets:
+        if price > cap:
+            outside = np.ones(n + 1, dtype=bool)
+            outside[members] = False
+            amounts[np.ix_(members, outside)] += price - cap
+            total += price - cap
+    return Lift(amounts, total)
+
+
+def priced_sets(log_arcs, log_roots):
+    """Sets of two or more nodes that the best forest enters, as (members, price) pairs; they are nested or apart."""
+    n = len(log_roots)
+    entering = dict(enumerate(np.column_stack([np.asarray(log_arcs, dtype=float), log_roots])))
+    for child, weights in entering.items():
+        weights[child] = -np.inf
+    members, label, done, found = {i: [i] for i in range(n)}, list(range(n)), set(), []
+    for start in range(n):
+        path: list[int] = []
+        node: int | None = label[start]
+        while node is not None and node not in done:
+            if node in path:  # a cycle of best arcs becomes one node
+                cycle = path[path.index(node) :]
+                del path[path.index(node) :]
+                node = len(entering)
+                members[node] = [i for part in cycle for i in members[part]]
+                entering[node] = np.max([entering[part] for part in cycle], axis=0)
+                entering[node][members[node]] = -np.inf
+                for i in members[node]:
+                    label[i] = node
+            best = int(np.argmax(entering[node]))
+            price = -float(entering[node][best])
+            entering[node] = entering[node] + price
+            if len(members[node]) > 1:
+                found.append((np.array(members[node]), price))
+            path.append(node)
+            node = None if best == n else label[best]
+        done.update(path)
+    return found

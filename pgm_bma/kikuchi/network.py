@@ -150,7 +150,7 @@ def interaction_graph(names, target, regions, strength=None):
     strength : DataFrame as `interaction_strength_`, or None; it fills the node attribute ``information_gain`` and the edge
         attribute ``interaction`` (information gain for an edge of the class).
     """
-    from pgm_bma.networks.shown_graph import ShownGraph
+    from pgm_bma.networks.graphs import ShownGraph
 
     graph = ShownGraph()
     graph.add_node(target)

@@ -36,7 +36,7 @@ from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes
 from pgm_bma.latent_class.problem import PriorSettings
 from pgm_bma.latent_class.results import LatentClassResults, keep_scores
 from pgm_bma.latent_class.statistics import fit_statistics, size_statistics
-from pgm_bma.networks.cluster_network import check_naive_bayes, is_network, known_states, read_cluster_network
+from pgm_bma.networks.given import check_naive_bayes, is_network, known_states, read_cluster_network
 
 MAX_TABLE_CELLS = 2**28  # probabilities of all starts: 2 GB, and some copies of those that run
 

@@ -1,6 +1,6 @@
 """The fitted latent-class model as a pgmpy network: a latent cluster with an arc to every column."""
 
-from pgm_bma.networks.augmented import augmented_network
+from pgm_bma.networks.objects import augmented_network
 
 
 def cluster_network(cluster_name, schema, theta_c, tables):

@@ -15,8 +15,7 @@ from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import keep_scores, starts_frame
-from pgm_bma.networks.cluster_network import check_naive_bayes
-from pgm_bma.networks.cpds import read_cpds
+from pgm_bma.networks.given import check_naive_bayes, read_cpds
 from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
 
 PAPER = {**{name: value for name, value in PAPER_EMA.items() if name != "init"}, "init_cpds": "random"}

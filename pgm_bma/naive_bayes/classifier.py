@@ -22,8 +22,8 @@ from pgm_bma.foundation.numbers.averaging import class_information
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
 from pgm_bma.foundation.tables.numeric_columns import cut_series, nothing_cut
-from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint
-from pgm_bma.networks.objects import HasStructure
+from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint, split_tables
+from pgm_bma.networks.objects import HasStructure, augmented_network
 
 PAPER = {"alpha": 1.0, "parameter_prior": "paper"}
 ARC_PRIOR = Either(Number(0.0, 1.0), Instance(dict, "a dict column -> probability"))
@@ -123,9 +123,10 @@ class NaiveBayesClassifier(HasStructure, ClassifierBase):
         return np.array(rows)
 
     def _build_model(self):
-        from pgm_bma.naive_bayes.network import naive_bayes_network
-
-        return naive_bayes_network(self._result, self.target_name_, self.target_states_, self.schema_)
+        fit, schema = self._result, self.schema_
+        tables = split_tables(fit, schema.cardinalities)
+        names = self.target_name_, self.target_states_
+        return augmented_network(*names, fit.class_probability, schema.names, schema.states, tables)
 
 
 @fill(names=NAMES, classes=CLASSES)

@@ -1,4 +1,4 @@
-"""pgmpy face of averaged naive Bayes: a parameter estimator for ``DiscreteBayesianNetwork.fit``."""
+"""Averaged naive Bayes for pgmpy: a parameter estimator for ``DiscreteBayesianNetwork.fit``."""
 
 from typing import Any, Self
 
@@ -10,8 +10,8 @@ from pgm_bma.foundation.faces.validation import Choice, Instance, Optional
 from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, PSEUDO_COUNT
 from pgm_bma.foundation.tables import table
 from pgm_bma.naive_bayes.classifier import ARC_PRIOR, averaged_prior
-from pgm_bma.naive_bayes.network import naive_bayes_network
-from pgm_bma.naive_bayes.selective import fit_naive_bayes
+from pgm_bma.naive_bayes.selective import fit_naive_bayes, split_tables
+from pgm_bma.networks.objects import augmented_network
 from pgm_bma.networks.reading import check_frame
 
 
@@ -109,7 +109,8 @@ class AveragedNaiveBayesEstimator(DiscreteParameterEstimator):
         states, target = read.schema.states, read.codes[:, 0].astype(np.int64)
         schema = table.Schema(tuple(names), states[1:])
         fit = fit_naive_bayes(read.codes[:, 1:], schema.cardinalities, target, len(states[0]), read.weights, prior)
-        network = naive_bayes_network(fit, root, states[0], schema)
+        tables = split_tables(fit, schema.cardinalities)
+        network = augmented_network(root, states[0], fit.class_probability, names, schema.states, tables)
         self.parameters_ = [network.get_cpds(node) for node in model.nodes()]
         self.state_names_ = {name: list(s) for name, s in zip(read.schema.names, states)}
         self.arc_posterior_ = dict(zip(names, fit.arc_posterior.tolist()))

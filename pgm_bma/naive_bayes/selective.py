@@ -69,7 +69,8 @@ def fit_naive_bayes(codes, cardinalities, target, n_classes, weights, prior, num
         log_prior = np.log(prior.arc_prior), np.log1p(-np.asarray(prior.arc_prior, dtype=float))
     log_scores = np.array([log_prior[0] + log_with, log_prior[1] + log_without])
     tables, arcs = average_many_families(log_scores, [dependent, independent], columns)  # EMA eq. 14
-    log_columns, cut_posteriors = logsumexp(log_scores, axis=0), None if numeric is None else []
+    log_columns = logsumexp(log_scores, axis=0)
+    cut_posteriors: list[np.ndarray] = []
     starts, arc_prior = state_offsets(cardinalities), np.broadcast_to(prior.arc_prior, cardinalities.shape)
     for j in () if numeric is None else numeric:
         if cardinalities[j] < 2:  # nothing to cut
@@ -86,7 +87,8 @@ def fit_naive_bayes(codes, cardinalities, target, n_classes, weights, prior, num
     alpha_class = np.full(n_classes, prior.alpha if ess is None else ess / n_classes)
     class_probability, log_class = _family(class_totals[None, :], alpha_class, [n_classes], [0] * n_classes)
     log_evidence = float(log_class[0] + log_columns.sum())
-    return NaiveBayesFit(class_probability[0], tables, arcs[0], log_evidence, cut_posteriors)
+    cut = None if numeric is None else cut_posteriors
+    return NaiveBayesFit(class_probability[0], tables, arcs[0], log_evidence, cut)
 
 
 def naive_bayes_log_joint(fit, codes, cardinalities):

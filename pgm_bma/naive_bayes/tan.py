@@ -116,7 +116,7 @@ def rooted_tree(information, about_class, ranks):
 
 def profiles(fit):
     """P(state | class) of every column, all side by side: (n_classes, sum of cardinalities)."""
-    found = [None] * len(fit.tables)
+    found: list[np.ndarray] = [np.empty(0)] * len(fit.tables)
     for column in topological_order([() if parent < 0 else (parent,) for parent in fit.parents]):
         above = np.ones((len(fit.tables[column]), 1)) if fit.parents[column] < 0 else found[fit.parents[column]]
         found[column] = np.einsum("cp,cps->cs", above, fit.tables[column])

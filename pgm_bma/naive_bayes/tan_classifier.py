@@ -14,7 +14,7 @@ from pgm_bma.foundation.numbers.averaging import class_information
 from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, check_prior
 from pgm_bma.foundation.tables.table import order_states
 from pgm_bma.naive_bayes.tan import fit_tan, profiles
-from pgm_bma.networks.objects import HasStructure
+from pgm_bma.networks.objects import HasStructure, augmented_network
 
 
 @fill(names=NAMES, classes=CLASSES)
@@ -35,7 +35,7 @@ class TANClassifier(HasStructure, ClassifierBase):
     Attributes
     ----------
     parents_ : Series
-        The column that each column has as a parent beside the class (None for the root).
+        The column that each column has as a parent besides the class (None for the root).
     conditional_mutual_information_ : DataFrame
         I(X_i; X_j | class) in nats.
     feature_importances_ : array of shape (n_features_in_,)
@@ -123,6 +123,7 @@ class TANClassifier(HasStructure, ClassifierBase):
         return np.array(rows)
 
     def _build_model(self):
-        from pgm_bma.naive_bayes.network import tan_network
-
-        return tan_network(self._result, self.target_name_, self.target_states_, self.schema_)
+        fit, schema = self._result, self.schema_
+        names = self.target_name_, self.target_states_
+        probability = fit.parameters.class_probs
+        return augmented_network(*names, probability, schema.names, schema.states, fit.tables, fit.parents)

@@ -1,8 +1,8 @@
 """The Markov chain behind random DAGs, compiled: proposals drawn beforehand go in, the last graph comes out.
 
-Graphs are lists of arcs (`source`, `target`, the first `n_arcs` entries count) beside parent lists
+Graphs are lists of arcs (`source`, `target`, the first `n_arcs` entries count) with parent lists
 ``parents : (n_nodes, max_indegree)`` with ``indegree : (n_nodes,)``. What is proposed, and why the chain is uniform, is
-told in `pgm_bma.random_dag`.
+given in `pgm_bma.random_dag`.
 """
 
 import numpy as np

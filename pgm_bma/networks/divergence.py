@@ -69,7 +69,8 @@ def divergence(p, q, blocks, *, joint=True, align=True, sampled=False):
     With costs[l, m] = -sum_x p(l, x) log q(m, x) over hidden states l of p and m of q, a renaming only picks other entries of
     that matrix, so one pass over the rows serves all renamings.
     """
-    log_p_mean, costs, kept = 0.0, 0.0, []
+    log_p_mean, kept = 0.0, []
+    costs: np.ndarray | float = 0.0
     for codes in blocks:
         log_p, log_q = log_joint(p, codes), log_joint(q, codes)
         log_x = logsumexp(log_p, axis=1, keepdims=True)
@@ -81,15 +82,16 @@ def divergence(p, q, blocks, *, joint=True, align=True, sampled=False):
         costs = costs - _expected_log(mass, log_q)
         if sampled:
             kept.append((mass, log_p, log_q))
+    costs = np.asarray(costs)
     pairing = np.arange(len(costs))
     if joint and align and p.hidden:
         pairing = best_pairing(costs, [p.cardinalities[v] for v in p.hidden])
     if not sampled:
         return max(log_p_mean + costs[np.arange(len(costs)), pairing].sum(), 0.0), 0.0
     with np.errstate(invalid="ignore"):
-        gaps = [np.where(m > 0, m * (a - b[:, pairing]), 0.0).sum(axis=1) for m, a, b in kept]
-        gaps = np.concatenate(gaps)
-        return gaps.mean(), gaps.std(ddof=1) / math.sqrt(len(gaps)) if np.isfinite(gaps).all() else math.inf
+        parts = [np.where(m > 0, m * (a - b[:, pairing]), 0.0).sum(axis=1) for m, a, b in kept]
+        terms = np.concatenate(parts)
+        return terms.mean(), terms.std(ddof=1) / math.sqrt(len(terms)) if np.isfinite(terms).all() else math.inf
 
 
 def best_pairing(costs, shape):

@@ -8,7 +8,7 @@ maximisation step is the posterior mean (expected count + alpha) / (total), whic
 Arrays only. Codes are (n_rows, n_variables) with one column per node of the network, -1 = unobserved, so a latent variable is
 a column of -1. `parents[i]` is a tuple of positions, `cpts[i]` has shape (n_parent_states, n_states), first parent slowest.
 
-For other rooms, one expectation step of a given network:
+For other folders, one expectation step of a given network:
 
     expected_family_counts(codes, cardinalities, parents, cpts, weights=None, families=None)
         -> (list of (n_parent_states, n_states) expected counts, log-likelihood)
@@ -18,14 +18,15 @@ For other rooms, one expectation step of a given network:
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
 from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
-from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.rows.blocks import Block, MemoryRows, Profile, Rows
 from pgm_bma.foundation.runtime.parallel import map_jobs
+from pgm_bma.foundation.tables.table import Schema
 from pgm_bma.networks import evidence
 from pgm_bma.networks._junction_tree_kernels import normalise_tables
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge, build_tree
@@ -81,7 +82,6 @@ def fit_network(
     (array([[0.586, 0.414],
            [0.436, 0.564]]), True)
     """
-    codes = codes if isinstance(codes, Rows) else np.asarray(codes)
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
     problem = make_problem(codes, cardinalities, parents, weights, alpha, fixed, max_clique_size)
     rng = np.random.default_rng() if rng is None else rng
@@ -92,7 +92,7 @@ def fit_network(
     starts = map_jobs(run, enumerate(rng.spawn(n_init)), n_jobs, threads=True)
     best = int(np.argmax([start.log_likelihood for start in starts]))
     chosen = starts[best]
-    counts, log_likelihood = _expected_counts(problem.plan, chosen.theta)
+    counts, log_likelihood = problem.rows.expected_counts(chosen.theta)
     return NetworkFit(
         cpts=problem.split(chosen.theta),
         expected_counts=problem.split(counts),
@@ -159,21 +159,16 @@ def expected_family_counts(
 
 def make_problem(codes, cardinalities, parents, weights=None, alpha=1.0, fixed=(), max_clique_size=MAX_CLIQUE_SIZE):
     """Everything about the data and the prior that stays the same while the tables change."""
-    if isinstance(codes, Rows):
-        hidden, latent = codes.has_missing, codes.state_counts == 0
-        latent = [bool(latent[a:b].all()) for a, b in pairwise(state_offsets(cardinalities))]
-    else:
-        gaps = codes < 0
-        hidden, latent = gaps.any(axis=0), gaps.all(axis=0)
-    tree = build_tree(cardinalities, parents, np.flatnonzero(hidden), max_clique_size=max_clique_size)
-    plan = BlocksPlan(codes, tree) if isinstance(codes, Rows) else evidence.plan_rows(tree, codes, weights)
+    rows = codes if isinstance(codes, Rows) else one_block(np.asarray(codes), cardinalities, weights)
+    tree = build_tree(cardinalities, parents, np.flatnonzero(rows.has_missing), max_clique_size=max_clique_size)
+    latent = [not rows.state_counts[a:b].any() for a, b in pairwise(state_offsets(cardinalities))]
     n_states = [int(cardinalities[child]) for child in range(len(parents))]
     n_lines = [int(size) // r for size, r in zip(np.diff(tree.family_start), n_states)]
     line_start = state_offsets(np.repeat(n_states, n_lines))
     free = np.repeat([node not in set(fixed) for node in range(len(parents))], n_lines)
     per_node = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha] * len(parents)
     prior = flatten([np.broadcast_to(np.asarray(a, float), (q, r)) for a, q, r in zip(per_node, n_lines, n_states)])
-    return Problem(plan, prior, line_start, free, frozenset(np.flatnonzero(latent).tolist()))
+    return NetworkProblem(TreeRows(rows, tree), prior, line_start, free, frozenset(np.flatnonzero(latent).tolist()))
 
 
 def draw_start(problem, number, rng, init=None, draw_all=False):
@@ -183,7 +178,7 @@ def draw_start(problem, number, rng, init=None, draw_all=False):
     complete, smoothed by one count per cell; without any latent variable all are drawn from start 1 on, with `draw_all`
     always. Given tables are used in start 0, fixed ones in every start.
     """
-    plan, tree = problem.plan, problem.plan.tree
+    rows, tree = problem.rows, problem.rows.tree
     cards, tables = tree.cardinalities, []
     for node, scope in enumerate(tree.families):
         size, n_states = int(tree.family_start[node + 1] - tree.family_start[node]), int(cards[node])
@@ -194,14 +189,14 @@ def draw_start(problem, number, rng, init=None, draw_all=False):
             tables.append(np.asarray(given, dtype=float))
             continue
         if not draw_all and problem.latent.isdisjoint(scope) and (problem.latent or number == 0):
-            drawn = _complete_counts(plan, node) + 1.0
+            drawn = rows.complete_counts[node] + 1.0
         tables.append(drawn / drawn.sum(axis=1, keepdims=True))
     return flatten(tables)
 
 
 def run_start(problem, theta, max_iter, atol, progress=None):
     """Iterate one start to its end."""
-    plan = problem.plan
+    rows = problem.rows
     theta = theta.copy()
     log_likelihoods, objectives = [], []
     n_iter, converged = 0, False
@@ -211,7 +206,7 @@ def run_start(problem, theta, max_iter, atol, progress=None):
         objectives.append(log_likelihood + log_prior(problem, theta))
 
     while n_iter < max_iter and not converged:
-        counts, log_likelihood = _expected_counts(plan, theta)
+        counts, log_likelihood = rows.expected_counts(theta)
         note(log_likelihood)
         updated = np.empty_like(theta)
         change = normalise_tables(counts, problem.alpha, problem.line_start, problem.free, theta, updated)
@@ -220,9 +215,9 @@ def run_start(problem, theta, max_iter, atol, progress=None):
         converged = change < atol
         if progress is not None:
             progress(1)
-    note(_log_likelihood(plan, theta))
-    if log_likelihoods[-1] == -np.inf and not isinstance(plan, BlocksPlan):
-        raise evidence.ImpossibleEvidence(int(np.argmin(evidence.row_log_likelihood(plan, theta))))
+    note(rows.log_likelihood(theta))
+    if log_likelihoods[-1] == -np.inf:
+        rows.expected_counts(theta)  # says which row it is
     return StartRecord(
         theta, log_likelihoods[-1], n_iter, bool(converged), np.array(objectives), np.array(log_likelihoods)
     )
@@ -231,14 +226,31 @@ def run_start(problem, theta, max_iter, atol, progress=None):
 # ------------------------------------------------------------------------------------------------ sums over rows
 
 
-class BlocksPlan:
-    """What `evidence.EvidencePlan` is for rows in memory: rows of `Block`, one column per variable, met block by block.
+class TreeRows:
+    """Rows that met a tree, and the sums over them that EM asks for; in memory they meet it once, else anew in every pass.
 
-    rows : Rows     tree : JunctionTree
+    rows : Rows of `Block`, one column per variable     tree : JunctionTree
     """
 
     def __init__(self, rows, tree):
         self.rows, self.tree = rows, tree
+        self.in_memory = isinstance(rows, MemoryRows)
+        self.plans = rows.prepared(plan_block, tree) if self.in_memory else rows.viewed(plan_block, tree)
+
+    def expected_counts(self, theta):
+        """Expected counts of all families, and the log-likelihood."""
+        try:
+            counts, log_likelihood = self.plans.reduce(evidence.expected_counts, theta)
+        except evidence.ImpossibleEvidence:
+            if self.in_memory:
+                raise
+            raise ValueError(  # its place in a block tells nobody which row it is
+                "the observed values of a row have probability zero under the network; give the tables no exact zeros (alpha > 0)"
+            ) from None
+        return counts, float(log_likelihood)
+
+    def log_likelihood(self, theta):
+        return float(self.plans.reduce(likelihood_of_plan, theta)[0])
 
     @cached_property
     def complete_counts(self):
@@ -246,38 +258,23 @@ class BlocksPlan:
         return self.rows.reduce(complete_block, self.tree)
 
 
-def _expected_counts(plan, theta):
-    if isinstance(plan, BlocksPlan):
-        counts, log_likelihood = plan.rows.reduce(expect_block, plan.tree, theta)
-        return counts, float(log_likelihood)
-    return evidence.expected_counts(plan, theta)
+def one_block(codes, cardinalities, weights):
+    """`Rows` of codes in memory."""
+    starts, missing = state_offsets(cardinalities), codes < 0
+    seen = np.bincount((codes + starts[:-1])[~missing], minlength=starts[-1]).astype(float)
+    total = float(len(codes) if weights is None else np.sum(weights))
+    schema = Schema(tuple(range(len(cardinalities))), tuple(tuple(range(r)) for r in cardinalities))
+    return MemoryRows(Profile(schema, len(codes), total, seen, missing.any(axis=0)), [Block(codes, weights)])
 
 
-def _log_likelihood(plan, theta):
-    if isinstance(plan, BlocksPlan):
-        return float(plan.rows.reduce(likelihood_block, plan.tree, theta)[0])
-    return evidence.total_log_likelihood(plan, theta)
+def plan_block(block, tree):
+    """The `EvidencePlan` of a block."""
+    return evidence.plan_rows(tree, block.codes, block.weights)
 
 
-def _complete_counts(plan, node):
-    if isinstance(plan, BlocksPlan):
-        return plan.complete_counts[node]
-    return family_counts(plan.codes, plan.tree.cardinalities, node, plan.tree.families[node][:-1], plan.weights)
-
-
-def expect_block(block, tree, theta):
-    """(expected counts of all families, log-likelihood) of a block."""
-    try:
-        return evidence.expected_counts(evidence.plan_rows(tree, block.codes, block.weights), theta)
-    except evidence.ImpossibleEvidence:
-        raise ValueError(
-            "the observed values of a row have probability zero under the network; give the tables no exact zeros (alpha > 0)"
-        ) from None
-
-
-def likelihood_block(block, tree, theta):
+def likelihood_of_plan(plan, theta):
     """(log-likelihood,) of a block."""
-    return (evidence.total_log_likelihood(evidence.plan_rows(tree, block.codes, block.weights), theta),)
+    return (evidence.total_log_likelihood(plan, theta),)
 
 
 def complete_block(block, tree):
@@ -308,10 +305,10 @@ def flatten(tables):
     return np.concatenate([np.zeros(0), *(np.ravel(table) for table in tables)])
 
 
-class Problem(NamedTuple):
+class NetworkProblem(NamedTuple):
     """Rows on their tree; `alpha` flat like the tables; lines (one parent state each) and whether they are updated."""
 
-    plan: Any  # EvidencePlan or BlocksPlan
+    rows: TreeRows
     alpha: np.ndarray
     line_start: np.ndarray
     free: np.ndarray
@@ -319,7 +316,7 @@ class Problem(NamedTuple):
 
     def split(self, flat):
         """A flat vector as a list of (n_parent_states, n_states)."""
-        tree = self.plan.tree
+        tree = self.rows.tree
         return [
             flat[a:b].reshape(-1, int(r))
             for a, b, r in zip(tree.family_start[:-1], tree.family_start[1:], tree.cardinalities)

@@ -3,7 +3,7 @@
 In a given row most variables are observed. Fixing them shrinks every cluster to its hidden variables, cuts the tree wherever
 a separator is fully observed, and leaves connected pieces. Such a piece with the values around it is a *job*; its answer
 depends on nothing else, so jobs that occur in many rows are computed once with the sum of the weights. Clusters that are
-fully observed are counted once for good. Jobs with the same clusters hidden in the same way are of one *kind* and share
+fully observed are counted once for good. EvidenceJobs with the same clusters hidden in the same way are of one *kind* and share
 their index arrays.
 
 Goes in: a `JunctionTree`, codes (n_rows, n_variables) with -1 = unobserved, weights. Comes out: an `EvidencePlan`; with tables
@@ -71,7 +71,7 @@ def plan_rows(tree, codes, weights=None, fold=True):
         tree=tree,
         weights=weights,
         constant=constant,
-        jobs=Jobs(*kinds, entries, entry_base[positions], catalogue.cell_index, sizes),
+        jobs=EvidenceJobs(*kinds, entries, entry_base[positions], catalogue.cell_index, sizes),
         job_weights=np.bincount(job, weights[job_rows], minlength=len(chosen)).astype(float),
         job_rows=job_rows[chosen],
         job_of=np.where(job_of >= 0, job[job_of], -1) if len(job) else job_of,
@@ -148,13 +148,13 @@ def posteriors(plan, theta, variables):
             if home.get(v) == cluster and mask >> position & 1:
                 queries.append((steps[position], tree.cardinalities[v], column[v]))
         query_start.append(len(queries))
-    queries = np.array(queries, dtype=np.int64).reshape(-1, 3)
+    steps_cards_columns = np.array(queries, dtype=np.int64).reshape(-1, 3).T
     out = np.zeros((len(plan.job_weights), sum(int(tree.cardinalities[v]) for v in asked)))
     bad = kernels.marginals(
         cluster_tables(tree, theta),
         *plan.jobs,
         np.array(query_start, dtype=np.int64),
-        *(np.ascontiguousarray(q) for q in queries.T),
+        *(np.ascontiguousarray(q) for q in steps_cards_columns),
         out,
     )
     if bad >= 0:
@@ -215,7 +215,7 @@ def _homes(tree, n):
 def _cliques_of(tree, variables):
     """{hidden variable: its smallest clique}."""
     sizes = np.diff(tree.table_start)
-    found = {}
+    found: dict[int, int] = {}
     wanted = set(variables) & set(tree.hidden)
     for cluster, scope in enumerate(tree.scopes):
         for v in wanted.intersection(scope):
@@ -235,7 +235,8 @@ def _reduce_clusters(tree, codes):
     bases = np.empty((n_rows, n_clusters), dtype=np.int32)
     joined = np.zeros((n_rows, n_clusters), dtype=np.bool_)
     hidden = set(tree.hidden)
-    cluster_of, masks = [], []
+    cluster_of: list[int] = []
+    masks: list[int] = []
     for c, scope in enumerate(tree.scopes):
         base = np.full(n_rows, tree.table_start[c], dtype=np.int64)
         mask = np.zeros(n_rows, dtype=np.int64)
@@ -260,7 +261,7 @@ def _reduce_clusters(tree, codes):
 def _catalogue(tree, cluster_of, masks):
     """Index arrays for every way in which a cluster occurs: which of its variables are hidden."""
     cards = [int(r) for r in tree.cardinalities]
-    children = [[] for _ in tree.scopes]
+    children: list[list[int]] = [[] for _ in tree.scopes]
     for c, above in enumerate(tree.parent):
         if above >= 0:
             children[above].append(c)
@@ -269,7 +270,9 @@ def _catalogue(tree, cluster_of, masks):
     pool = _IndexPool()
     n_plans = len(masks)
     cells, up, sep = (np.zeros(n_plans, dtype=np.int64) for _ in range(3))
-    child_start, child_index, child_cells = np.zeros(n_plans, dtype=np.int64), [], []
+    child_start = np.zeros(n_plans, dtype=np.int64)
+    child_index: list[int] = []
+    child_cells: list[int] = []
     _refuse_index(sum(size))
     for plan, (c, hidden) in enumerate(zip(cluster_of, hidden_of)):
         step = dict(zip(tree.scopes[c], strides(tree.scopes[c], cards)))
@@ -384,7 +387,7 @@ class ImpossibleEvidence(ValueError):
         )
 
 
-class Jobs(NamedTuple):
+class EvidenceJobs(NamedTuple):
     """The kernels' arguments after the tables; see there for the layout of `entries`.
 
     kind_start, kind_jobs, kind_base : (n_kinds + 1,) ranges of entries and jobs of every kind, and where its bases begin
@@ -413,7 +416,7 @@ class EvidencePlan(NamedTuple):
     codes: np.ndarray
     weights: np.ndarray
     constant: np.ndarray
-    jobs: Jobs
+    jobs: EvidenceJobs
     job_weights: np.ndarray
     job_rows: np.ndarray
     job_of: np.ndarray

@@ -1,10 +1,19 @@
-"""Plain networkx graphs: built from positions and columns of attributes, and cleaned for export.
+"""networkx graphs and pgmpy DAGs: built from positions, with pictures for notebooks, cleaned for export; and d-separation.
 
 GraphML, node-link JSON and pyvis accept strings, numbers and booleans only, and choke on the set-valued ``roles`` and
 the empty ``weight`` that pgmpy leaves on its networks; `export_copy` gives them a graph they can take.
+
+`ShownDiGraph` and `ShownGraph` are made on first use, because networkx is imported only where it is needed; they are found by name
+again, so that such graphs can be pickled.
 """
 
+from collections.abc import Hashable, Iterable
+from functools import cache
+from typing import Any
+
 import numpy as np
+
+from pgm_bma.foundation.faces.validation import NAME, brief, check, reading
 
 
 def directed_graph(nodes, edges, node_data=None, edge_data=None, **graph_data):
@@ -27,12 +36,10 @@ def directed_graph(nodes, edges, node_data=None, edge_data=None, **graph_data):
     >>> graph.edges["c", "x"], graph.name
     ({'posterior': 0.9}, 'arcs')
     """
-    from pgm_bma.networks.shown_graph import ShownDiGraph
-
     nodes, edges = list(nodes), [(int(tail), int(head)) for tail, head in edges]
     if len(set(nodes)) != len(nodes):
         raise ValueError("a node is given twice")
-    graph = ShownDiGraph(**graph_data)
+    graph = _shown("ShownDiGraph")(**graph_data)
     graph.add_nodes_from(zip(nodes, _records(node_data, len(nodes), "node")))
     pairs = [(nodes[tail], nodes[head]) for tail, head in edges]
     graph.add_edges_from((*pair, record) for pair, record in zip(pairs, _records(edge_data, len(pairs), "edge")))
@@ -44,9 +51,7 @@ def structure_graph(model, arc_posteriors=None):
 
     arc_posteriors : dict (tail, head) -> probability
     """
-    from pgm_bma.networks.shown_graph import ShownDiGraph
-
-    graph = ShownDiGraph()
+    graph = _shown("ShownDiGraph")()
     graph.add_nodes_from(model.nodes())
     graph.add_edges_from(model.edges())
     for arc, posterior in (arc_posteriors or {}).items():
@@ -59,9 +64,7 @@ def posterior_graph(nodes, arc_posteriors, threshold=0.0, **graph_data):
 
     arc_posteriors : dict (tail, head) -> probability
     """
-    from pgm_bma.networks.shown_graph import ShownDiGraph
-
-    graph = ShownDiGraph(**graph_data)
+    graph = _shown("ShownDiGraph")(**graph_data)
     graph.add_nodes_from(nodes)
     graph.add_edges_from((a, b, {"posterior": float(p)}) for (a, b), p in arc_posteriors.items() if p > threshold)
     return graph
@@ -71,7 +74,7 @@ def export_copy(graph):
     """Copy any graph or pgmpy network into a plain networkx graph with text nodes and simple attributes.
 
     Sets, lists and tuples become one text ("a, b"), numpy scalars Python numbers, None disappears, anything else
-    becomes its text. Two nodes with the same text (1 beside "1") are kept apart by their ``repr``.
+    becomes its text. Two nodes with the same text (1 and "1") are kept apart by their ``repr``.
 
     Examples
     --------
@@ -93,7 +96,7 @@ def export_copy(graph):
 
 def _records(columns, length, what):
     """Turn {attribute: values} into one dict per node or edge."""
-    records = [{} for _ in range(length)]
+    records: list[dict] = [{} for _ in range(length)]
     for attribute, values in (columns or {}).items():
         values = values.tolist() if isinstance(values, np.ndarray) else list(values)
         if len(values) != length:
@@ -128,3 +131,129 @@ def _text(value):
     if isinstance(value, (list, tuple, np.ndarray)):
         return ", ".join(map(str, value))
     return str(value)
+
+
+def dag(names, parents):
+    """A pgmpy ``DAG`` from parent tuples of positions.
+
+    Examples
+    --------
+    >>> from pgm_bma.networks.graphs import dag
+    >>> list(dag(["rain", "wet"], [(), (0,)]).edges)
+    [('rain', 'wet')]
+    """
+    from pgmpy.base import DAG
+
+    graph = DAG()
+    graph.add_nodes_from(names)
+    graph.add_edges_from((names[p], names[child]) for child, ps in enumerate(parents) for p in ps)
+    return graph
+
+
+def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable = ()) -> set:
+    """The observed variables that a prediction of `target` depends on when some variables are not observed.
+
+    With everything observed this is the Markov blanket: parents, children and the children's other parents. A member that
+    is not observed lets through what lies behind it, so the blanket grows (ORD Fig. 1). By d-separation: an observed
+    variable belongs to it unless it is separated from the target by all other observed variables.
+
+    Parameters
+    ----------
+    model : DiscreteBayesianNetwork, DAG, networkx.DiGraph or fitted estimator
+        Acyclic; of an estimator its `causal_graph_`, else its `model_`. Latent variables of a pgmpy network count as
+        unobserved.
+    target : node
+        What is predicted.
+    unobserved : iterable of nodes, default=()
+        Variables without a value.
+
+    Returns
+    -------
+    set of nodes
+        The blanket, without the target.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from pgm_bma import effective_markov_blanket
+    >>> chain = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "d")])
+    >>> sorted(effective_markov_blanket(chain, "d"))
+    ['c']
+    >>> sorted(effective_markov_blanket(chain, "d", unobserved=["c"]))
+    ['b']
+    """
+    import networkx as nx
+
+    given = model
+    for name in ("causal_graph_", "model_"):
+        if not isinstance(model, nx.Graph):
+            model = getattr(given, name, given)
+    if not isinstance(model, nx.Graph):
+        raise TypeError(
+            f"wanted a pgmpy network, a DAG, a networkx DiGraph or a fitted estimator, got {brief(given, 60)}"
+        )
+    if not model.is_directed() or not nx.is_directed_acyclic_graph(model):
+        raise ValueError("d-separation wants a directed graph without a cycle; this one is undirected or has one")
+    graph = nx.DiGraph(model)  # without what a network of pgmpy asks of its arcs
+    with reading("unobserved", unobserved, "the name of a node, or a list of names"):
+        alone = isinstance(unobserved, str) or not isinstance(unobserved, Iterable)
+        hidden = {unobserved} if alone else set(unobserved)
+    check("target", target, NAME)
+    for node in [target, *hidden]:
+        if node not in graph:
+            raise ValueError(f"{node!r} is no node of the model; the nodes are {list(graph.nodes)}")
+    if target in hidden:
+        raise ValueError(f"the target {target!r} cannot be among the unobserved variables: it is what is predicted")
+    observed = set(graph.nodes) - hidden - set(getattr(model, "latents", ())) - {target}
+    return {node for node in observed if not nx.is_d_separator(graph, {target}, {node}, observed - {node})}
+
+
+def graph_metric(graph, X=None, true_graph=None, metric=None):
+    """pgmpy's metric for a learned graph, against a true graph or against data, as pgmpy's own structure learners have it.
+
+    graph, true_graph : pgmpy DAG or PDAG
+    metric : name, object of pgmpy.metrics or None for pgmpy's default
+    """
+    from pgmpy.metrics import get_metrics
+
+    if (X is None) == (true_graph is None):
+        raise ValueError("score wants either X or true_graph")
+    if metric is None:
+        metric = get_metrics(
+            **{"requires_data" if true_graph is None else "requires_true_graph": True}, is_default=True
+        )[0]()
+    elif isinstance(metric, str):
+        found = get_metrics(name=metric)
+        if not found:
+            raise ValueError(f"metric={metric!r} is no metric of pgmpy; pgmpy.metrics.get_metrics() lists them")
+        metric = found[0]()
+    if true_graph is None:
+        return metric.evaluate(X, graph)
+    return metric.evaluate(true_causal_graph=true_graph, est_causal_graph=graph)
+
+
+def __getattr__(name):
+    if name in ("ShownDiGraph", "ShownGraph"):
+        return _shown(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@cache
+def _shown(name):
+    import networkx as nx
+
+    def plot(self, **options):
+        """The picture of the graph: see `pgm_bma.plotting`."""
+        from pgm_bma.plotting.notebook import draw_graph
+
+        return draw_graph(self, **options)
+
+    def _repr_html_(self):
+        from pgm_bma.plotting.notebook import graph_html
+
+        return graph_html(self)
+
+    base = nx.DiGraph if name == "ShownDiGraph" else nx.Graph
+    # copies and subgraphs keep the class; what turns arcs into edges gets the other one
+    return type(name, (base,), {"plot": plot, "_repr_html_": _repr_html_, "__module__": __name__,
+                                "__doc__": f"networkx.{base.__name__} with `plot()`."})  # fmt: skip

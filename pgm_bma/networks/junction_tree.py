@@ -70,7 +70,7 @@ def build_tree(cardinalities, parents, hidden, extra_scopes=(), max_clique_size=
 
 def hidden_moral_graph(scopes, hidden):
     """{hidden variable: set of hidden variables that share a scope with it}."""
-    neighbours = {v: set() for v in sorted(hidden)}
+    neighbours: dict[int, set] = {v: set() for v in sorted(hidden)}
     for scope in scopes:
         inside = [v for v in scope if v in hidden]
         for v in inside:
@@ -124,10 +124,12 @@ def _elimination_cost(v, near, cardinalities, by):
 def _clique_tree(order, bags):
     """Maximal bags and the position of each one's parent (-1 for a root), parents before children."""
     position = {v: i for i, v in enumerate(order)}
-    cliques, links, clique_of = [], [], {}
+    cliques: list[frozenset] = []
+    links: list[int] = []
+    clique_of: dict[int, int] = {}
     for v, bag in zip(reversed(order), reversed(bags)):
         separator = bag - {v}
-        above = clique_of[min(separator, key=position.get)] if separator else -1
+        above = clique_of[min(separator, key=position.__getitem__)] if separator else -1
         if separator and cliques[above] == separator:
             cliques[above] = bag  # the new bag swallows the one it hangs on
             clique_of[v] = above
@@ -140,14 +142,14 @@ def _clique_tree(order, bags):
 
 def _place_families(cards, hidden, scopes, n_families, bags, links):
     """Give every scope a cluster: its clique when all its members are hidden, else a leaf of its own below one."""
-    members = [[] for _ in bags]
+    members: list[list[int]] = [[] for _ in bags]
     leaves = []  # (scope number, clique above or -1)
-    holding = {v: [] for v in hidden}
+    holding: dict[int, list[int]] = {v: [] for v in hidden}
     for position, bag in enumerate(bags):
         for v in bag:
             holding[v].append(position)
     sizes = [prod(cards[v] for v in bag) for bag in bags]
-    smallest = {frozenset(): -1}  # set of hidden variables -> the smallest clique that holds it
+    smallest: dict[frozenset, int] = {frozenset(): -1}  # set of hidden variables -> the smallest clique that holds it
     for number, scope in enumerate(scopes):
         inside = frozenset(v for v in scope if v in hidden)
         if inside not in smallest:
@@ -162,8 +164,8 @@ def _place_families(cards, hidden, scopes, n_families, bags, links):
     clusters = [_clique_scope(bag, [scopes[m] for m in inside]) for bag, inside in zip(bags, members)]
     parent = list(links)
     home = np.empty(len(scopes), dtype=np.int64)
-    for position, inside in enumerate(members):
-        home[inside] = position
+    for position, own in enumerate(members):
+        home[own] = position
     for number, above in leaves:
         home[number] = len(clusters)
         clusters.append(scopes[number])

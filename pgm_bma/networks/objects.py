@@ -67,6 +67,25 @@ def bayesian_network(names, states, parents, cpts, latents=(), name=None):
     return model
 
 
+def augmented_network(class_name, class_states, class_probability, names, states, tables, parents=None, latent=False):
+    """Network with `class_name` as a parent of every column.
+
+    class_probability : (n_classes,)     parents : (n_columns,) attribute parents, -1 = none (default: naive Bayes)
+    tables : per column (n_classes, cardinality) or (n_classes, cardinality of the parent, cardinality)
+    latent : the class is a cluster that nobody observed
+    """
+    parents = [-1] * len(names) if parents is None else parents
+    families = [(0,) if parent < 0 else (0, int(parent) + 1) for parent in parents]
+    cpts = [np.reshape(table, (-1, np.shape(table)[-1])) for table in tables]
+    return bayesian_network(
+        [class_name, *names],
+        [class_states, *states],
+        [(), *families],
+        [np.reshape(class_probability, (1, -1)), *cpts],
+        latents=[class_name] if latent else [],
+    )
+
+
 def network_arrays(model):
     """Take a pgmpy ``DiscreteBayesianNetwork`` apart: the inverse of `bayesian_network`.
 
@@ -117,7 +136,7 @@ def structure_of(model):
 
 
 class HasStructure:
-    """Part of the faces whose structure is that of `model_`."""
+    """Part of the estimators whose structure is that of `model_`."""
 
     @property
     def causal_graph_(self: Any) -> Any:
@@ -171,8 +190,8 @@ def _check_parts(names, states, parents, cpts, latents):
         lengths = f"{len(names)} names, {len(states)} lists of states, {len(parents)} of parents, {len(cpts)} tables"
         raise ValueError(f"a network needs the four parts for every node, got {lengths}")
     if len(set(names)) != len(names):
-        seen = set()
-        raise ValueError(f"node name {next(n for n in names if n in seen or seen.add(n))!r} is used twice")
+        twice = next(name for position, name in enumerate(names) if name in names[:position])
+        raise ValueError(f"node name {twice!r} is used twice")
     for node, node_states, ps in zip(names, states, parents):
         if not node_states:
             raise ValueError(f"node {node!r} has no states")

@@ -1,6 +1,6 @@
-"""pgmpy face of EM for any network: latent variables, missing cells, priors, restarts, for ``DiscreteBayesianNetwork.fit``.
+"""pgmpy estimator by EM for any network: latent variables, missing cells, priors, restarts, for ``DiscreteBayesianNetwork.fit``.
 
-A thin layer over two rooms: `networks.em` for any structure, and `latent_class.loop` when the network is
+A thin layer over two loops: `networks.em` for any structure, and `latent_class.loop` when the network is
 naive Bayes below one latent root and every column is complete, so that ``LatentClassClusterer(n_final=None,
 accelerate=False)`` gives the same tables.
 """
@@ -21,9 +21,9 @@ from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import starts_frame
-from pgm_bma.networks.cpds import read_cpds
 from pgm_bma.networks.em import fit_network, relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
+from pgm_bma.networks.given import read_cpds
 from pgm_bma.networks.junction_tree import MAX_CLIQUE_SIZE, CliqueTooLarge
 from pgm_bma.networks.reading import (
     alpha_per_node,
@@ -230,11 +230,11 @@ class EMEstimator(DiscreteParameterEstimator):
         shape_fits = len(network.names) > 1 and network.parents[0] == () and set(network.parents[1:]) == {(0,)}
         if not shape_fits or len(network.init) not in (0, len(network.names)):
             return False
-        # the latent-class room leaves a missing cell out of its column's counts: the same limit by other steps
+        # the latent-class loop leaves a missing cell out of its column's counts: the same limit by other steps
         return not (network.codes[:, 1:] < 0).any() or self.combine_starts != "best"
 
     def _fit_latent_class(self, network, progress):
-        init = "random"
+        init: Any = "random"
         if network.init:
             tables = network.init_tables()
             init = (tables[0][0], tables[1:])

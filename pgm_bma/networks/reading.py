@@ -1,7 +1,7 @@
-"""What the pgmpy faces share: a network's structure and a table become arrays, with the tables that a user gave.
+"""What the pgmpy estimators share: a network's structure and a table become arrays, with the tables that a user gave.
 
 The order of the nodes inside: latent variables first, then the columns as they stand in the data, so that a seed draws the
-same starts here as in the scikit-learn faces, which never see the network's own order.
+same starts here as in the scikit-learn estimators, which never see the network's own order.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scanned_rows import scanned_rows
 from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.tables import table
-from pgm_bma.networks.cpds import cpt_array
+from pgm_bma.networks.given import cpt_array
 from pgm_bma.networks.objects import bayesian_network
 
 NETWORK = Fitted("a DiscreteBayesianNetwork, or a DAG with its latent variables", "nodes", "latents")
@@ -140,7 +140,7 @@ def with_latents(block, n_latents):
 
 
 def set_tables(estimator, model, network, tables):
-    """`parameters_` and `state_names_` of a pgmpy face from the estimated tables, nodes in the order of `model`."""
+    """`parameters_` and `state_names_` of a pgmpy estimator from the estimated tables, nodes in the order of `model`."""
     built = bayesian_network(network.names, network.states, network.parents, tables, network.latents)
     cpds, states = {cpd.variable: cpd for cpd in built.cpds}, dict(zip(network.names, network.states))
     estimator.parameters_ = [cpds[node] for node in model.nodes()]
@@ -148,7 +148,7 @@ def set_tables(estimator, model, network, tables):
 
 
 def warn_unless_converged(estimator):
-    """A warning if the best start of a pgmpy face was stopped by `max_iter`."""
+    """A warning if the best start of a pgmpy estimator was stopped by `max_iter`."""
     if not estimator.converged_ and estimator.max_iter > 0 and estimator.atol > 0:
         warn(
             f"the best start did not converge in max_iter={estimator.max_iter} updates; raise max_iter or atol",
@@ -228,7 +228,7 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
 
 
 def progress_bar(show, unit):
-    """`progress` of a pgmpy face: shown where both the face and pgmpy's own switch allow it."""
+    """`progress` of a pgmpy estimator: shown where both it and pgmpy's own switch allow it."""
     from pgmpy import config
 
     return progress(show and config.SHOW_PROGRESS, unit, label="EM")

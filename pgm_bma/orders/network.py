@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from pgm_bma.networks.graphs import posterior_graph
+from pgm_bma.networks.graphs import dag, graph_metric, posterior_graph
 from pgm_bma.networks.objects import bayesian_network
-from pgm_bma.networks.structures import dag, graph_metric
 from pgm_bma.orders.sums import fixed_order
 
 __all__ = ["arc_graph", "averaged_network", "dag", "dag_network", "graph_metric"]

@@ -16,8 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pgm_bma
 from pgm_bma import BoundCollapseEMEstimator, EMEstimator, bound_and_collapse
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
-from pgm_bma.networks.augmented import augmented_network
-from pgm_bma.networks.objects import bayesian_network
+from pgm_bma.networks.objects import augmented_network, bayesian_network
 from tests.oracles import structural_em as oracle
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "structural_em.json").read_text())["cases"]

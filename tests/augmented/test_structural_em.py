@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
-from pgm_bma import StructuralEMClusterer, load_dataset, random_augmented_naive_bayes, simulate
+from benchmarks._random_models import random_augmented_naive_bayes
+from pgm_bma import StructuralEMClusterer, load_dataset, simulate
 from pgm_bma.augmented import model as anb
-from pgm_bma.augmented.structural_em import Settings, run_structural_em
+from pgm_bma.augmented.structural_em import StructuralEMSettings, run_structural_em
 from pgm_bma.augmented.structures import AugmentedModel
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.objects import bayesian_network
@@ -48,7 +49,7 @@ def clustered(n_rows=300, seed=0, missing=0.0):
 RUNS = {
     "bsem": {"preset": "paper"},
     "bsbcem_released": {"preset": "paper", "parameters": "bound_collapse"},
-    "bsbcem_alternating": {"preset": "paper", "parameters": "bound_collapse", "bound_collapse_loop": "alternating"},
+    "bsbcem_alternating": {"preset": "paper", "parameters": "bound_collapse_alternating"},
     "bsem_soft_score_branching": {"convergence": "log_likelihood", "n_init": 1},
 }
 
@@ -96,7 +97,7 @@ def test_paper_mode_equals_the_literal_loop(seed, how, completion):
     parameters = anb.random_parameters(anb.make_layout([-1] * 3, cards), 2, rng)
     literal = parameters.class_probs.tolist(), [t.tolist() for t in np.split(parameters.table.T, [2, 5], axis=1)]
     literal = literal[0], [[[line] for line in t] for t in literal[1]]
-    settings_ = Settings(
+    settings_ = StructuralEMSettings(
         parameters="em" if how == "em" else "bound_collapse",
         bound_collapse_loop="released" if how == "em" else how,
         search="hill_climb",
@@ -159,8 +160,7 @@ def test_one_cluster_beats_the_published_figures():
 
 CHOICES = st.fixed_dictionaries(
     {
-        "parameters": st.sampled_from(["em", "bound_collapse"]),
-        "bound_collapse_loop": st.sampled_from(["released", "alternating"]),
+        "parameters": st.sampled_from(["em", "bound_collapse", "bound_collapse_alternating"]),
         "search": st.sampled_from(["branching", "hill_climb"]),
         "completion": st.sampled_from(["expected", "most_probable"]),
         "convergence": st.sampled_from(["log_posterior", "log_likelihood", "completed_score"]),
@@ -284,9 +284,7 @@ def test_presets_and_parameters_are_checked():
         "convergence": "never",
         "init": "forest",
         "structures": "trees",
-        "bound_collapse_loop": "clamped",
         "n_clusters": None,
-        "fixing_probability_threshold": 2.0,
         "alpha": -1.0,
         "max_indegree": 0,
         "n_init": 0,

@@ -11,9 +11,11 @@ from scipy.special import entr, softmax
 from sklearn.metrics import adjusted_rand_score
 
 import pgm_bma
+from benchmarks._random_models import random_augmented_naive_bayes
 from pgm_bma import ForestAveragedClusterer
 from pgm_bma.forests.average import ForestPrior
-from pgm_bma.forests.clustering import Settings, expect_complete, make_rows, run_start
+from pgm_bma.forests.clustering import ForestLoop, run_start
+from pgm_bma.forests.rows import expect_complete, hold_rows
 from pgm_bma.foundation.numbers import pair_groups
 from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
 from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
@@ -29,8 +31,8 @@ def test_the_bound_never_falls(seed, missing, n_clusters):
     codes = np.column_stack([rng.integers(0, r, 30) for r in cards])
     codes[:, 1] = np.where(rng.random(30) < 0.7, codes[:, 0] % cards[1], codes[:, 1])
     codes[rng.random(codes.shape) < missing] = -1
-    rows = make_rows(codes, cards, rng.integers(1, 4, 30).astype(float))
-    run = run_start(rows, rng.dirichlet(np.ones(n_clusters), 30), Settings(max_iter=60, tol=0.0))
+    rows = hold_rows(codes, cards, rng.integers(1, 4, 30).astype(float))
+    run = run_start(rows, rng.dirichlet(np.ones(n_clusters), 30), ForestLoop(max_iter=60, tol=0.0))
     gains = np.diff(run.bounds)
     assert (gains >= -1e-8 * np.abs(run.bounds[:-1]) - run.pruned_loss * 30).all()  # rounding, and the stated loss
 
@@ -43,7 +45,7 @@ def test_the_bound_of_certain_clusters_is_the_log_evidence(parameter_prior):
     codes = np.column_stack([rng.integers(0, r, 12) for r in cards])
     z = rng.integers(0, 2, 12)
     prior = ForestPrior(parameter_prior=parameter_prior, structure_prior="uniform")
-    run = run_start(make_rows(codes, cards, np.ones(12)), np.eye(2)[z], Settings(prior, max_iter=1))
+    run = run_start(hold_rows(codes, cards, np.ones(12)), np.eye(2)[z], ForestLoop(prior, max_iter=1))
     logs = []
     for forest in forests(3):
         value = prequential_log_probability(z.tolist(), [0] * 12, 2, 1.0)
@@ -61,22 +63,22 @@ def test_the_bound_stays_below_the_evidence():
     rng = np.random.default_rng(3)
     cards, n = np.array([2, 2]), 6
     codes = np.column_stack([rng.integers(0, r, n) for r in cards])
-    rows = make_rows(codes, cards, np.ones(n))
-    once = Settings(max_iter=1)
+    rows = hold_rows(codes, cards, np.ones(n))
+    once = ForestLoop(max_iter=1)
     evidence = np.logaddexp.reduce(
         [run_start(rows, np.eye(2)[list(z)], once).bounds[0] for z in product([0, 1], repeat=n)]
     )
-    run = run_start(rows, rng.dirichlet(np.ones(2), n), Settings())
+    run = run_start(rows, rng.dirichlet(np.ones(2), n), ForestLoop())
     assert run.bounds[-1] <= evidence + 1e-9
 
 
 def test_hidden_cells_are_worth_their_entropy():
     """A cell that is missing everywhere it could matter changes no cluster: one lonely missing cell, one cluster."""
     codes = np.array([[0, 1], [1, 0], [0, -1]])
-    run = run_start(make_rows(codes, np.array([2, 2]), np.ones(3)), np.ones((3, 1)), Settings(tol=0.0, max_iter=50))
+    run = run_start(hold_rows(codes, np.array([2, 2]), np.ones(3)), np.ones((3, 1)), ForestLoop(tol=0.0, max_iter=50))
     complete = [
         run_start(
-            make_rows(np.array([[0, 1], [1, 0], [0, v]]), np.array([2, 2]), np.ones(3)), np.ones((3, 1)), Settings()
+            hold_rows(np.array([[0, 1], [1, 0], [0, v]]), np.array([2, 2]), np.ones(3)), np.ones((3, 1)), ForestLoop()
         )
         for v in (0, 1)
     ]
@@ -85,7 +87,7 @@ def test_hidden_cells_are_worth_their_entropy():
 
 
 def test_it_finds_clusters_that_naive_bayes_blurs():
-    model = pgm_bma.random_augmented_naive_bayes(10, 3, 9, cardinalities=[2] * 10, random_state=5)
+    model = random_augmented_naive_bayes(10, 3, 9, cardinalities=[2] * 10, random_state=5)
     frame = pgm_bma.simulate(model, 1500, random_state=0, include_latents=True)
     truth, X = frame["cluster"], frame.drop(columns="cluster")
     forest = ForestAveragedClusterer(3, n_init=6, random_state=0).fit(X)
@@ -144,16 +146,17 @@ def test_columns_of_many_states_stand_alone_in_their_super_column():
     rng = np.random.default_rng(0)
     cards = np.array([40, 2, 2, 3, 50, 2, 2])
     codes = np.column_stack([rng.integers(0, r, 80) for r in cards])
-    rows = make_rows(codes, cards, np.ones(80))
+    rows = hold_rows(codes, cards, np.ones(80))
     assert len(rows.groups.flags) == 4
     q = rng.dirichlet(np.ones(3), 80)
     expected = pair_counts(indicators(codes, cards), q)
     np.testing.assert_allclose(grouped_pair_counts(rows.groups, q), expected, atol=1e-12)
     # all in one super-column or each alone: the same bounds
     few = np.array([2, 2, 3])
-    whole = make_rows(codes[:, 1:4], few, np.ones(80))
+    whole = hold_rows(codes[:, 1:4], few, np.ones(80))
     split = whole._replace(groups=split_groups(codes[:, 1:4], few))
-    for a, b in zip(run_start(whole, q, Settings(max_iter=9)), run_start(split, q, Settings(max_iter=9))):
+    one, other = (run_start(rows, q, ForestLoop(max_iter=9)) for rows in (whole, split))
+    for a, b in zip((*one.state, *one[1:]), (*other.state, *other[1:])):
         np.testing.assert_allclose(a, b, atol=1e-9)
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pgm_bma import ForestAveragedClassifier
 from pgm_bma.forests import average as forest_average
-from pgm_bma.forests.certain import lifts, priced_sets
-from pgm_bma.forests.sums import log_forest_sums
+from pgm_bma.forests.sums import lifts, log_forest_sums, priced_sets
 
 
 def sums_in_doubles(arcs, roots):

@@ -32,7 +32,7 @@ SMALL = {
     "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=3), "random_state": 0},
     "OrderPosterior": {"sampler": pgm_bma.GibbsSampler(n_orders=3), "random_state": 0},
 }
-DISCRETIZERS = ("MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer", "SampleQuantileBinarizer")
+DISCRETIZERS = ("MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer")
 PGMPY_FACES = {
     "EMAEstimator": {"latent_card": {"h": 2}, "n_init": 2, "seed": 0, "show_progress": False},
     "EMEstimator": {"latent_card": {"h": 2}, "n_init": 2, "seed": 0, "show_progress": False},
@@ -131,9 +131,7 @@ def calls():
         found[name] = _bound(fit_and_predict, kind), good
     for name in DISCRETIZERS:
         kind = getattr(pgm_bma, name)
-        good = {**_defaults(kind), "X": numbers(), "y": target()}
-        if name != "SampleQuantileBinarizer":  # cuts every row by itself
-            good["sample_weight"] = None
+        good = {**_defaults(kind), "X": numbers(), "y": target(), "sample_weight": None}
         found[name] = _bound(fit_and_transform, kind), good
     latent = DiscreteBayesianNetwork([("h", "a"), ("h", "b"), ("h", "c")], latents={"h"})
     naive = DiscreteBayesianNetwork([("a", "b"), ("a", "c")])
@@ -185,9 +183,6 @@ def _functions():
         "load_dataset": {"name": "zoo"},
         "load_network": {"name": "asia"},
         "simulate": {"model": model, "n": 3, "random_state": 0},
-        "random_selective_naive_bayes": {"n_features": 3, "n_clusters": 2, "random_state": 0},
-        "random_augmented_naive_bayes": {"n_features": 3, "n_clusters": 2, "n_arcs": 1, "random_state": 0},
-        "random_network_classifier": {"n_features": 3, "n_clusters": 2, "random_state": 0},
         "random_dag": {"n_nodes": 3, "random_state": 0},
         "scan_table": {"table": dataset.dataset(pyarrow.table(table()))},
         "save": {"estimator": clusterer, "path": "x"},

@@ -79,9 +79,7 @@ def test_a_cluster_is_not_named_so_either():
         pgm_bma.EMAClusterer(2, cluster_name=HALF).fit(table())
 
 
-@pytest.mark.parametrize(
-    "name", ["MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer", "SampleQuantileBinarizer"]
-)
+@pytest.mark.parametrize("name", ["MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer"])
 def test_a_signalling_nan_is_no_number(name):
     with pytest.raises(ValueError, match=r"column 'a' holds Decimal\('sNaN'\).*NaN"):
         getattr(pgm_bma, name)().fit(SIGNALLING, target()).transform(SIGNALLING)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pgm_bma import EMAClusterer, EMAEstimator, EMEstimator, LatentClassClusterer
-from pgm_bma.networks.augmented import augmented_network
+from pgm_bma.networks.objects import augmented_network
 
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "ema.json").read_text())["cases"]
 TOLERANCE = 1e-9  # the contract's own

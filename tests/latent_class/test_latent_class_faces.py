@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import adjusted_rand_score
 
 from pgm_bma import EMAClusterer, EMAEstimator, EMEstimator, LatentClassClusterer, read_bif, write_bif
-from pgm_bma.networks.augmented import augmented_network
+from pgm_bma.networks.objects import augmented_network
 
 BOTH = pytest.mark.parametrize("build", [LatentClassClusterer, EMAClusterer])
 

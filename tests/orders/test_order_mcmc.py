@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from pgm_bma import OrderPosterior, SwapSampler
-from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.chains import _swap_kernels, order_mcmc
 from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import family_table

@@ -132,22 +132,6 @@ def bin_labels(cuts, low=None, high=None):
     return [f"lt_{tokens[0]}", *(f"from_{a}_to_{b}" for a, b in pairwise(tokens)), f"ge_{tokens[-1]}"]
 
 
-def row_quantiles(values, quantile):
-    """Quantile of every row, interpolated linearly between its sorted values; missing cells are left out.
-
-    values : (n_rows, n_columns), NaN = missing     returns (n_rows,), NaN for rows without any value
-    """
-    ordered = np.sort(values, axis=1)  # NaN comes last
-    last = np.maximum((~np.isnan(values)).sum(1) - 1, 0)
-    position = quantile * last
-    low = np.floor(position).astype(int)
-    rows = np.arange(len(values))
-    below, above = ordered[rows, low], ordered[rows, np.minimum(low + 1, last)]
-    with np.errstate(invalid="ignore"):
-        step = np.where(above == below, 0.0, above - below)  # equal infinities have no difference
-    return below + np.where(position > low, (position - low) * step, 0.0)
-
-
 def _best_mdl_cut(below):
     """Position of the accepted cut inside a segment, or 0 if there is none.
 
