@@ -14,6 +14,7 @@ from scipy.special import gammaln, logsumexp
 
 from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.numbers.starts import align_labels
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import log_joint
@@ -76,7 +77,7 @@ def _map_model(codes, cardinalities, n_clusters, rng, n_starts):
         sizes = np.full(n_clusters, 1.0 / n_clusters)
         return sizes, [], np.tile(sizes, (len(codes), 1))
     fit = fit_latent_class(
-        codes, cardinalities, n_clusters, rng=rng.spawn(1)[0], n_init=n_starts, collapse="ignore", tol=1e-4
+        table_rows(codes, cardinalities), n_clusters, rng=rng.spawn(1)[0], n_init=n_starts, collapse="ignore", tol=1e-4
     )
     log_p = log_joint(np.asfortranarray(codes), fit.theta_c, fit.theta, fit.state_start)
     return fit.theta_c, fit.tables, np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))

@@ -8,7 +8,8 @@ ways.
 import numpy as np
 
 from pgm_bma.foundation.numbers.graphs import sample_codes
-from pgm_bma.latent_class.loop import Settings, conclude, run_all_starts
+from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.latent_class.loop import LatentClassSettings, conclude, run_all_starts
 from pgm_bma.latent_class.problem import PriorSettings, log_joint, make_problem
 from pgm_bma.metrics import wins_draws_losses
 
@@ -60,10 +61,10 @@ def fit_methods(rows, cardinalities, n_clusters, n_starts, seed, methods=METHODS
         if loop not in loops:
             alpha = em_alpha if averaging is None else 1.0
             priors = PriorSettings(alpha, alpha, alpha)
-            problems[loop] = make_problem(rows, cardinalities, np.ones(len(rows)), n_clusters, priors, averaging)
-            settings = Settings(n_init=n_starts, init=init, max_iter=MAX_ITER, tol=TOL)
+            problems[loop] = make_problem(table_rows(rows, cardinalities), n_clusters, priors, averaging)
+            settings = LatentClassSettings(n_init=n_starts, init=init, max_iter=MAX_ITER, tol=TOL)
             loops[loop] = run_all_starts(problems[loop], settings, np.random.default_rng(seed))
-        fit = conclude(problems[loop], loops[loop], Settings(combine_starts=combine))
+        fit = conclude(problems[loop], loops[loop], LatentClassSettings(combine_starts=combine))
         found[name] = log_joint(rows, fit.theta_c, fit.theta, fit.state_start).argmax(axis=1)
     return found, loops
 

@@ -16,6 +16,7 @@ from scipy.special import digamma, logsumexp
 
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import log_joint
 
@@ -61,7 +62,7 @@ def fit_ema_tan(
     rng = np.random.default_rng() if rng is None else rng
     for max_updates in (0, 200):
         starts = fit_latent_class(
-            codes, cardinalities, n_clusters, rng=rng.spawn(1)[0], max_iter=max_updates, **keywords
+            table_rows(codes, cardinalities), n_clusters, rng=rng.spawn(1)[0], max_iter=max_updates, **keywords
         )
         for theta_c, theta in zip(starts.starts.theta_c, starts.starts.theta):
             log_p = log_joint(np.asfortranarray(codes), theta_c, theta, starts.state_start)

@@ -11,13 +11,14 @@ import pandas as pd
 
 import pgm_bma
 from pgm_bma.foundation.rows.blocks import Block, MemoryRows, Profile
-from pgm_bma.latent_class import base, passes
+from pgm_bma.latent_class import base, loop
+from pgm_bma.latent_class.problem import expect_block, make_problem
 
 
 def main(way, files, memory, workers):
     warnings.simplefilter("ignore")
     screening: list = []
-    passes.run_all_starts = timed(passes.run_all_starts, screening)  # on the sample, where starts are screened
+    loop.run_all_starts = timed(loop.run_all_starts, screening)  # on the sample, where starts are screened
     load()
     screening.clear()
     before = peak()
@@ -49,8 +50,7 @@ def load():
     problem = fit(some)
     codes, tables = some.to_numpy().astype(np.int8, order="F"), problem._result
     rows = MemoryRows(Profile(problem.schema_, 500, 500.0, np.ones(8), np.zeros(4, dtype=bool)), [Block(codes, None)])
-    joined, layout = passes.join_rows(rows)
-    joined.reduce(passes.expect_block, layout, tables.theta_c[None], tables.theta[None])
+    make_problem(rows, len(tables.theta_c)).expected_counts(tables.theta_c, tables.theta)
 
 
 def fit(X):
@@ -121,7 +121,7 @@ class Used:
         real = rows.ClusterRows.reduce
 
         def reduce(rows, f, *args):
-            if f is passes.expect_block:
+            if f is expect_block:
                 self.passes.append(args)
                 self.rows = rows
             return real(rows, f, *args)
@@ -164,12 +164,11 @@ def plain(seen, rows, client, at_once):
 
 def kernel_alone(shards, seen):
     """CPU seconds of this thread."""
-    blocks = [passes._filled(block, seen[0][0]) for shard in shards for block in shard]
+    blocks = [block for shard in shards for block in shard]
     began = time.thread_time()
-    for _, all_factor_c, all_factors in seen:
-        for factor_c, factors in zip(all_factor_c, all_factors):
-            for block in blocks:
-                passes.layout_counts(block, factor_c, factors)
+    for layout, *tables in seen:
+        for block in blocks:
+            expect_block(block, layout, *tables)
     return time.thread_time() - began
 
 

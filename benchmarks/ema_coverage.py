@@ -7,7 +7,8 @@ against three, whose p-values come in steps of 1/40.
 
 import numpy as np
 
-from pgm_bma.latent_class.loop import Settings, fit_latent_class
+from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.latent_class.loop import LatentClassSettings, fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings, make_problem
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.residuals import (
@@ -24,7 +25,9 @@ from ._common import parser, print_table, run, save_csv
 ALPHA = 0.1
 N_COLUMNS, N_BOOTSTRAP = 6, 39
 CARDINALITIES = np.full(N_COLUMNS, 2)
-SETTINGS = Settings(priors=PriorSettings(ALPHA, ALPHA, ALPHA), n_init=8, n_final=3, accelerate=True, tol=1e-5)
+SETTINGS = LatentClassSettings(
+    priors=PriorSettings(ALPHA, ALPHA, ALPHA), n_init=8, n_final=3, accelerate=True, tol=1e-5
+)
 
 
 def main(argv=None):
@@ -55,7 +58,9 @@ def true_model():
     tables = [np.array([[0.8, 0.2], [0.25, 0.75]])] * 3 + [np.array([[0.85, 0.15], [0.3, 0.7]])] * 3
     codes = np.asfortranarray(np.random.default_rng(0).integers(0, 2, (50, N_COLUMNS)).astype(np.int8))
     init = np.array([0.6, 0.4]), tables
-    return fit_latent_class(codes, CARDINALITIES, 2, SETTINGS, init=init, n_init=1, max_iter=0, collapse="ignore")
+    return fit_latent_class(
+        table_rows(codes, CARDINALITIES), 2, SETTINGS, init=init, n_init=1, max_iter=0, collapse="ignore"
+    )
 
 
 def draw(truth, rng):
@@ -65,7 +70,7 @@ def draw(truth, rng):
 def coverage(truth, rng):
     codes, weights = draw(truth, rng)
     fit = refit(codes, weights, CARDINALITIES, truth, SETTINGS)
-    priors = make_problem(codes, CARDINALITIES, weights, 2, SETTINGS.priors).priors
+    priors = make_problem(table_rows(codes, CARDINALITIES, weights), 2, SETTINGS.priors).priors
     found = uncertainty(codes, weights, fit, priors)
     sizes = (found.size_low <= truth.theta_c) & (truth.theta_c <= found.size_high)
     return np.concatenate([sizes, ((found.low <= truth.theta) & (truth.theta <= found.high)).ravel()])

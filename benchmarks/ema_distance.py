@@ -8,6 +8,7 @@ updates from random tables, the share of updates at which it fell, and the dista
 import numpy as np
 
 from pgm_bma.foundation.numbers.graphs import sample_codes
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 
 from ._brute_force import brute_force, divergence_bits
@@ -58,7 +59,7 @@ def one_test(size, seed, n_starts):
     def ema(start, n_updates):
         keywords = {"averaging": "linear", "n_init": 1, "collapse": "ignore", "combine_starts": "best"}
         rng = np.random.default_rng([*seed, start])
-        return fit_latent_class(codes, cards, 2, rng=rng, max_iter=n_updates, tol=0.0, **keywords)
+        return fit_latent_class(table_rows(codes, cards), 2, rng=rng, max_iter=n_updates, tol=0.0, **keywords)
 
     by_update = np.array([[distance(ema(start, t)) for t in range(UPDATES[-1] + 1)] for start in range(n_starts)])
     fell = (np.diff(by_update, axis=1) < 0).ravel().tolist()
@@ -68,8 +69,7 @@ def one_test(size, seed, n_starts):
         ("twin", "variational", "em", "evidence"),
     ):
         fit = fit_latent_class(
-            codes,
-            cards,
+            table_rows(codes, cards),
             2,
             averaging=averaging,
             init=init,

@@ -8,6 +8,7 @@ I_P (eq. 16) is averaged over the 30 starts, as in the paper; bits, and averaged
 import numpy as np
 
 from pgm_bma.foundation.numbers.graphs import sample_codes
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import cluster_dependence
 
@@ -54,7 +55,13 @@ def dependence(tables, size, seed):
     cpts = [[[0.5, 0.5]], *([[1 - p, p], [1 - q, q]] for p, q in tables)]
     codes = sample_codes(cpts, [(), *[(0,)] * len(tables)], size, rng)[:, 1:]
     fit = fit_latent_class(
-        codes, np.full(len(tables), 2), 2, averaging="linear", rng=rng, n_init=30, collapse="ignore", tol=1e-4
+        table_rows(codes, np.full(len(tables), 2)),
+        2,
+        averaging="linear",
+        rng=rng,
+        n_init=30,
+        collapse="ignore",
+        tol=1e-4,
     )
     starts = zip(fit.starts.theta_c, fit.starts.theta)
     return np.mean([cluster_dependence(c, t, fit.state_start) for c, t in starts], axis=0) / np.log(2)

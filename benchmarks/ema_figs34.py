@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import binom
 
 from pgm_bma.foundation.numbers.graphs import sample_codes
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 
 from ._brute_force import brute_force, divergence_bits
@@ -72,8 +73,7 @@ def one_test(n, test, chosen):
         ("EM", None, "random", "best"),
     ):
         fit = fit_latent_class(
-            codes,
-            cardinalities,
+            table_rows(codes, cardinalities),
             2,
             averaging=averaging,
             init=init,

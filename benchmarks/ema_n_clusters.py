@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from pgm_bma.foundation.numbers.graphs import sample_codes
-from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
+from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.latent_class.cluster_number import scan_clusters
 from pgm_bma.latent_class.loop import fit_latent_class
 
 from ._common import parser, print_table, run, save_csv
@@ -74,16 +75,9 @@ def scan(averaging, init="random", combine="best"):
     def rule(codes, cardinalities, n_starts, seed):
         rng = np.random.default_rng(seed)
         options = {"averaging": averaging, "n_init": n_starts, "tol": 1e-4, "init": init, "combine_starts": combine}
-        return len(scan_clusters(codes, cardinalities, range(1, LARGEST + 1), rng=rng, **options).fit.theta_c)
-
-    return rule
-
-
-def search(averaging, init="random", combine="best"):
-    def rule(codes, cardinalities, n_starts, seed):
-        rng = np.random.default_rng(seed)
-        options = {"averaging": averaging, "n_init": n_starts, "tol": 1e-4, "init": init, "combine_starts": combine}
-        return len(search_clusters(codes, cardinalities, rng=rng, **options).fit.theta_c)
+        return len(
+            scan_clusters(table_rows(codes, cardinalities), range(1, LARGEST + 1), rng=rng, **options).fit.theta_c
+        )
 
     return rule
 
@@ -91,7 +85,9 @@ def search(averaging, init="random", combine="best"):
 def bic(codes, cardinalities, n_starts, seed):
     scores = []
     for k in range(1, LARGEST + 1):
-        fit = fit_latent_class(codes, cardinalities, k, rng=np.random.default_rng(seed), n_init=n_starts, tol=1e-4)
+        fit = fit_latent_class(
+            table_rows(codes, cardinalities), k, rng=np.random.default_rng(seed), n_init=n_starts, tol=1e-4
+        )
         n_parameters = k - 1 + k * (cardinalities - 1).sum()
         scores.append(fit.log_likelihood - 0.5 * n_parameters * np.log(len(codes)))
     return int(np.argmax(scores)) + 1
@@ -102,8 +98,7 @@ def bound_with_labels(codes, cardinalities, n_starts, seed):
     scores = []
     for k in range(1, LARGEST + 1):
         fit = fit_latent_class(
-            codes,
-            cardinalities,
+            table_rows(codes, cardinalities),
             k,
             averaging="variational",
             init="em",
@@ -122,9 +117,6 @@ RULES = {
     "EMA, averaged Cheeseman-Stutz": scan("linear", combine="likelihood"),
     "twin, evidence bound": scan("variational", "em", "evidence"),
     "twin, evidence bound + log k!": bound_with_labels,
-    "search, EM": search(None),
-    "search, EMA": search("linear", combine="likelihood"),
-    "search, twin": search("variational", "em", "evidence"),
 }
 
 

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import FrequencyDiscretizer, load_dataset
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.tables import table
-from pgm_bma.latent_class.cluster_number import Search
-from pgm_bma.latent_class.loop import Settings, fit_latent_class
+from pgm_bma.latent_class.cluster_number import make_search
+from pgm_bma.latent_class.loop import LatentClassSettings, fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings
 
 from ._common import parser, print_table, results_folder, run, save_csv
@@ -83,7 +84,7 @@ def references(names, n_starts, out):
         settings = plain(alpha)._replace(accelerate=True, n_init=n_starts)
         for k in NUMBERS:
             began = time.process_time()
-            fit = fit_latent_class(codes, cardinalities, k, settings, rng=np.random.default_rng(0))
+            fit = fit_latent_class(table_rows(codes, cardinalities), k, settings, rng=np.random.default_rng(0))
             kept.loc[len(kept)] = [name, n_starts, k, best(fit), time.process_time() - began]
         kept.to_csv(path, index=False)
     kept = kept[kept["starts"] == n_starts]
@@ -106,7 +107,7 @@ def data(name):
 
 
 def plain(alpha):
-    return Settings(priors=PriorSettings(alpha, alpha, alpha), collapse="ignore", max_iter=3000)
+    return LatentClassSettings(priors=PriorSettings(alpha, alpha, alpha), collapse="ignore", max_iter=3000)
 
 
 def one(codes, cardinalities, alpha):
@@ -114,13 +115,14 @@ def one(codes, cardinalities, alpha):
     default, found = plain(alpha)._replace(n_final=8, accelerate=True), {}
     for name, settings in (("scan, default", default._replace(moves=True)), ("scan without moves", default)):
         began = time.process_time()
-        search = Search(
-            np.asfortranarray(codes), cardinalities, np.ones(len(codes)), np.random.default_rng(0), settings
-        )
+        search = make_search(table_rows(codes, cardinalities), settings, np.random.default_rng(0))
         fits = search.fit_numbers([1, *NUMBERS])
         found[name] = np.array([best(fits[k]) for k in NUMBERS]), time.process_time() - began
     began = time.process_time()
-    fits = {k: fit_latent_class(codes, cardinalities, k, plain(alpha), rng=np.random.default_rng(1)) for k in NUMBERS}
+    fits = {
+        k: fit_latent_class(table_rows(codes, cardinalities), k, plain(alpha), rng=np.random.default_rng(1))
+        for k in NUMBERS
+    }
     found["30 full plain starts"] = np.array([best(fits[k]) for k in NUMBERS]), time.process_time() - began
     return found
 

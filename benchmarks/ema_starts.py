@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings
 
@@ -68,14 +69,19 @@ def compare(case, method, seed):
     averaging, init = method
     cardinalities = np.full(codes.shape[1], n_states)
     fit_latent_class(
-        codes[:50], cardinalities, n_clusters, averaging=averaging, init=init, n_init=1, max_iter=30, **DEFAULT
+        table_rows(codes[:50], cardinalities),
+        n_clusters,
+        averaging=averaging,
+        init=init,
+        n_init=1,
+        max_iter=30,
+        **DEFAULT,
     )
     found = []
     for how in (DEFAULT, {}):
         began = time.process_time()
         fit = fit_latent_class(
-            codes,
-            cardinalities,
+            table_rows(codes, cardinalities),
             n_clusters,
             rng=np.random.default_rng(seed),
             averaging=averaging,

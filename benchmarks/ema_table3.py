@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 
-from pgm_bma.latent_class.loop import Settings, conclude, run_all_starts, start_scores
+from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.latent_class.loop import LatentClassSettings, conclude, run_all_starts, start_scores
 from pgm_bma.latent_class.problem import PriorSettings, log_joint, make_problem
 from pgm_bma.metrics import clustering_accuracy
 
@@ -73,15 +74,15 @@ def repeat(codes, kinds, loop, n_repeats, n_starts, seed):
     averaging, init, arc_prior, rules = loop
     cardinalities = np.full(codes.shape[1], 2)
     settings = PriorSettings(arc_prior=arc_prior)
-    problem = make_problem(codes, cardinalities, np.ones(len(codes)), 2, settings, averaging)
+    problem = make_problem(table_rows(codes, cardinalities), 2, settings, averaging)
     found, gaps = {rule: [] for rule in rules}, []
     for r in range(n_repeats):
-        how = Settings(n_init=n_starts, init=init, max_iter=300, tol=1e-4)
+        how = LatentClassSettings(n_init=n_starts, init=init, max_iter=300, tol=1e-4)
         starts = run_all_starts(problem, how, np.random.default_rng([seed, r]))
         scores = np.sort(start_scores(problem, starts)[~starts.collapsed])[::-1]
         gaps.append(scores[0] - scores[1] if len(scores) > 1 else np.nan)
         for rule in rules:
-            fit = conclude(problem, starts, Settings(combine_starts=rule))
+            fit = conclude(problem, starts, LatentClassSettings(combine_starts=rule))
             labels = log_joint(codes, fit.theta_c, fit.theta, fit.state_start).argmax(axis=1)
             found[rule].append(clustering_accuracy(kinds, labels))
     return found, gaps

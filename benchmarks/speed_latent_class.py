@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class import _kernels as kernels
-from pgm_bma.latent_class.loop import BATCH, draw_starts, fit_latent_class
+from pgm_bma.latent_class.loop import advance, draw_starts, fit_latent_class
 from pgm_bma.latent_class.problem import make_problem
 
 from ._common import Skip, best_of, need, parser, print_table, run, save_csv
@@ -59,7 +60,7 @@ def against_numpy(chosen):
 
 
 def averaging_cost(chosen):
-    """EMA's iteration (and its twin's) over EM's."""
+    """EMA's iteration (and variational EMA's) over EM's."""
     lines = []
     for (n_rows, n_columns, n_states, n_clusters), wanted in ((TALL, 1.15), (WIDE, 2.5)):
         codes = table(n_rows, n_columns, n_states, chosen.seed)
@@ -121,8 +122,7 @@ def wide_run(chosen):
 
         def fit(averaging=averaging):
             return fit_latent_class(
-                codes,
-                np.full(n_columns, n_states),
+                table_rows(codes, np.full(n_columns, n_states)),
                 n_clusters,
                 averaging=averaging,
                 rng=np.random.default_rng(0),
@@ -167,7 +167,7 @@ def memory(chosen):
         for name in ("loop", "whole fit"):
             tracemalloc.start()
             if name == "loop":
-                fit_latent_class(codes, np.full(n_columns, 2), n_clusters, **keywords)
+                fit_latent_class(table_rows(codes, np.full(n_columns, 2)), n_clusters, **keywords)
             else:
                 EMAClusterer(n_clusters, **keywords).fit(codes)
             peak = tracemalloc.get_traced_memory()[1]
@@ -193,17 +193,16 @@ def table(n_rows, n_columns, n_states, seed):
 
 def iteration_time(codes, n_states, n_clusters, averaging, n_starts, repeats, n_updates=4):
     """Seconds per iteration and start of the compiled loop; a run of u updates makes u + 1 expectation steps."""
-    weights, cardinalities = np.ones(len(codes)), np.full(codes.shape[1], n_states)
-    problem = make_problem(codes, cardinalities, weights, n_clusters, None, averaging)
+    cardinalities = np.full(codes.shape[1], n_states)
+    problem = make_problem(table_rows(codes, cardinalities), n_clusters, None, averaging)
     begin = draw_starts(problem.layout, n_clusters, np.random.default_rng(0).spawn(n_starts))
+
+    rules = kernels.StepRules(problem.mode, False, n_updates, 0.0, False)
 
     def iterate():
         tables = [part.copy() for part in begin]
         arcs, idle = np.empty((n_starts, codes.shape[1])), np.zeros(n_starts, dtype=np.int64)
-        state = *tables, *(part.copy() for part in tables), arcs, idle
-        for i in range(0, n_starts, BATCH):
-            runs = kernels.Runs(*(part[i : i + BATCH] for part in state))
-            problem.advance(runs, problem.mode, False, n_updates, 0.0, False)
+        advance(problem, *tables, *(part.copy() for part in tables), arcs, idle, rules)
 
     iterate()
     return best_of(iterate, repeats) / (n_updates + 1) / n_starts

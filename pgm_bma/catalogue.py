@@ -196,7 +196,7 @@ RECORDS = {
     "augmented-model": ("augmented.structures", "AugmentedModel"),
     "general-model": ("augmented.general", "GeneralModel"),
     "latent-class-fit": ("latent_class.loop", "LatentClassFit"),
-    "latent-class-starts": ("latent_class.loop", "Starts"),
+    "latent-class-starts": ("latent_class.loop", "LatentClassStarts"),
     "latent-class-uncertainty": ("latent_class.profiles", "Uncertainty"),
     "forest-average": ("forests.average", "ForestAverage"),
     "family-table": ("orders.families.family_table", "FamilyTable"),

@@ -35,7 +35,7 @@ PATH = {
 }
 MORE = {
     "aic": "AIC", "adjusted_bic": "adjusted BIC", "caic": "CAIC", "icl": "ICL", "g2": "G2", "x2": "X2", "df": "degrees of freedom",
-    "g2_p": "p of G2", "x2_p": "p of X2", "smallest_cluster": "smallest cluster", "move": "move",
+    "g2_p": "p of G2", "x2_p": "p of X2", "smallest_cluster": "smallest cluster",
 }  # fmt: skip
 
 
@@ -158,7 +158,6 @@ def _numbers_tried(path, goodness=None):
         p_values = goodness.set_index("n_clusters")[["g2_p", "x2_p"]].reindex(path["n_clusters"])
         path, how = path.assign(**{name: p_values[name].to_numpy() for name in p_values}), "p by parametric bootstrap"
     more = [name for name in ("n_clusters", *MORE) if name in path and path[name].notna().any()]
-    more = [name for name in more if name != "move" or path[name].nunique() > 1]
     if len(more) > 1:
         caption = f"Criteria: lower is better. G2 and X2 compare observed with expected patterns of answers; {how}."
         found.head("Fit of every number of clusters", path[more].rename(columns={**PATH, **MORE}), caption)

@@ -98,7 +98,7 @@ def _add_cluster(commands):
         type=_clusters,
         default=range(1, 9),
         metavar="K",
-        help="a number (3), a choice (2:8) or, for ema and em, auto (default: 1:8)",
+        help="a number (3) or a choice (2:8; default: 1:8)",
     )
     _method(parser, methods.CLUSTERERS)
     parser.add_argument(
@@ -244,8 +244,6 @@ def _cross_validation(parser):
 
 
 def _clusters(text):
-    if text == "auto":
-        return text
     try:
         if match := re.fullmatch(r"(\d+)\s*(?::|-|\.\.)\s*(\d+)", text.strip()):
             first, last = map(int, match.groups())
@@ -254,7 +252,7 @@ def _clusters(text):
             return range(first, last + 1)
         return _positive(text)
     except (ValueError, argparse.ArgumentTypeError):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a choice (2:8) nor auto") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a choice (2:8)") from None
 
 
 def _codes(text):

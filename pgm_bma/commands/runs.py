@@ -30,7 +30,6 @@ from pgm_bma.commands.validation import (
     standard_error,
 )
 
-COUNTING = ("ema", "em")  # methods that go on until more clusters do not help
 SURELY = 2  # standard errors of a difference, less may be chance
 N_CALIBRATED = 3  # lines that can be told apart in one picture
 
@@ -40,8 +39,6 @@ def cluster(arguments, console):
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
     run = Run(arguments, console, methods.CLUSTERERS)
-    if arguments.clusters == "auto" and arguments.method not in COUNTING:
-        raise UsageError(f"--clusters auto is for --method {' and '.join(COUNTING)}; give a choice such as 1:8")
     target = arguments.target if arguments.target is not None else run.raw.target
     run.read(target)
     if target is not None:

@@ -51,7 +51,9 @@ def jobs_to_do():
     jobs["OrderAveragedClassifier"] = partial(_classify, "OrderAveragedClassifier", {"method": "exact"}, _short_chain())
     for name in ("LatentClass", "EMA", "StructuralEM", "ForestAveraged"):
         jobs[f"{name}Clusterer"] = partial(_cluster, f"{name}Clusterer")
-    jobs["EMAClusterer, variational"] = partial(_cluster, "EMAClusterer", {"updates": "linear"}, {"n_clusters": "auto"})
+    jobs["EMAClusterer, variational"] = partial(
+        _cluster, "EMAClusterer", {"updates": "linear"}, {"n_clusters": range(1, 3)}
+    )
     jobs["OrderPosterior"] = _order_posterior
     jobs["OrderPosterior, missing cells"] = _missing_cells
     jobs["MDLDiscretizer"] = _discretize

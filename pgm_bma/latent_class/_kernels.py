@@ -1,4 +1,4 @@
-"""Compiled loop of latent-class EM, EMA and its variational twin: one loop, the step that renews the tables is swapped.
+"""Compiled steps of latent-class EM, EMA and variational EMA: the pass over a block of rows, and what lies between two passes.
 
 Columns are grouped into super-columns of a few dozen joint states: their tables are multiplied together once per
 iteration, so that a row costs one look-up per group instead of one per column, and the counts of the groups are summed
@@ -6,7 +6,8 @@ back onto the columns. Rows are multiplied up in the linear domain; a run of gro
 closed by a logarithm (`_chunks`), so that wide tables are exact too. A missing cell is one more state of its column,
 with factor 1 (exact marginalisation) and no count.
 
-Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``.
+Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``; of expected counts line 0 holds those of
+the clusters, ``(1 + n_states_total, n_clusters)``. Both kernels, `expect` and `step`, take all active starts in one call.
 """
 
 from math import exp, inf, log, nan, sqrt
@@ -33,19 +34,23 @@ BLOCK = 128  # rows handled together: their products stay in the first-level cac
 TINY = 1e-280  # products are kept above this
 FLOOR = 1e-39  # smallest positive factor: at most 7 columns (128 joint states) are multiplied in a group
 
+# where a start stands: of the last pass, of the acceleration, and how it ended
+PLACE = np.dtype(
+    [(name, np.float64) for name in ("total", "bound", "value", "known", "limit")]
+    + [(name, np.int64) for name in ("n_iter", "n_idle", "cycle", "is_trial", "is_taken_back", "is_last", "ended")]
+)
 
-class Layout(NamedTuple):
-    """What the loop knows of the data."""
 
-    codes: np.ndarray  # (n_groups, n_rows) joint state of every super-column
-    weights: np.ndarray  # (n_rows,)
+class ColumnGroups(NamedTuple):
+    """How columns stand in super-columns."""
+
     group_start: np.ndarray  # (n_groups + 1,) first column of a group
     table_start: np.ndarray  # (n_groups + 1,) first joint state of a group
     state_start: np.ndarray  # (n_columns + 1,) first state of a column
     slots: np.ndarray  # (n_columns,) states of a column, one more if it has missing cells
 
 
-class Priors(NamedTuple):
+class LatentClassPriors(NamedTuple):
     """Pseudo-counts, and the half of the averaging that the clusters do not change."""
 
     cluster: float  # per cell of the cluster variable
@@ -54,160 +59,126 @@ class Priors(NamedTuple):
     log_alone: np.ndarray  # (n_columns,) log p(column on its own)
     log_independent: np.ndarray  # (n_columns,) log prior of no arc + log_alone
     independent_mean: np.ndarray  # (n_states_total,) posterior mean without the arc
+    has_scores: bool  # whether every pseudo-count is positive: EM without a prior has no scores
 
 
-class Runs(NamedTuple):
-    """A batch of starts on their way; `advance` takes them further in place."""
+class Walkers(NamedTuple):
+    """A batch of starts on their way; `step` takes them further in place."""
 
     theta_c: np.ndarray  # (n_starts, n_clusters)
     theta: np.ndarray  # (n_starts, n_states_total, n_clusters)
-    factor_c: np.ndarray  # what the expectation step multiplies: the tables, or exp of expected logs (variational)
+    factor_c: np.ndarray  # what variational EMA multiplies in place of the tables: exp of expected logs
     factors: np.ndarray
     arcs: np.ndarray  # (n_starts, n_columns) the weights of the arcs that built the tables
-    idle: np.ndarray  # (n_starts,) updates in a row that saw no arc
+    log_factors: np.ndarray  # (n_starts, n_states_total, n_clusters)
+    kept: np.ndarray  # (n_starts, 3, 1 + n_states_total, n_clusters) counts of the last updates, for the acceleration
+    places: np.ndarray  # (n_starts,) of `PLACE`
 
 
-class Work(NamedTuple):
-    """Space for one call of `advance`; what it found stays in `found` and `path`, the counts of the last start in `counts`."""
+class StepRules(NamedTuple):
+    """mode: the step     stops: whether collapsed starts end     accelerate: every third update goes on from extrapolated counts
+    (SQUAREM: Varadhan and Roland 2008), taken back where the objective would fall"""
 
-    tables: np.ndarray  # (2, n_joint_states, n_clusters) of the super-columns, and their counts
-    block: np.ndarray  # (2, BLOCK, n_clusters) joint probabilities of the rows at hand, and their logarithms
-    chunk_end: np.ndarray  # (n_groups,)
-    counts: np.ndarray  # (1 + n_states_total, n_clusters) expected: of the clusters, and below them of all states
-    kept: np.ndarray  # (3, 1 + n_states_total, n_clusters) counts of the last updates; empty without acceleration
-    log_factors: np.ndarray  # (n_states_total, n_clusters)
-    log_dependent: np.ndarray  # (n_columns,)
-    found: np.ndarray  # (n_starts, 4) sum of log normalisers, evidence bound, updates, how it ended
-    path: np.ndarray  # the paths of the objective one after another, each of updates + 1 values
-
-
-def make_work(layout, n_starts, n_clusters, max_iter, accelerate):
-    """Space for a batch of starts and at most `max_iter` updates of each."""
-    n_states, n_columns = layout.state_start[-1], len(layout.slots)
-    counts = np.empty((1 + n_states, n_clusters))
-    return Work(
-        np.empty((2, layout.table_start[-1], n_clusters)),
-        np.empty((2, BLOCK, n_clusters)),
-        np.empty(len(layout.codes), dtype=np.int64),
-        counts,
-        np.empty((3 if accelerate else 0, *counts.shape)),
-        np.empty((n_states, n_clusters)),
-        np.empty(n_columns),
-        np.empty((n_starts, 4)),
-        np.empty(n_starts * (max_iter + 1)),
-    )
+    mode: int
+    stops: bool
+    max_iter: int
+    tol: float
+    accelerate: bool
 
 
 @compiled
-def advance(layout, priors, runs, work, mode, stop_collapsed, max_iter, tol, accelerate):
-    """Iterate a batch of starts in place, at most `max_iter` updates each.
+def step(layout, priors, walkers, active, all_counts, totals, log_dependent, rules):
+    """From the expected counts of a pass to the tables of the next, for every active start; a start that ended has is_last = 2.
 
-    accelerate : every third update goes on from extrapolated counts (SQUAREM: Varadhan and Roland 2008), taken back where the
-        objective would fall
+    active : (n_active,) positions     all_counts : (n_active, 1 + n_states_total, n_clusters), overwritten     totals : (n_active,)
+    log_dependent : (n_columns,) space
     """
-    n_columns = len(layout.slots)
-    has_scores = priors.cluster > 0.0  # EM without a prior has none
-    for i in range(n_columns):
-        has_scores = has_scores and priors.dependent[i] > 0.0
-    counts, kept, log_factors, log_dependent = work.counts, work.kept, work.log_factors, work.log_dependent
-    class_counts, state_counts = counts[0], counts[1:]
-    n_path = 0
-    for start in range(len(runs.theta_c)):
-        theta_c, theta, arcs = runs.theta_c[start], runs.theta[start], runs.arcs[start]
-        factor_c, factors = runs.factor_c[start], runs.factors[start]
-        bound, n_iter, n_idle, ended, is_last = nan, 0, runs.idle[start], EXHAUSTED, max_iter == 0
-        cycle, is_trial, known, limit = 0, False, -inf, 4.0  # of the acceleration
-        while True:
-            if mode != VARIATIONAL:
-                _copy_tables(theta_c, theta, factor_c, factors)
-            if has_scores and ((mode != VARIATIONAL and is_last) or n_iter == 0):
-                log_into(factors, log_factors)
-            total = expectation(
-                layout, factor_c, factors, class_counts, state_counts, work.tables, work.block, work.chunk_end
-            )
-            if has_scores and (mode != EM or is_last):
-                family_scores(layout, priors, class_counts, state_counts, log_dependent)
-                if mode == VARIATIONAL or is_last:
-                    bound = bound_at(
-                        layout, priors, total, factor_c, log_factors, class_counts, state_counts, log_dependent
-                    )
-            value = objective(layout, priors, mode, total, bound, theta_c, theta)
-            is_taken_back = is_trial and not value >= known - 1e-12 * abs(known)  # less is the rounding of a sum
-            if is_taken_back:
-                copy_into(kept[2], counts)
-                limit = larger(limit / 4.0, 1.0)
-            else:
-                work.path[n_path] = value
-                n_path += 1
-                if is_last:
-                    break
-                n_iter += 1
-            is_trial = False
-            if accelerate and not is_taken_back:
-                copy_into(counts, kept[cycle])
-                if cycle == 2:
-                    step = step_length(kept)
-                    if step > limit:
-                        step, limit = limit, 4.0 * limit
-                    is_trial = step > 1.0
-                    if is_trial:
-                        extrapolate(kept, step, counts)
-                known, cycle = value, (cycle + 1) % 3
-            if has_scores and mode != EM and (is_trial or is_taken_back):
-                family_scores(layout, priors, class_counts, state_counts, log_dependent)
-            change = average(
-                layout, priors, class_counts, state_counts, mode != EM, log_dependent, theta_c, theta, arcs
-            )
-            if mode == VARIATIONAL:
-                expected_logs(layout, priors, class_counts, state_counts, arcs, factor_c, factors, log_factors)
-            if mode != EM and stop_collapsed:
-                n_idle = n_idle + 1 if no_arc(priors, log_dependent) else 0
-            if n_idle >= PATIENCE or (n_idle > 0 and change < tol):
-                ended = COLLAPSED
-            elif change < tol and not is_trial and not is_taken_back and (mode != VARIATIONAL or n_iter > 1):
-                # the change of a plain update; a first variational one repeats given tables: its factors were those tables
-                ended = CONVERGED
-            is_last = ended != EXHAUSTED or n_iter == max_iter
-        if mode == EM or max_iter == 0:
-            arc_posteriors(priors, log_dependent, has_scores, arcs)
-        runs.idle[start] = n_idle
-        found = work.found[start]
-        found[0], found[1], found[2], found[3] = total, bound, n_iter, ended
+    mode, is_averaged = rules.mode, rules.mode != EM
+    for position in range(len(active)):
+        start, counts = active[position], all_counts[position]
+        class_counts, state_counts = counts[0], counts[1:]
+        place, kept, arcs = walkers.places[start], walkers.kept[start], walkers.arcs[start]
+        theta_c, theta, log_factors = walkers.theta_c[start], walkers.theta[start], walkers.log_factors[start]
+        factor_c, factors = walkers.factor_c[start], walkers.factors[start]
+        is_last = place.is_last == 1
+        place.total = totals[position]
+        if priors.has_scores and (is_averaged or is_last):
+            family_scores(layout, priors, class_counts, state_counts, log_dependent)
+            if mode == VARIATIONAL or is_last:
+                if mode != VARIATIONAL or place.n_iter == 0:
+                    _log_into(factors if mode == VARIATIONAL else theta, log_factors)
+                sizes = factor_c if mode == VARIATIONAL else theta_c
+                place.bound = _bound_at(layout, priors, place.total, sizes, log_factors, counts, log_dependent)
+        place.value = _objective(layout, priors, mode, place.total, place.bound, theta_c, theta)
+        # less is the rounding of a sum
+        is_taken_back = place.is_trial == 1 and not place.value >= place.known - 1e-12 * abs(place.known)
+        place.is_taken_back, place.is_trial = is_taken_back, 0
+        if is_taken_back:
+            copy_into(kept[2], counts)
+            place.limit = larger(place.limit / 4.0, 1.0)
+        elif is_last:
+            if not is_averaged or rules.max_iter == 0:
+                _arc_posteriors(priors, log_dependent, arcs)
+            place.is_last = 2
+            continue
+        else:
+            place.n_iter += 1
+            if rules.accelerate:
+                _extrapolate(kept, place, counts)
+        is_plain = not is_taken_back and place.is_trial == 0
+        if is_averaged and not is_plain:
+            family_scores(layout, priors, class_counts, state_counts, log_dependent)
+        change = _average(layout, priors, class_counts, state_counts, is_averaged, log_dependent, theta_c, theta, arcs)
+        if mode == VARIATIONAL:
+            _expected_logs(layout, priors, class_counts, state_counts, arcs, factor_c, factors, log_factors)
+        if is_averaged and rules.stops:
+            place.n_idle = place.n_idle + 1 if _no_arc(priors, log_dependent) else 0
+        if place.n_idle >= PATIENCE or (place.n_idle > 0 and change < rules.tol):
+            place.ended = COLLAPSED
+        elif change < rules.tol and is_plain and (mode != VARIATIONAL or place.n_iter > 1):
+            # the change of a plain update; a first variational one repeats given tables: its factors were those tables
+            place.ended = CONVERGED
+        place.is_last = place.ended != EXHAUSTED or place.n_iter == rules.max_iter
 
 
 @compiled
-def arc_posteriors(priors, log_dependent, has_scores, arcs):
+def _arc_posteriors(priors, log_dependent, arcs):
     """P(arc) of every column at given scores, NaN where there are none."""
     for i in range(len(arcs)):
         log_odds = priors.log_arc[i] + log_dependent[i] - priors.log_independent[i]
-        arcs[i] = logistic(log_odds) if has_scores else nan
+        arcs[i] = logistic(log_odds) if priors.has_scores else nan
 
 
 @compiled
-def step_length(kept):
-    """SQUAREM's step: length of the first of two plain changes over the length of their difference; 1 is the plain update."""
-    first, difference = 0.0, 0.0
-    for s in range(kept.shape[1]):
-        for k in range(kept.shape[2]):
-            r = kept[1, s, k] - kept[0, s, k]
-            v = kept[2, s, k] - kept[1, s, k] - r
-            first += r * r
-            difference += v * v
-    return sqrt(first / difference) if difference > 0.0 else 1.0
+def _extrapolate(kept, place, counts):
+    """Keep the counts; at every third update go on further along the parabola through the last three, by SQUAREM's step: the
+    length of the first of two plain changes over the length of their difference (1 is the plain update)."""
+    copy_into(counts, kept[place.cycle])
+    if place.cycle == 2:
+        first, difference = 0.0, 0.0
+        for s in range(kept.shape[1]):
+            for k in range(kept.shape[2]):
+                r = kept[1, s, k] - kept[0, s, k]
+                v = kept[2, s, k] - kept[1, s, k] - r
+                first += r * r
+                difference += v * v
+        length = sqrt(first / difference) if difference > 0.0 else 1.0
+        if length > place.limit:
+            length, place.limit = place.limit, 4.0 * place.limit
+        if length > 1.0:
+            place.is_trial = 1
+            for s in range(kept.shape[1]):
+                for k in range(kept.shape[2]):
+                    r = kept[1, s, k] - kept[0, s, k]
+                    v = kept[2, s, k] - kept[1, s, k] - r
+                    # never below a tenth of the last, so that all stay positive
+                    further = kept[0, s, k] + 2.0 * length * r + length * length * v
+                    counts[s, k] = larger(further, 0.1 * kept[2, s, k])
+    place.known, place.cycle = place.value, (place.cycle + 1) % 3
 
 
 @compiled
-def extrapolate(kept, step, counts):
-    """Counts further along the parabola through the last three; never below a tenth of the last, so that all stay positive."""
-    for s in range(kept.shape[1]):
-        for k in range(kept.shape[2]):
-            r = kept[1, s, k] - kept[0, s, k]
-            v = kept[2, s, k] - kept[1, s, k] - r
-            counts[s, k] = larger(kept[0, s, k] + 2.0 * step * r + step * step * v, 0.1 * kept[2, s, k])
-
-
-@compiled
-def objective(layout, priors, mode, total, bound, theta_c, theta):
+def _objective(layout, priors, mode, total, bound, theta_c, theta):
     """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
     if mode == VARIATIONAL:
         return bound
@@ -235,7 +206,7 @@ def objective(layout, priors, mode, total, bound, theta_c, theta):
 
 
 @compiled
-def average(layout, priors, class_counts, counts, is_averaged, log_dependent, theta_c, theta, arcs):
+def _average(layout, priors, class_counts, counts, is_averaged, log_dependent, theta_c, theta, arcs):
     """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. EM's step, eq. 7, is the case in
     which every arc is certain (`is_averaged` False). Returns the largest change."""
     n_clusters = len(theta_c)
@@ -262,7 +233,7 @@ def average(layout, priors, class_counts, counts, is_averaged, log_dependent, th
 
 
 @compiled
-def expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
+def _expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
     """Factors of the variational expectation step: exp(E log theta_C) and exp(P(arc) E log theta_ijk)."""
     n_clusters = len(factor_c)
     total = n_clusters * priors.cluster
@@ -297,7 +268,7 @@ def _renew_clusters(priors, class_counts, theta_c):
 
 
 @compiled
-def no_arc(priors, log_dependent):
+def _no_arc(priors, log_dependent):
     """Collapse: no column's counts speak for its arc (with an even prior: every arc posterior is below 1/2)."""
     for i in range(len(log_dependent)):
         is_open = priors.log_arc[i] > -inf
@@ -311,14 +282,31 @@ def no_arc(priors, log_dependent):
 
 
 @compiled
-def expectation(layout, factor_c, factors, class_counts, counts, group_tables, block, chunk_end):
-    """E step (EMA eq. 4, 5): fills the expected counts, returns the sum of log normalisers (the log-likelihood).
+def expect(layout, codes, weights, all_factor_c, all_factors, all_counts, totals, group_tables, block, chunk_end):
+    """E step (EMA eq. 4, 5) of every start on a block: fills the expected counts and the sums of log normalisers (log-likelihoods).
 
-    group_tables, block, chunk_end : space, see `Work`
+    codes : (n_groups, n_rows) joint state of every super-column     weights : (n_rows,)
+    group_tables, block, chunk_end : space, see `problem.expect_block`
     """
-    tables, group_counts = group_tables[0], group_tables[1]
+    for start in range(len(totals)):
+        totals[start] = _expect_start(
+            layout,
+            codes,
+            weights,
+            all_factor_c[start],
+            all_factors[start],
+            all_counts[start],
+            group_tables,
+            block,
+            chunk_end,
+        )
+
+
+@compiled
+def _expect_start(layout, all_codes, weights, factor_c, factors, counts, group_tables, block, chunk_end):
+    class_counts, tables, group_counts = counts[0], group_tables[0], group_tables[1]
     p, logs = block[0], block[1]
-    n_groups, n_rows = layout.codes.shape
+    n_groups, n_rows = all_codes.shape
     n_clusters = len(factor_c)
     n_chunks = _chunks(layout, factors, chunk_end)
     for g in range(n_groups):
@@ -336,7 +324,7 @@ def expectation(layout, factor_c, factors, class_counts, counts, group_tables, b
         group = 0
         for chunk in range(n_chunks):
             while group < chunk_end[chunk]:
-                base, codes = layout.table_start[group], layout.codes[group]
+                base, codes = layout.table_start[group], all_codes[group]
                 for row in range(size):
                     cell = base + codes[start + row]
                     for k in range(n_clusters):
@@ -349,7 +337,7 @@ def expectation(layout, factor_c, factors, class_counts, counts, group_tables, b
                         logs[row, k] = value if chunk == 0 else logs[row, k] + value
                         p[row, k] = 1.0
         for row in range(size):
-            weight = layout.weights[start + row]
+            weight = weights[start + row]
             shift = 0.0
             if n_chunks > 1:
                 shift = logs[row, 0]
@@ -377,13 +365,13 @@ def expectation(layout, factor_c, factors, class_counts, counts, group_tables, b
                 p[row, k] *= scale
                 class_counts[k] += p[row, k]
         for group in range(n_groups):
-            base, codes = layout.table_start[group], layout.codes[group]
+            base, codes = layout.table_start[group], all_codes[group]
             for row in range(size):
                 cell = base + codes[start + row]
                 for k in range(n_clusters):
                     group_counts[cell, k] += p[row, k]
     for g in range(n_groups):
-        _sum_back(layout, group_counts, g, counts)
+        _sum_back(layout, group_counts, g, counts[1:])
     return total + product_weight * log(product)
 
 
@@ -510,14 +498,14 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
 
 
 @compiled
-def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts, log_dependent):
+def _bound_at(layout, priors, total, factor_c, log_factors, all_counts, log_dependent):
     """Evidence bound: sum_i log(w_dep + w_ind) + log p(class counts) + entropy of q.
 
     The entropy is the sum of log normalisers minus the expected log factors.
     """
     if total == -inf:  # a row that the start finds impossible
         return total
-    n_clusters = len(factor_c)
+    n_clusters, class_counts, counts = len(factor_c), all_counts[0], all_counts[1:]
     bound = total
     n = 0.0
     for k in range(n_clusters):
@@ -536,15 +524,7 @@ def bound_at(layout, priors, total, factor_c, log_factors, class_counts, counts,
 
 
 @compiled
-def _copy_tables(theta_c, theta, factor_c, factors):
-    for k in range(len(theta_c)):
-        factor_c[k] = theta_c[k]
-        for s in range(len(theta)):
-            factors[s, k] = theta[s, k]
-
-
-@compiled
-def log_into(values, logs):
+def _log_into(values, logs):
     for s in range(values.shape[0]):
         for k in range(values.shape[1]):
             logs[s, k] = log(values[s, k])

@@ -25,17 +25,15 @@ from pgm_bma.foundation.faces.validation import (
     resolve_preset,
 )
 from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_prior_array
-from pgm_bma.foundation.rows.blocks import Rows
-from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.messages import progress, warn
-from pgm_bma.foundation.runtime.seeds import fresh, random_generator
+from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.table import column_names
-from pgm_bma.latent_class.cluster_number import scan_clusters, scan_numbers, search_clusters
-from pgm_bma.latent_class.loop import COMBINATIONS, Settings, fit_latent_class
-from pgm_bma.latent_class.passes import fit_blocks, join_rows, sample_codes
+from pgm_bma.latent_class.cluster_number import scan_clusters
+from pgm_bma.latent_class.loop import COMBINATIONS, LatentClassSettings, fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings
 from pgm_bma.latent_class.results import LatentClassResults, keep_scores
-from pgm_bma.latent_class.statistics import fit_statistics, size_statistics
+from pgm_bma.latent_class.statistics import rows_statistics
 from pgm_bma.networks.given import check_naive_bayes, is_network, known_states, read_cluster_network
 
 MAX_TABLE_CELLS = 2**28  # probabilities of all starts: 2 GB, and some copies of those that run
@@ -65,6 +63,7 @@ PAPER_EM = {
     "accelerate": False,
 }
 PAPER_EMA = {**PAPER_EM, "averaging": "linear", "combine_starts": "likelihood"}
+NO_SAMPLING = "weight_type='sampling' needs the weight of every row, which a scan folds; read the table first"
 GIVEN_TABLES = Rule("a pgmpy network with its CPDs", lambda value: hasattr(value, "cpds"))
 
 
@@ -98,7 +97,7 @@ def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
         combine_starts = {None: "best", "linear": "likelihood", "variational": "evidence"}[averaging]
     if isinstance(init, str) and init == "auto":
         init = "em" if averaging == "variational" else "random"
-    return Settings(
+    return LatentClassSettings(
         averaging=averaging,
         priors=prior_settings(alpha, mass, arc_prior, allow_zero, values["parameter_prior"]),
         n_init=values["n_init"],
@@ -137,27 +136,26 @@ class LatentClassBase(LatentClassResults):
     _allow_zero = False
 
     def _fit(self, folded: Any) -> None:
+        weights, squares = self._fitted_weights(folded)
+        rows = table_rows(folded.codes, folded.schema.cardinalities, weights)
+        self._fit_rows(rows, None)
+        self._cached_rows = rows, squares  # for `profiles_`
+
+    def _fit_rows(self, rows, sample_rows):
+        """Fit on `Rows`; starts are screened on `sample_rows` of them, None for no screening."""
         values = self._values()
         check_parameters(self, values)
         self._check_numbers(values)
-        folded, squares = self._weighted(folded)
-        for name in ("n_clusters_path_", "_uncertainty", "_cached_fits"):
+        if self.weight_type == "sampling" and not rows.in_memory:
+            raise ValueError(NO_SAMPLING)
+        for name in ("n_clusters_path_", "_uncertainty", "_cached_fits", "_cached_rows"):
             self.__dict__.pop(name, None)
         with progress(self.verbose, "starts") as bar:
-            self._result = self._find(folded, self._settings(folded.schema, bar))
-        is_scan = isinstance(folded, Rows)
-        self._warn(folded.n_rows if is_scan else len(folded.codes))
-        fit = self._result
-        self.n_clusters_ = len(fit.theta_c)
-        keep_scores(self, fit)
-        cardinalities = folded.schema.cardinalities
-        self.__dict__.pop("_cached_rows", None)
-        if is_scan:
-            found = size_statistics(fit.log_likelihood, fit.theta_c, cardinalities, folded.total_weight)
-        else:
-            self._cached_rows = folded.codes, folded.weights, squares  # for `profiles_`
-            tables = fit.theta_c, fit.theta, fit.state_start
-            found = fit_statistics(folded.codes, folded.weights, cardinalities, *tables)
+            self._result = self._find(rows, sample_rows, self._settings(self.schema_, bar))
+        self._warn(rows.n_rows)
+        self.n_clusters_ = len(self._result.theta_c)
+        keep_scores(self, self._result)
+        found = rows_statistics(rows, self._result)
         self.fit_statistics_ = pd.Series(found._asdict(), name="fit_statistics", dtype=float)
 
     def _settings(self, schema, bar=None):
@@ -165,74 +163,40 @@ class LatentClassBase(LatentClassResults):
         init = self._init_tables(schema) if is_network(self.init) else values["init"]
         return fit_settings(values, schema.names, init, values["tol"], bar, allow_zero=self._allow_zero)
 
-    def _read_features(self, X, sample_weight, forbidden_name):
-        read = super()._read_features(X, sample_weight, forbidden_name)
-        self._cached_weights = read.weights
-        return read
-
-    def _weighted(self, folded):
-        """The rows under `weight_type`: sampling weights add up to the number of rows; and their sums of squares."""
-        weights = self.__dict__.pop("_cached_weights", None)
-        if self.weight_type == "repetition":
-            return folded, None
-        if "_cached_scan" in self.__dict__ or isinstance(folded, Rows):
-            raise ValueError(
-                "weight_type='sampling' needs the weight of every row, which a scan folds; read the table first"
-            )
+    def _fitted_weights(self, folded):
+        """Weights of the distinct rows under `weight_type`: sampling weights add up to the number of rows; and their sums of
+        squares, else None."""
+        if self.weight_type != "sampling":
+            return folded.weights, None
+        if "_cached_scan" in self.__dict__:
+            raise ValueError(NO_SAMPLING)
         n_rows = len(folded.inverse)
         scale = n_rows / folded.weights.sum()
-        weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=float)
+        weights = np.ones(n_rows) if folded.row_weights is None else np.asarray(folded.row_weights, dtype=float)
         squares = np.bincount(folded.inverse, (weights[weights > 0] * scale) ** 2, minlength=len(folded.codes))
-        return folded._replace(weights=folded.weights * scale), squares
+        return folded.weights * scale, squares
 
     def _values(self):
         """The parameters under the preset."""
         paper = {name: value for name, value in self._paper.items() if not (is_network(self.init) and name == "init")}
         return resolve_preset(self, {"paper": paper})
 
-    def _find(self, folded, settings):
-        rng = random_generator(self.random_state)
-        self._refuse_large(folded.schema, settings)
-        if isinstance(folded, Rows):
-            return self._find_in_passes(folded, settings, rng)
-        data = folded.codes, folded.schema.cardinalities
+    def _find(self, rows, sample_rows, settings):
+        self._refuse_large(rows.schema, settings)
+        how = {"rng": random_generator(self.random_state), "sample_rows": sample_rows}
         if isinstance(self.n_clusters, (int, np.integer)):
-            return fit_latent_class(*data, int(self.n_clusters), settings, weights=folded.weights, rng=rng)
-        if isinstance(self.n_clusters, str):
-            found = search_clusters(*data, settings, weights=folded.weights, rng=rng)
-        else:
-            found = scan_clusters(*data, self.n_clusters, settings, weights=folded.weights, rng=rng)
-        self.n_clusters_path_, self._cached_fits = path_frame(found.path), found.fits
-        return found.fit
-
-    def _fit_rows(self, rows, sample_rows):
-        """Fit on rows that are visited in passes; starts are screened on `sample_rows` of them, None for no screening."""
-        self._cached_sample_rows = sample_rows
-        self._fit(rows)
-
-    def _find_in_passes(self, rows, settings, rng):
-        if isinstance(self.n_clusters, str):
-            raise NeedsRows("n_clusters='auto'", "a range such as range(1, 9)")
-        size = self.__dict__.pop("_cached_sample_rows")
-        joined, layout = join_rows(rows)
-        sample = None if size is None else sample_codes(joined, layout, size)
-
-        def fit_number(n_clusters):
-            return fit_blocks(joined, layout, n_clusters, settings, fresh(rng), sample)
-
-        if isinstance(self.n_clusters, (int, np.integer)):
-            return fit_number(int(self.n_clusters))
-        found = scan_numbers(
-            fit_number, self.n_clusters, settings.averaging, rows.schema.cardinalities, rows.total_weight
-        )
+            return fit_latent_class(rows, int(self.n_clusters), settings, **how)
+        found = scan_clusters(rows, self.n_clusters, settings, **how)
         self.n_clusters_path_ = path_frame(found.path)
+        if rows.in_memory:
+            self._cached_fits = found.fits
         return found.fit
 
     # ------------------------------------------------------------------------------------- checks and reading
 
     def _refuse_large(self, schema, settings):
         """The tables of all starts are held at once."""
-        largest = 1 if isinstance(self.n_clusters, str) else max(check_n_clusters(self.n_clusters))
+        largest = max(check_n_clusters(self.n_clusters))
         n_starts = 1 if isinstance(settings.n_init, str) else settings.n_init
         n_states = int(schema.cardinalities.sum())
         if largest * n_starts * n_states > MAX_TABLE_CELLS:
@@ -243,10 +207,7 @@ class LatentClassBase(LatentClassResults):
 
     def _check_numbers(self, values):
         """What depends on two parameters."""
-        if isinstance(self.n_clusters, str):
-            check_choice("n_clusters", self.n_clusters, ("auto",))
-        else:
-            check_n_clusters(self.n_clusters)
+        check_n_clusters(self.n_clusters)
         is_number = isinstance(self.n_clusters, (int, np.integer))
         if is_network(self.init) and not is_number:
             raise ValueError(

@@ -1,13 +1,11 @@
-"""How many clusters: a scan over a range, or a search that splits clusters and merges pairs while the score rises.
+"""How many clusters: a scan over several numbers.
 
 The score is the Cheeseman-Stutz approximation of log p(D) for EM and EMA (its EMA version averages every column's factor
-over the two structures), and the evidence bound for the variational twin. Both are in nats, higher is better. The scan
-fits every number from many starts, and, unless told otherwise, goes on from splits of the solution with one cluster less and
-merges of the one with one more. On tables that are not large its random starts are more, their first updates have a weak prior
-(a strong one empties clusters before they have found their rows), and it goes on from crosses: clusters drawn from two of
-the best solutions found so far. The search (the EMA paper's future work) walks: each split refits one cluster's rows as
-two, each merge pours two clusters together, and the whole model is iterated on from there; when no move gains, one more
-step is tried from the best split before it stops; at the end all starts are run at the number found.
+over the two structures), and the evidence bound for variational EMA. Both are in nats, higher is better. The scan fits every number
+from many starts. On rows in memory it also goes on, unless the settings say otherwise, from splits of the solution with one cluster
+less (each refits one cluster's rows as two) and merges of the one with one more. On tables that are not large its random starts are
+more, their first updates have a weak prior (a strong one empties clusters before they have found their rows), and it goes on from
+crosses: clusters drawn from two of the best solutions found so far.
 """
 
 from itertools import combinations
@@ -16,20 +14,28 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.numbers.starts import choose_starts
+from pgm_bma.foundation.rows.blocks import Rows, table_rows
 from pgm_bma.foundation.runtime.seeds import fresh
 from pgm_bma.latent_class.loop import (
     LatentClassFit,
-    Settings,
+    LatentClassSettings,
     conclude,
     draw,
     fit_latent_class,
+    fit_problem,
     join,
-    run_all_starts,
     run_starts,
     soften,
 )
-from pgm_bma.latent_class.problem import flatten, log_joint, make_problem, split_tables
-from pgm_bma.latent_class.statistics import FitStatistics, fit_statistics, size_statistics
+from pgm_bma.latent_class.problem import (
+    LatentClassProblem,
+    flatten,
+    log_joint,
+    make_problem,
+    sample_problem,
+    split_tables,
+)
+from pgm_bma.latent_class.statistics import FitStatistics, rows_statistics
 
 SPLIT_STARTS = 4  # starts of the two-cluster fit inside a cluster
 MERGE_PAIRS = 6  # most alike pairs that are tried as merges
@@ -40,77 +46,33 @@ PARENTS = 8  # best solutions that are crossed
 CROSS_PATIENCE, CROSS_ROUNDS = 2, 10  # rounds in a row that may gain nothing, rounds at most
 CROSS_GAIN = 0.01  # nats; smaller differences are what `tol` leaves open
 MOST_CELLS = 1_000_000  # of a table on which so much is done: larger ones have few optima, and take long
-PATIENCE = 1  # splits that may fail to gain before the search gives up
 GAIN = 1e-6  # nats; smaller differences are rounding
 
 
-def scan_clusters(codes, cardinalities, candidates, settings=None, *, rng, weights=None, **changes):
+def scan_clusters(rows, candidates, settings=None, *, rng, sample_rows=None, **changes):
     """Fit every number in `candidates`, keep the one of highest score; ties go to the smaller number.
 
-    settings, changes, weights, rng : as for `fit_latent_class`; every number starts from the same generator, so that the fit at
-    k is the fit that k alone would give. Returns a `NumberFit`.
+    rows, settings, changes, rng, sample_rows : as for `fit_latent_class`; every number starts from the same generator, so that the
+    fit at k is the fit that k alone would give, but for the moves. Returns a `NumberFit`.
     """
-    search = _search(codes, cardinalities, settings, weights, rng, changes)
-    fits = search.fit_numbers(sorted({int(k) for k in candidates}))
-    found = [(k, fit, search.statistics(fit)) for k, fit in fits.items()]
-    return _best_number(found, search.settings.averaging)
-
-
-def _search(codes, cardinalities, settings, weights, rng, changes):
-    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
-    settings = (Settings() if settings is None else settings)._replace(**changes)
-    return Search(np.asfortranarray(codes), np.asarray(cardinalities, dtype=np.int64), weights, fresh(rng), settings)
-
-
-def scan_numbers(fit_number, candidates, averaging, cardinalities, total):
-    """As `scan_clusters` for rows that are not in memory: the best of ``fit_number(k)``; `total` is the weight of all rows."""
-    fits = [(k, fit_number(k)) for k in sorted({int(k) for k in candidates})]
-    found = [(k, fit, size_statistics(fit.log_likelihood, fit.theta_c, cardinalities, total)) for k, fit in fits]
-    return _best_number(found, averaging)
-
-
-def _best_number(found, averaging):
-    """`NumberFit` of (number asked for, fit, statistics) by rising number."""
+    settings = (LatentClassSettings() if settings is None else settings)._replace(**changes)
+    search = make_search(rows, settings, rng, sample_rows)
     path, best, fits = [], None, {}
-    for k, fit, statistics in found:
-        score = number_score(fit, averaging)
-        path.append(Step(k, score, fit.log_likelihood, len(fit.theta_c), "fit", statistics))
+    for k, fit in search.fit_numbers(sorted({int(k) for k in candidates})).items():
+        score = number_score(fit, settings.averaging)
+        path.append(NumberTried(k, score, fit.log_likelihood, len(fit.theta_c), rows_statistics(rows, fit)))
         fits[k] = fit._replace(starts=None)
         if best is None or score > best[0] + GAIN:
             best = score, fit
     return NumberFit(best[1], tuple(path), fits)
 
 
-def search_clusters(codes, cardinalities, settings=None, *, rng, max_clusters=None, weights=None, **changes):
-    """Find the number of clusters by splits and merges; `max_clusters` defaults to the number of rows.
-
-    Returns a `NumberFit`; its path holds every number at which the search stood, with the best score found there.
-    """
-    search = _search(codes, cardinalities, settings, weights, rng, changes)
-    max_clusters = len(codes) if max_clusters is None else max_clusters
-    current = search.fit(1, None)
-    best, failures = current, 0
-    path = [search.step(current, "one cluster")]
-    seen = {1: current.score}
-    while failures <= PATIENCE:
-        n_clusters = len(current.fit.theta_c)
-        moves = [(search.split(current.fit, k), "split") for k in range(n_clusters) if n_clusters < max_clusters]
-        moves += [(search.merge(current.fit, *pair), "merge") for pair in _alike(current.fit)]
-        moves = [(search.fit(len(start[0]), start), name) for start, name in moves if start is not None]
-        # a start that collapsed is not at its number any more
-        moves = [(found, name) for found, name in moves if seen.get(found.n_clusters, -np.inf) + GAIN < found.score]
-        if not moves:
-            break
-        current, name = max(moves, key=lambda move: move[0].score)
-        seen[current.n_clusters] = current.score
-        path.append(search.step(current, name))
-        if current.score > best.score + GAIN:
-            best, failures = current, 0
-        else:
-            failures += 1
-    chosen = best.fit if best.n_clusters == 1 else search.polish(best.fit)
-    path.append(search.step(Scored(search.score(chosen), chosen), "all starts")._replace(n_clusters=best.n_clusters))
-    return NumberFit(chosen, tuple(path))
+def make_search(rows, settings, rng, sample_rows=None):
+    """The `NumberSearch` of rows; rows that are visited in passes allow no moves, which look at them one by one."""
+    settings = settings._replace(moves=settings.moves and rows.in_memory)
+    problem = make_problem(rows, 1, settings.priors, settings.averaging)
+    screen = None if sample_rows is None else sample_problem(problem, sample_rows)
+    return NumberSearch(rows, problem, screen, fresh(rng), settings)
 
 
 def number_score(fit, averaging):
@@ -126,28 +88,14 @@ def _alike(fit):
     return sorted(distance, key=distance.get)[:MERGE_PAIRS]
 
 
-class Search(NamedTuple):
-    """The data and settings of a search: fits from given tables, and the starts that a split or a merge makes."""
+class NumberSearch(NamedTuple):
+    """The data and settings of a scan: fits from given tables, and the starts that a split or a merge makes."""
 
-    codes: np.ndarray
-    cardinalities: np.ndarray
-    weights: np.ndarray
+    rows: Rows
+    problem: LatentClassProblem  # with any number of clusters
+    screen: tuple | None  # see `sample_problem`
     rng: np.random.Generator
-    settings: Settings
-
-    def fit(self, n_clusters, start):
-        """One start, from given tables or a random one."""
-        init = "random" if start is None else start
-        fit = self._run(n_clusters, n_init=1, combine_starts="best", init=init)
-        return Scored(self.score(fit), fit)
-
-    def polish(self, fit):
-        """All starts at the number found, the found tables as start 0."""
-        return self._run(len(fit.theta_c), init=(fit.theta_c, fit.tables), keep_order=False)
-
-    def _run(self, n_clusters, **changes):
-        data = self.codes, self.cardinalities, n_clusters, self.settings
-        return fit_latent_class(*data, weights=self.weights, rng=fresh(self.rng), **changes)
+    settings: LatentClassSettings
 
     def fit_numbers(self, numbers):
         """{number: fit}: upwards with splits of the number below, downwards with merges of the number above, each with crosses."""
@@ -167,7 +115,7 @@ class Search(NamedTuple):
         """Whether a scan has more starts than asked for, and crosses."""
         settings = self.settings
         is_staged = settings.n_final is not None and not isinstance(settings.n_init, str)
-        return settings.moves and is_staged and self.codes.size <= MOST_CELLS
+        return settings.moves and is_staged and self.rows.n_rows * len(self.problem.layout.slots) <= MOST_CELLS
 
     def improve(self, n_clusters, fit):
         """`fit` with further starts from crosses, until some rounds in a row gain nothing."""
@@ -188,24 +136,24 @@ class Search(NamedTuple):
 
     def fit_number(self, n_clusters, tables, fit=None, n_middle=MOVES_MIDDLE, n_final=MOVES_FINISHED):
         """Random starts (or those of `fit`), and further ones from given tables, the best `n_final` of which are finished."""
-        data = self.codes, self.cardinalities, self.weights, n_clusters
-        problem = make_problem(*data, self.settings.priors, self.settings.averaging)
-        starts = self.random_starts(problem) if fit is None else fit.starts
+        problem = self.problem.with_clusters(n_clusters)
+        fit = self.fit_random(problem) if fit is None else fit
         if not tables:
-            return conclude(problem, starts, self.settings) if fit is None else fit
+            return fit
         begin = [np.stack(parts) for parts in zip(*(flatten(*given) for given in tables))]
         settings = self.settings._replace(n_middle=n_middle, n_final=n_final, progress=None)
-        return conclude(problem, join([starts, run_starts(problem, settings, begin)]), self.settings)
+        return conclude(problem, join([fit.starts, run_starts(problem, settings, begin)]), self.settings)
 
-    def random_starts(self, problem):
-        """As many as the settings say; more, the first updates with a weak prior, where a scan is thorough."""
+    def fit_random(self, problem):
+        """As many random starts as the settings say; more, the first updates with a weak prior, where a scan is thorough."""
         settings = self.settings
         if not self.is_thorough or problem.n_clusters == 1:
-            return run_all_starts(problem, settings, fresh(self.rng))
+            screen = None if self.screen is None else (self.screen[0].with_clusters(problem.n_clusters), self.screen[1])
+            return fit_problem(problem, settings, fresh(self.rng), screen)
         tables = draw(problem, settings, SCAN_STARTS * settings.n_init, fresh(self.rng))
         if settings.averaging is None or settings.init == "em":
             tables = soften(problem, settings, tables)
-        return run_starts(problem, settings._replace(n_middle=settings.n_init), tables)
+        return conclude(problem, run_starts(problem, settings._replace(n_middle=settings.n_init), tables), settings)
 
     def splits(self, fit, n_clusters):
         """Tables for `n_clusters` from the fit with one cluster less."""
@@ -237,12 +185,16 @@ class Search(NamedTuple):
 
     def split(self, fit, k):
         """Tables with cluster k replaced by the two clusters of its own rows; None where that finds only one."""
-        log_p = log_joint(self.codes, fit.theta_c, fit.theta, fit.state_start)
-        inside = np.exp(log_p[:, k] - np.logaddexp.reduce(log_p, axis=1)) * self.weights
+        (block,) = self.rows.blocks
+        log_p = log_joint(block.codes, fit.theta_c, fit.theta, fit.state_start)
+        inside = np.exp(log_p[:, k] - np.logaddexp.reduce(log_p, axis=1))
+        inside = inside if block.weights is None else inside * block.weights
         keep = inside > 1e-9 * inside.sum()
-        settings = Settings(priors=self.settings.priors, n_init=SPLIT_STARTS, n_final=2, accelerate=True, tol=1e-3)
-        rows = self._replace(codes=self.codes[keep], weights=inside[keep], settings=settings)
-        two = rows._run(2)
+        cluster = table_rows(block.codes[keep], self.rows.schema.cardinalities, inside[keep])
+        settings = LatentClassSettings(
+            priors=self.settings.priors, n_init=SPLIT_STARTS, n_final=2, accelerate=True, tol=1e-3
+        )
+        two = fit_latent_class(cluster, 2, settings, rng=fresh(self.rng))
         if len(two.theta_c) < 2:
             return None
         others = [c for c in range(len(fit.theta_c)) if c != k]
@@ -259,41 +211,20 @@ class Search(NamedTuple):
         theta = np.column_stack([fit.theta[:, others], merged])
         return theta_c, split_tables(theta, fit.state_start)
 
-    def score(self, fit):
-        return number_score(fit, self.settings.averaging)
 
-    def step(self, scored, name):
-        n_clusters, fit = scored.n_clusters, scored.fit
-        return Step(n_clusters, scored.score, fit.log_likelihood, n_clusters, name, self.statistics(fit))
-
-    def statistics(self, fit):
-        tables = fit.theta_c, fit.theta, fit.state_start
-        return fit_statistics(self.codes, self.weights, self.cardinalities, *tables)
-
-
-class Scored(NamedTuple):
-    score: float
-    fit: LatentClassFit
-
-    @property
-    def n_clusters(self):
-        return len(self.fit.theta_c)
-
-
-class Step(NamedTuple):
-    """One number that was tried: asked for, its score, and how many clusters the fit kept."""
+class NumberTried(NamedTuple):
+    """One number: asked for, its score, and how many clusters the fit kept."""
 
     n_clusters: int
     score: float
     log_likelihood: float
     n_effective: int
-    move: str
     statistics: FitStatistics
 
 
 class NumberFit(NamedTuple):
-    """The best fit, the numbers tried, and (of a scan) the fit of each number without its starts."""
+    """The best fit, the numbers tried, and the fit of each number without its starts."""
 
     fit: LatentClassFit
     path: tuple
-    fits: dict | None = None
+    fits: dict

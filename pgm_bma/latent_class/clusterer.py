@@ -18,7 +18,7 @@ SHARED_DOC = """max_iter : int, default=1000
         The largest change of a parameter that counts as converged.
     accelerate : bool, default=True
         After 8 updates extrapolate from every three of them, where what climbs would not fall (SQUAREM); False is the plain
-        loop. Only where something climbs: EM and the variational twin.
+        loop. Only where something climbs: EM and variational EMA.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -82,8 +82,8 @@ class LatentClassClusterer(LatentClassBase):
 
     Parameters
     ----------
-    n_clusters : int, range or "auto", default=2
-        A number; several to choose from by the Cheeseman-Stutz score; or a search that splits and merges clusters.
+    n_clusters : int or range, default=2
+        A number; or several to choose from by the Cheeseman-Stutz score.
     alpha : float, default=1.0
         Pseudo-count of every cell; 0 is maximum likelihood.
     equivalent_sample_size : float, optional
@@ -174,12 +174,11 @@ class EMAClusterer(LatentClassBase):
 
     Parameters
     ----------
-    n_clusters : int, range or "auto", default=2
-        A number; several to choose from by the averaged Cheeseman-Stutz score (the evidence bound, if variational); or a
-        search that splits and merges clusters.
+    n_clusters : int or range, default=2
+        A number; or several to choose from by the averaged Cheeseman-Stutz score (the evidence bound, if variational).
     averaging : {"variational", "linear"}, default="variational"
-        "linear" is the paper's EMA. "variational" is its twin: the same arc posteriors and the same final mixture, but the
-        expectation step uses expected logs, and an evidence bound never falls. The twin is the default because it finds
+        "linear" is the paper's EMA. "variational" has the same arc posteriors and the same final mixture, but its
+        expectation step uses expected logs, and an evidence bound never falls. It is the default because it finds
         better partitions (see docs/ema.md for the tables that decided).
     alpha : float or dict, default=1.0
         Pseudo-count of every cell; a dict may give `cluster`, `dependent` and `independent` their own, taken as they are.

@@ -1,7 +1,7 @@
-"""Latent-class models: EM, EMA (EM that averages over selective naive Bayes structures) and its variational twin.
+"""Latent-class models: EM, EMA (EM that averages over selective naive Bayes structures) and variational EMA.
 
-One cluster variable C, columns independent given it. The three methods share one loop (`_kernels.advance`) and differ in the
-step that turns expected counts into tables:
+One cluster variable C, columns independent given it. The three methods share one loop (`advance`): a pass over all rows gives every
+active start its expected counts, and a compiled step turns them into tables. They differ in that step:
 
 - ``averaging=None``: EM, posterior means (EMA eq. 7);
 - ``averaging="linear"``: EMA, the average over all 2^n structures in which every column may or may not depend on C: the
@@ -9,9 +9,10 @@ step that turns expected counts into tables:
   same formula for observed counts);
 - ``averaging="variational"``: the same mixture, but the expectation step uses expected logs, and an evidence bound climbs.
 
-Many starts are run for a few updates, the best few to the end; where the first updates tell little (the twin, scans over
-numbers of clusters), the better ones go some way on before the few are chosen. In: integer codes (-1 = missing, exactly
-marginalised), weights, cardinalities. Out: a `LatentClassFit` of arrays.
+Many starts are run for a few updates, the best few to the end; where the first updates tell little (variational EMA, scans over
+numbers of clusters), the better ones go some way on before the few are chosen. Where rows are not in memory, starts may be screened
+on a sample of them, and the best few are run on all rows. In: `Rows` of integer codes (-1 = missing, exactly marginalised).
+Out: a `LatentClassFit` of arrays.
 Santafe, Lozano, Larranaga, "Bayesian model averaging of naive Bayes for clustering", IEEE Trans. SMC-B 36 (2006).
 """
 
@@ -20,16 +21,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.starts import finish_best, start_weights
-from pgm_bma.foundation.runtime.parallel import map_jobs
+from pgm_bma.foundation.numbers.starts import choose_starts, finish_best, start_weights
+from pgm_bma.foundation.runtime.parallel import map_jobs, n_workers
 from pgm_bma.latent_class import _kernels as kernels
 from pgm_bma.latent_class.problem import (
-    BATCH,
     PriorSettings,
     cheeseman_stutz,
-    expected_counts,
+    expect_block,
     flatten,
     make_problem,
+    sample_problem,
     split_tables,
 )
 
@@ -39,18 +40,21 @@ MIDDLE_UPDATES = 24  # of the middle stage, accelerated
 ALIKE = 0.05, 0.01  # nats and cluster sizes: starts on their way that differ by less are taken to end in one optimum
 WEAK = 0.05  # times the prior, in the first updates of the random starts of a scan
 REPLICATE_LIMIT = 200  # starts tried by n_init="until-replicated"
+BATCH = 8  # starts of a thread, and of a round of n_init="until-replicated"
+BATCH_CELLS = 2**20  # probabilities of the starts that one thread takes further together: some copies of them are made
+N_POLISHED = 4  # screened starts that are run on all rows
 IDENTICAL = 1e-3  # EM ends without clusters when no table differs between them by more than this
 
 
-class Settings(NamedTuple):
+class LatentClassSettings(NamedTuple):
     """How a latent-class model is fitted.
 
     averaging : None (EM), "linear" (EMA) or "variational"
     priors : by default alpha = 1 in every cell and an arc prior of 0.5
     n_init : starts; or "until-replicated", as many as it takes to find the best score twice (at most ``REPLICATE_LIMIT``)
     n_final : starts that are run to the end, the best after ``SHORT_UPDATES`` updates; None for all
-    n_middle : starts that are run for ``MIDDLE_UPDATES`` more before those are chosen; None for none of them, but all of the twin's
-    init : "random" (Dirichlet(1) tables), "em" (what EM makes of such tables: its solutions, for the twin its first
+    n_middle : starts that are run for ``MIDDLE_UPDATES`` more before those are chosen; None for none (variational EMA: all)
+    init : "random" (Dirichlet(1) tables), "em" (what EM makes of such tables: its solutions, for variational EMA its first
         ``SHORT_UPDATES`` updates), or (theta_c, tables): (n_clusters,) and a list of (n_clusters, cardinality), as start 0
         with random starts after it
     combine_starts : the best start, or an average of the aligned starts with those weights (`COMBINATIONS`)
@@ -80,30 +84,63 @@ class Settings(NamedTuple):
     keep_order: bool | None = None
 
 
-def fit_latent_class(codes, cardinalities, n_clusters, settings=None, *, weights=None, rng=None, **changes):
+def fit_latent_class(rows, n_clusters, settings=None, *, rng=None, sample_rows=None, **changes):
     """Fit a latent-class model with a given number of clusters.
 
     Parameters
     ----------
-    codes : (n_rows, n_columns) integers, -1 = missing
-    cardinalities : (n_columns,)
+    rows : Rows
     n_clusters : int
-    settings : Settings; `changes` are fields of it with other values
-    weights : (n_rows,), optional
+    settings : LatentClassSettings; `changes` are fields of it with other values
     rng : numpy.random.Generator
         Start i is drawn from its i-th spawned child, whatever `n_init` is.
+    sample_rows : int, optional
+        Rows on which the starts are screened; None runs every start on all rows.
 
     Returns
     -------
     LatentClassFit
     """
-    settings = (Settings() if settings is None else settings)._replace(**changes)
-    codes = np.asfortranarray(codes)
-    cardinalities = np.asarray(cardinalities, dtype=np.int64)
-    weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
-    problem = make_problem(codes, cardinalities, weights, n_clusters, settings.priors, settings.averaging)
-    starts = run_all_starts(problem, settings, np.random.default_rng() if rng is None else rng)
+    settings = (LatentClassSettings() if settings is None else settings)._replace(**changes)
+    problem = make_problem(rows, n_clusters, settings.priors, settings.averaging)
+    screen = None if sample_rows is None else sample_problem(problem, sample_rows)
+    return fit_problem(problem, settings, np.random.default_rng() if rng is None else rng, screen)
+
+
+def fit_problem(problem, settings, rng, screen=None):
+    """The same of a problem; screen : see `sample_problem`."""
+    starts = run_all_starts(problem, settings, rng) if screen is None else _screened(problem, settings, rng, *screen)
     return conclude(problem, starts, settings)
+
+
+def advance(problem, theta_c, theta, factor_c, factors, arcs, idle, rules):
+    """The loop. Takes a batch of starts further in place, all of them in one pass over the rows an iteration.
+
+    idle : (n_starts,) updates in a row that saw no arc; the other arrays are those of `kernels.Walkers`
+    returns (n_starts,) of `kernels.PLACE`, and the paths of the objective as a list
+    """
+    n_starts, n_states, n_clusters = theta.shape
+    places = np.zeros(n_starts, dtype=kernels.PLACE)
+    places["bound"], places["known"], places["limit"] = np.nan, -np.inf, 4.0
+    places["n_idle"], places["ended"], places["is_last"] = idle, kernels.EXHAUSTED, rules.max_iter == 0
+    kept = np.empty((n_starts, 3 if rules.accelerate else 0, 1 + n_states, n_clusters))
+    walkers = kernels.Walkers(theta_c, theta, factor_c, factors, arcs, np.empty_like(theta), kept, places)
+    tables = (factor_c, factors) if rules.mode == kernels.VARIATIONAL else (theta_c, theta)
+    space = np.empty(arcs.shape[1])
+    active, paths = np.arange(n_starts), [[] for _ in range(n_starts)]
+    while len(active):
+        sums = problem.rows.reduce(expect_block, problem.layout, *(table[active] for table in tables))
+        counts, totals = (np.require(part, requirements="W") for part in sums)
+        kernels.step(problem.layout, problem.priors, walkers, active, counts, totals, space, rules)
+        found = places[active]
+        for start, value, is_taken_back in zip(
+            active.tolist(), found["value"].tolist(), found["is_taken_back"].tolist()
+        ):
+            if not is_taken_back:
+                paths[start].append(value)
+        active = active[found["is_last"] < 2]
+    idle[:] = places["n_idle"]
+    return places, [np.array(path) for path in paths]
 
 
 # -------------------------------------------------------------------------------------------------- the starts
@@ -119,6 +156,24 @@ def run_all_starts(problem, settings, rng):
         further = draw(problem, settings._replace(init="random"), BATCH, rng)
         starts = join([starts, run_starts(problem, settings, further)])
     return starts
+
+
+def _screened(problem, settings, rng, small, share):
+    """All starts on the sample, the best of them that differ on all rows; `finished` says which those are."""
+    starts = run_all_starts(small, settings, rng)
+    chosen = choose_starts(start_scores(small, starts), starts.finished & ~starts.collapsed, N_POLISHED)
+    if not isinstance(settings.init, str):
+        chosen = np.union1d(chosen, [0])  # the given tables keep their place
+    tables = starts.theta_c[chosen].copy(), starts.theta[chosen].copy()
+    polished = run_starts(problem, settings._replace(init="random", n_final=None), tables)
+    # scores of a sample, scaled to all rows, for those that saw no more
+    merged = starts._replace(log_likelihood=starts.log_likelihood / share, evidence_bound=starts.evidence_bound / share)
+    for old, new in zip(merged, polished):
+        if isinstance(old, np.ndarray):
+            old[chosen] = new
+    replaced = dict(zip(chosen.tolist(), polished.paths))
+    paths = tuple(replaced.get(i, path) for i, path in enumerate(starts.paths))
+    return merged._replace(paths=paths, finished=np.isin(np.arange(len(starts.collapsed)), chosen))
 
 
 def draw(problem, settings, n_starts, rng):
@@ -149,7 +204,7 @@ def soften(problem, settings, tables):
     weak = priors._replace(cluster=WEAK * priors.cluster, dependent=WEAK * priors.dependent)
     run = _Running(problem._replace(priors=weak), settings, *tables)
     run.advance(np.arange(len(tables[0])), kernels.EM, False, min(SHORT_UPDATES, settings.max_iter), False)
-    return run.state.theta_c, run.state.theta
+    return run.theta_c, run.theta
 
 
 def run_starts(problem, settings, tables):
@@ -171,13 +226,13 @@ def run_starts(problem, settings, tables):
     n_middle = n_starts if settings.n_middle is None and mode == kernels.VARIATIONAL else settings.n_middle
     if n_middle is not None and settings.n_final is not None and settings.n_final < n_starts:
         positions = np.flatnonzero(alive)
-        chosen = _different(start_scores(problem, run.starts()), run.state.theta_c, positions)[0][:n_middle]
+        chosen = _different(start_scores(problem, run.starts()), run.theta_c, positions)[0][:n_middle]
         if len(chosen) > settings.n_final:  # else all that differ are finished anyway
             n_more = min(MIDDLE_UPDATES, settings.max_iter - n_done)
             run.advance(chosen[run.ended[chosen] == kernels.EXHAUSTED], mode, stop, n_more, accelerate)
             n_done += n_more
             if settings.n_middle is not None:
-                parts = _different(start_scores(problem, run.starts()), run.state.theta_c, chosen)
+                parts = _different(start_scores(problem, run.starts()), run.theta_c, chosen)
                 alive = np.isin(everyone, np.concatenate(parts)[: settings.n_final])
             alive &= run.ended != kernels.COLLAPSED
     collapsed = run.ended == kernels.COLLAPSED
@@ -193,7 +248,7 @@ def run_starts(problem, settings, tables):
             run.advance(unfinished, problem.mode, stop, settings.max_iter - n_short, False)
         collapsed[positions] = run.ended[positions] == kernels.COLLAPSED
         if stop and problem.mode == kernels.EM:
-            collapsed[positions] |= _all_identical(run.state.theta[positions])
+            collapsed[positions] |= _all_identical(run.theta[positions])
         if settings.progress is not None:
             settings.progress(len(positions))
         return ~collapsed[positions] | (not stop)
@@ -226,18 +281,18 @@ class _Running:
     def __init__(self, problem, settings, theta_c, theta):
         self.problem, self.settings = problem, settings
         n_starts = len(theta_c)
-        arcs, idle = np.empty((n_starts, len(problem.layout.slots))), np.zeros(n_starts, dtype=np.int64)
-        self.state = kernels.Runs(theta_c, theta, theta_c.copy(), theta.copy(), arcs, idle)
+        self.theta_c, self.theta, self.arcs = theta_c, theta, np.empty((n_starts, len(problem.layout.slots)))
+        self.idle = np.zeros(n_starts, dtype=np.int64)
+        self.state = theta_c, theta, theta_c.copy(), theta.copy(), self.arcs, self.idle  # as `advance` takes them
         self.log_likelihood, self.bound = np.empty(n_starts), np.empty(n_starts)
         self.n_iter, self.ended = np.zeros(n_starts, dtype=np.int64), np.full(n_starts, kernels.EXHAUSTED)
         self.paths = [np.empty(0)] * n_starts
 
     def begin(self, positions):
         """These starts begin anew, from the tables that they have."""
-        self.state.factor_c[positions] = self.state.theta_c[positions]
-        self.state.factors[positions] = self.state.theta[positions]
-        self.state.idle[positions] = 0
-        self.n_iter[positions], self.ended[positions] = 0, kernels.EXHAUSTED
+        for factors, tables in zip(self.state[2:4], self.state[:2]):
+            factors[positions] = tables[positions]
+        self.idle[positions], self.n_iter[positions], self.ended[positions] = 0, 0, kernels.EXHAUSTED
         for start in positions:
             self.paths[start] = np.empty(0)
 
@@ -245,35 +300,42 @@ class _Running:
         """At most `n_updates` further updates of the starts at `positions`."""
         if n_updates == 0 and self.settings.max_iter > 0:
             return
-        size = self.problem.batch
+        rules = kernels.StepRules(mode, stop, n_updates, self.settings.tol, accelerate)
+        problem, size = self.problem, self._batch_size()
         batches = [positions[i : i + size] for i in range(0, len(positions), size)]
-        problem, tol = self.problem, self.settings.tol
 
         def run(batch):
-            state = kernels.Runs(*(array[batch] for array in self.state))
-            found, paths = problem.advance(state, mode, stop, n_updates, tol, accelerate)
-            log_likelihood = found[:, 0]
+            state = [array[batch] for array in self.state]
+            places, paths = advance(problem, *state, rules)
+            log_likelihood = places["total"]
             if mode == kernels.VARIATIONAL:  # the loop normalised expected logs; this is p(D | averaged tables)
-                log_likelihood = problem.log_likelihoods(state.theta_c, state.theta)
-            return state, log_likelihood, found[:, 1:], paths
+                log_likelihood = problem.log_likelihoods(*state[:2])
+            return state, log_likelihood, places, paths
 
-        for batch, (state, log_likelihood, found, paths) in zip(
+        for batch, (state, log_likelihood, places, paths) in zip(
             batches, map_jobs(run, [(batch,) for batch in batches], self.settings.n_jobs, threads=True)
         ):
             for array, part in zip(self.state, state):
                 array[batch] = part
-            self.log_likelihood[batch], self.bound[batch], self.ended[batch] = log_likelihood, found[:, 0], found[:, 2]
-            for start, path, n in zip(batch, paths, found[:, 1].astype(np.int64)):
-                self.paths[start] = np.concatenate([self.paths[start][:-1], path[: n + 1]])
-                self.n_iter[start] += n
+            self.log_likelihood[batch], self.bound[batch] = log_likelihood, places["bound"]
+            self.ended[batch] = places["ended"]
+            self.n_iter[batch] += places["n_iter"]
+            for start, path in zip(batch, paths):
+                self.paths[start] = np.concatenate([self.paths[start][:-1], path])
+
+    def _batch_size(self):
+        """Starts that go through the rows together; a start's numbers do not depend on the others."""
+        if not self.problem.rows.in_memory:
+            return len(self.theta_c)  # a pass is dear
+        return BATCH if n_workers(self.settings.n_jobs) > 1 else max(BATCH_CELLS // self.theta[0].size, BATCH)
 
     def starts(self):
-        """`Starts` as they stand, none of them told to be finished."""
-        state = self.state
+        """`LatentClassStarts` as they stand, none of them finished."""
         found = self.log_likelihood, self.bound, self.n_iter, self.ended == kernels.CONVERGED
         collapsed = self.ended == kernels.COLLAPSED
         unfinished = np.zeros(len(collapsed), dtype=bool)
-        return Starts(state.theta_c, state.theta, state.arcs, *found, tuple(self.paths), collapsed, unfinished)
+        tables = self.theta_c, self.theta, self.arcs
+        return LatentClassStarts(*tables, *found, tuple(self.paths), collapsed, unfinished)
 
 
 def _all_identical(theta):
@@ -295,7 +357,7 @@ def start_scores(problem, starts):
 
 
 def join(batches):
-    return Starts(
+    return LatentClassStarts(
         *(np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, ()) for parts in zip(*batches))
     )
 
@@ -324,8 +386,8 @@ def conclude(problem, starts, settings):
 
 def _one_cluster(problem, starts):
     """Every start collapsed: the data show no clusters to this method, and the answer is the one-cluster model."""
-    single = problem.with_one_cluster()
-    settings = Settings(averaging=problem.averaging, n_init=1, collapse="ignore", max_iter=100, tol=1e-12)
+    single = problem.with_clusters(1)
+    settings = LatentClassSettings(averaging=problem.averaging, n_init=1, collapse="ignore", max_iter=100, tol=1e-12)
     run = run_all_starts(single, settings, np.random.default_rng(0))
     fit = _fit_record(single, run, np.ones(1), 0, run.theta_c[0], run.theta[0], run.arcs[0], True)
     return fit._replace(starts=starts, weights=np.zeros(len(starts.collapsed)))
@@ -349,7 +411,7 @@ def _average_starts(problem, starts, weights, reference):
 
 
 def _fit_record(problem, starts, weights, best, theta_c, theta, arcs, all_collapsed):
-    class_counts, counts, log_likelihood = expected_counts(problem, theta_c, theta)
+    class_counts, counts, log_likelihood = problem.expected_counts(theta_c, theta)
     return LatentClassFit(
         theta_c=theta_c,
         theta=theta,
@@ -373,7 +435,7 @@ def _fit_record(problem, starts, weights, best, theta_c, theta, arcs, all_collap
 # ----------------------------------------------------------------------------------------------------- records
 
 
-class Starts(NamedTuple):
+class LatentClassStarts(NamedTuple):
     """All starts of a run, one entry each."""
 
     theta_c: np.ndarray  # (n_starts, n_clusters)
@@ -385,7 +447,7 @@ class Starts(NamedTuple):
     converged: np.ndarray
     paths: tuple  # (n_iter + 1,) objective at the start and after every update
     collapsed: np.ndarray
-    finished: np.ndarray | None  # whether it was run to the end; None: all were
+    finished: np.ndarray  # whether it was run to the end
 
 
 class LatentClassFit(NamedTuple):
@@ -403,7 +465,7 @@ class LatentClassFit(NamedTuple):
     n_iter: int
     converged: bool
     score_path: np.ndarray
-    starts: Starts
+    starts: LatentClassStarts
     weights: np.ndarray
     best: int
     all_collapsed: bool

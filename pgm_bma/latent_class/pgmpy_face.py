@@ -9,6 +9,7 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from pgm_bma.foundation.faces.docstrings import fill
 from pgm_bma.foundation.faces.validation import Flag, Number, check_choice, check_parameters, resolve_preset
 from pgm_bma.foundation.numbers.starts import STARTS_DOC
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.table import check_weights
@@ -183,14 +184,9 @@ class EMAEstimator(DiscreteParameterEstimator):
         columns, cardinalities = network.names[1:], network.cardinalities
         init = _start_tables(network) if given else init
         with progress(self.show_progress, "starts") as bar:
-            fit = fit_latent_class(
-                network.codes[:, 1:],
-                cardinalities[1:],
-                int(cardinalities[0]),
-                fit_settings(values, columns, init, values["atol"], bar),
-                weights=network.weights,
-                rng=random_generator(self.seed),
-            )
+            rows = table_rows(network.codes[:, 1:], cardinalities[1:], network.weights)
+            settings = fit_settings(values, columns, init, values["atol"], bar)
+            fit = fit_latent_class(rows, int(cardinalities[0]), settings, rng=random_generator(self.seed))
         theta_c, tables = self._full_tables(fit, int(cardinalities[0]), cluster)
         set_tables(self, model, network, [theta_c[None, :], *tables])
         self.arc_posterior_ = pd.Series(fit.arc_posterior, index=list(columns), name="arc_posterior")

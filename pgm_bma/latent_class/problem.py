@@ -1,5 +1,7 @@
-"""Data and priors of a latent-class model as the compiled loop reads them, and what is read off given tables.
+"""Data and priors of a latent-class model as the loop reads them, and what is read off given tables.
 
+Rows come as `Rows`: one block in memory, or many that are visited in passes. Everything that is wanted of them is a sum over
+blocks, so that one block gives the same bits wherever it lies, and many differ by the rounding of their sums.
 Arrays: the states of all columns stand one after another, ``theta (n_states_total, n_clusters)``.
 """
 
@@ -7,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from pgm_bma.foundation.numbers.counts import state_offsets
@@ -16,13 +19,12 @@ from pgm_bma.foundation.numbers.dirichlet import (
     posterior_mean,
     side_by_side_scores,
 )
-from pgm_bma.foundation.numbers.starts import align_labels
+from pgm_bma.foundation.rows.blocks import Rows, table_rows
+from pgm_bma.foundation.tables.columns import smallest_dtype
 from pgm_bma.latent_class import _kernels as kernels
 
 MODES = {None: kernels.EM, "linear": kernels.LINEAR, "variational": kernels.VARIATIONAL}
-BATCH = 8  # starts in one compiled call
 MAX_JOINT_STATES = 128  # of a super-column
-MAX_UPDATES = 1_000_000  # of a start in one call: their path is kept
 
 
 class PriorSettings(NamedTuple):
@@ -40,14 +42,20 @@ class PriorSettings(NamedTuple):
     parameter_prior: str = "paper"
 
 
-class Problem(NamedTuple):
-    """Data and priors as the compiled loop reads them, and the step."""
+class JoinedBlock(NamedTuple):
+    """A block as the loop reads it: joint states of the super-columns (n_groups, n_rows), and weights or None."""
 
     codes: np.ndarray
-    cardinalities: np.ndarray
+    weights: np.ndarray | None
+
+
+class LatentClassProblem(NamedTuple):
+    """Data and priors as the loop reads them, and the step."""
+
+    rows: Rows  # of `JoinedBlock`
+    layout: kernels.ColumnGroups
     settings: PriorSettings
-    layout: kernels.Layout
-    priors: kernels.Priors
+    priors: kernels.LatentClassPriors
     averaging: str | None
     n_clusters: int
 
@@ -55,71 +63,56 @@ class Problem(NamedTuple):
     def mode(self):
         return MODES[self.averaging]
 
-    def with_one_cluster(self):
-        return make_problem(self.codes, self.cardinalities, self.layout.weights, 1, self.settings, self.averaging)
-
-    def advance(self, runs, mode, stop, n_updates, tol, accelerate):
-        """Take a batch of starts further; see `kernels.advance`. The paths of the objective come as a list."""
-        n_updates = min(n_updates, MAX_UPDATES)
-        work = kernels.make_work(self.layout, *runs.theta_c.shape, n_updates, accelerate)
-        kernels.advance(self.layout, self.priors, runs, work, mode, stop, n_updates, tol, accelerate)
-        lengths = work.found[:, 2].astype(np.int64) + 1
-        return work.found, np.split(work.path[: lengths.sum()].copy(), np.cumsum(lengths)[:-1])
+    def with_clusters(self, n_clusters):
+        """The same problem with another number of clusters."""
+        cardinalities, alone = np.diff(self.layout.state_start), self.rows.state_counts
+        priors = make_priors(self.settings, alone, cardinalities, n_clusters, self.averaging)
+        return self._replace(n_clusters=n_clusters, priors=priors)
 
     def expected_counts(self, theta_c, theta):
-        """See the function of that name."""
-        found, counts = self._look(theta_c[None], theta[None])
-        return counts[0], counts[1:], float(found[0, 0])
-
-    @property
-    def batch(self):
-        """Starts in one compiled call; fixed, so that the number of threads changes nothing."""
-        return BATCH
+        """Expected counts under given tables: (n_clusters,), (n_states_total, n_clusters), and the log-likelihood."""
+        (counts,), (total,) = self.rows.reduce(expect_block, self.layout, theta_c[None], theta[None])
+        return counts[0], counts[1:], float(total)
 
     def log_likelihoods(self, theta_c, theta):
         """(n_starts,) log p(data) at the tables of several starts."""
-        return self._look(theta_c, theta)[0][:, 0]
-
-    def _look(self, theta_c, theta):
-        """`kernels.advance` without an update: `kernels.expectation` itself would be compiled a second time for it."""
-        arcs, idle = np.empty((len(theta), len(self.layout.slots))), np.zeros(len(theta), dtype=np.int64)
-        tables = (np.ascontiguousarray(theta_c), np.ascontiguousarray(theta))
-        runs = kernels.Runs(*tables, np.empty_like(tables[0]), np.empty_like(tables[1]), arcs, idle)
-        work = kernels.make_work(self.layout, *runs.theta_c.shape, 0, False)
-        kernels.advance(self.layout, self.priors, runs, work, kernels.EM, False, 0, 0.0, False)
-        return work.found, work.counts
+        return self.rows.reduce(expect_block, self.layout, theta_c, theta)[1]
 
     def alignment(self, reference, tables):
         """Order of the clusters of `tables` that fits those of the reference, both (theta_c, theta)."""
-        responsibilities = (
-            softmax(log_joint(self.codes, *t, self.layout.state_start), axis=1) for t in (reference, tables)
-        )
-        return align_labels(*responsibilities, self.layout.weights)
+        (overlap,) = self.rows.reduce(overlap_block, self.layout, reference, tables)
+        return linear_sum_assignment(overlap, maximize=True)[1]
 
 
-def make_problem(codes, cardinalities, weights, n_clusters, settings=None, averaging=None):
-    """Data and priors in the form that the compiled loop reads."""
+def make_problem(rows, n_clusters, settings=None, averaging=None):
+    """The problem of rows of codes; an error where an average over structures has no proper prior."""
     settings = PriorSettings() if settings is None else settings
-    alone, has_missing = column_counts(codes, weights, cardinalities)
-    priors = make_priors(settings, alone, cardinalities, n_clusters, averaging)
-    layout = join_columns(codes, weights, empty_layout(len(codes), cardinalities, has_missing))
-    return Problem(codes, cardinalities, settings, layout, priors, averaging, n_clusters)
+    layout = group_columns(rows.n_rows, rows.schema.cardinalities, rows.has_missing)
+    priors = make_priors(settings, rows.state_counts, rows.schema.cardinalities, n_clusters, averaging)
+    return LatentClassProblem(rows.prepared(join_block, layout), layout, settings, priors, averaging, n_clusters)
+
+
+def sample_problem(problem, size):
+    """The same problem on at most about `size` evenly spaced rows in memory, and the share of all weight that they have."""
+    rows, layout = problem.rows, problem.layout
+    parts = rows.collect(every_row, max(-(-rows.n_rows // size), 1))
+    codes = split_columns(np.concatenate([part.codes for part in parts], axis=1), layout)
+    weights = None if parts[0].weights is None else np.concatenate([part.weights for part in parts])
+    sample = table_rows(codes, np.diff(layout.state_start), weights)
+    small = make_problem(sample, problem.n_clusters, problem.settings, problem.averaging)
+    return small, sample.total_weight / rows.total_weight
 
 
 def make_priors(settings, alone, cardinalities, n_clusters, averaging):
     """The priors; an error where an average over structures has none. alone : (n_states_total,) counts of every state"""
     priors = _priors(settings, alone, state_offsets(cardinalities), cardinalities, n_clusters)
-    if averaging is not None and not _is_proper(priors):
+    if averaging is not None and not priors.has_scores:
         raise ValueError("averaging over structures needs proper priors: every alpha must be greater than 0")
     return priors
 
 
-def _is_proper(priors):
-    return priors.cluster > 0 and bool((priors.dependent > 0).all())
-
-
-def empty_layout(n_rows, cardinalities, has_missing):
-    """Consecutive columns join a super-column while its joint states stay few; without rows as yet."""
+def group_columns(n_rows, cardinalities, has_missing):
+    """Consecutive columns join a super-column while its joint states stay few."""
     slots = cardinalities + has_missing
     # measured: on few rows a large joint table costs more than the look-ups that it saves
     limit = min(int(2 * np.sqrt(n_rows)), MAX_JOINT_STATES)
@@ -132,32 +125,8 @@ def empty_layout(n_rows, cardinalities, has_missing):
         size *= n_slots
     group_start.append(len(slots))
     sizes.append(size)
-    joined = np.empty((len(sizes), 0), dtype=np.uint8 if max(sizes) <= 256 else np.int32)
     starts = np.array(group_start, dtype=np.int64), state_offsets(sizes), state_offsets(cardinalities)
-    return kernels.Layout(joined, np.empty(0), *starts, slots)
-
-
-def join_columns(codes, weights, layout):
-    """An empty layout with rows in it."""
-    joined = np.zeros((len(layout.codes), len(codes)), dtype=layout.codes.dtype)
-    for g, (first, last) in enumerate(pairwise(layout.group_start)):
-        for i in range(first, last):
-            n_states, slots = layout.state_start[i + 1] - layout.state_start[i], layout.slots[i]
-            column = codes[:, i] if slots == n_states else np.where(codes[:, i] < 0, n_states, codes[:, i])
-            if i > first:
-                joined[g] *= int(slots)
-            joined[g] += column.astype(joined.dtype, copy=False)
-    return layout._replace(codes=joined, weights=weights)
-
-
-def column_counts(codes, weights, cardinalities):
-    """Weighted counts of every column on its own, one after another, and which columns have missing cells."""
-    has_missing = np.array([len(codes) > 0 and column.min() < 0 for column in codes.T], dtype=bool)
-    counts = [
-        np.bincount(column.astype(np.int64) + 1, weights, minlength=1 + r)[1:]
-        for column, r in zip(codes.T, cardinalities.tolist())
-    ]
-    return np.concatenate([np.empty(0), *counts]), has_missing
+    return kernels.ColumnGroups(*starts, slots)
 
 
 def _priors(settings, alone, state_start, cardinalities, n_clusters):
@@ -178,24 +147,88 @@ def _priors(settings, alone, state_start, cardinalities, n_clusters):
         means = np.where(totals > 0, posterior / totals, 0)
         arc_prior = np.broadcast_to(np.asarray(settings.arc_prior, dtype=float), n_columns)
         log_arc, log_no_arc = np.log(arc_prior), np.log1p(-arc_prior)
-    return kernels.Priors(cluster, dependent, log_arc, log_alone, log_no_arc + log_alone, means)
+    has_scores = cluster > 0 and bool((dependent > 0).all())
+    return kernels.LatentClassPriors(cluster, dependent, log_arc, log_alone, log_no_arc + log_alone, means, has_scores)
+
+
+# ------------------------------------------------------------------------------------------------------- on a block
+
+
+def join_block(block, layout):
+    """Super-columns of a block of codes."""
+    codes = np.asfortranarray(block.codes)
+    n_groups, largest = len(layout.table_start) - 1, np.diff(layout.table_start).max()
+    joined = np.zeros((n_groups, len(codes)), dtype=np.uint8 if largest <= 256 else np.int32)
+    for g, (first, last) in enumerate(pairwise(layout.group_start)):
+        for i in range(first, last):
+            n_states, slots = layout.state_start[i + 1] - layout.state_start[i], layout.slots[i]
+            column = codes[:, i] if slots == n_states else np.where(codes[:, i] < 0, n_states, codes[:, i])
+            if i > first:
+                joined[g] *= int(slots)
+            joined[g] += column.astype(joined.dtype, copy=False)
+    return JoinedBlock(joined, block.weights)
+
+
+def split_columns(states, layout):
+    """The inverse of `join_block`: codes (n_rows, n_columns), -1 = missing."""
+    slots, cardinalities = layout.slots, np.diff(layout.state_start)
+    codes = np.empty((states.shape[1], len(slots)), dtype=smallest_dtype(int(cardinalities.max())), order="F")
+    for group, first in enumerate(layout.group_start[:-1]):
+        rest = np.asarray(states[group], dtype=np.int64)
+        for i in range(layout.group_start[group + 1] - 1, first - 1, -1):
+            rest, code = np.divmod(rest, slots[i])
+            codes[:, i] = np.where(code < cardinalities[i], code, -1)
+    return codes
+
+
+def every_row(block, step):
+    """Every `step`-th row of a joined block."""
+    weights = None if block.weights is None else np.array(block.weights[::step])
+    return JoinedBlock(np.array(block.codes[:, ::step]), weights)
+
+
+def expect_block(block, layout, all_factor_c, all_factors):
+    """(counts (n_starts, 1 + n_states_total, n_clusters), sums of log normalisers (n_starts,)) at the tables of every start."""
+    n_starts, n_states, n_clusters = all_factors.shape
+    counts, totals = np.empty((n_starts, 1 + n_states, n_clusters)), np.empty(n_starts)
+    space = np.empty((2, layout.table_start[-1], n_clusters)), np.empty((2, kernels.BLOCK, n_clusters))
+    kernels.expect(
+        layout,
+        # a copy of read-only arrays alone (blocks that dask sent to another worker): for those, kernels would be compiled once more
+        np.require(block.codes, requirements="W"),
+        _weights(block),
+        np.array(all_factor_c, order="C"),
+        np.array(all_factors, order="C"),  # a copy: the kernel raises tiny factors in place
+        counts,
+        totals,
+        *space,
+        np.empty(len(layout.table_start) - 1, dtype=np.int64),
+    )
+    return counts, totals
+
+
+def overlap_block(block, layout, reference, tables):
+    """K x K overlap of two partitions of a block."""
+    codes = split_columns(block.codes, layout)
+    first, second = (softmax(log_joint(codes, *t, layout.state_start), axis=1) for t in (reference, tables))
+    return (first.T @ (second * _weights(block)[:, None]),)
+
+
+_ones = np.ones(0)
+
+
+def _weights(block):
+    """Weights of a block; ones are shared by all blocks, so that they take no memory per row."""
+    global _ones
+    if block.weights is not None:
+        return np.require(block.weights, requirements="W")
+    n_rows = block.codes.shape[1]
+    if len(_ones) < n_rows:
+        _ones = np.ones(n_rows)
+    return _ones[:n_rows]
 
 
 # ---------------------------------------------------------------------------------------------- at given tables
-
-
-def expected_counts(problem, theta_c, theta):
-    """Expected counts under given tables: (n_clusters,), (n_states_total, n_clusters), and the log-likelihood."""
-    return problem.expected_counts(theta_c, theta)
-
-
-def layout_counts(layout, theta_c, theta):
-    """The same on the rows of a layout."""
-    class_counts, counts = np.empty(len(theta_c)), np.empty_like(theta)
-    work = kernels.make_work(layout, 0, len(theta_c), 0, False)
-    factors = theta.copy()  # the kernel raises tiny factors in place
-    total = kernels.expectation(layout, theta_c, factors, class_counts, counts, work.tables, work.block, work.chunk_end)
-    return class_counts, counts, float(total)
 
 
 def log_joint(codes, theta_c, theta, state_start):
@@ -214,7 +247,7 @@ def cheeseman_stutz(problem, class_counts, counts):
     "depends on the cluster" and "does not".
     """
     layout, priors = problem.layout, problem.priors
-    if not _is_proper(priors):
+    if not priors.has_scores:
         return np.nan  # without a prior there is no p(W)
     # plain: once a fit is not worth compiling for
     starts, cardinalities = layout.state_start[:-1], np.diff(layout.state_start)
@@ -228,7 +261,7 @@ def cheeseman_stutz(problem, class_counts, counts):
         log_p = np.logaddexp(priors.log_arc + log_dependent, priors.log_independent).sum()
     log_p += log_marginal_likelihood(class_counts[None], priors.cluster)
     log_p -= class_counts @ np.log(theta_c) + (counts * np.log(theta)).sum()
-    return float(log_p + expected_counts(problem, theta_c, theta)[2])
+    return float(log_p + problem.expected_counts(theta_c, theta)[2])
 
 
 def cluster_dependence(theta_c, theta, state_start):

@@ -11,6 +11,7 @@ import numpy as np
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.graphs import sample_codes
 from pgm_bma.foundation.numbers.pairs import indicators
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.parallel import map_jobs
 from pgm_bma.latent_class.loop import fit_latent_class
 
@@ -83,14 +84,9 @@ def simulated(codes, weights, cardinalities, fit, rng):
 
 def refit(codes, weights, cardinalities, fit, settings):
     """The model fitted to other rows, from the tables of `fit` on."""
-    return fit_latent_class(
-        codes,
-        cardinalities,
-        len(fit.theta_c),
-        settings._replace(n_init=1, init=(fit.theta_c, fit.tables), collapse="ignore", progress=None, n_jobs=1),
-        weights=weights,
-        rng=np.random.default_rng(0),
-    )
+    settings = settings._replace(n_init=1, init=(fit.theta_c, fit.tables), collapse="ignore", progress=None, n_jobs=1)
+    rows = table_rows(codes, cardinalities, weights)
+    return fit_latent_class(rows, len(fit.theta_c), settings, rng=np.random.default_rng(0))
 
 
 def likelihood_ratio(codes, weights, cardinalities, n_clusters, settings, rng):
@@ -99,8 +95,8 @@ def likelihood_ratio(codes, weights, cardinalities, n_clusters, settings, rng):
         collapse="ignore", progress=None, init="random" if settings.averaging is None else "em"
     )
     seed = rng.integers(0, 2**63)
+    rows = table_rows(codes, cardinalities, weights)
     small, large = (
-        fit_latent_class(codes, cardinalities, k, settings, weights=weights, rng=np.random.default_rng(seed))
-        for k in (n_clusters, n_clusters + 1)
+        fit_latent_class(rows, k, settings, rng=np.random.default_rng(seed)) for k in (n_clusters, n_clusters + 1)
     )
     return 2 * (large.log_likelihood - small.log_likelihood), small, large

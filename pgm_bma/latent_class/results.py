@@ -10,7 +10,7 @@ from pgm_bma.foundation.faces.clusterer import ClustererBase
 from pgm_bma.foundation.faces.validation import Fitted, check, check_number, refuse_no_rows
 from pgm_bma.foundation.numbers.starts import starts_table
 from pgm_bma.foundation.tables.table import check_weights
-from pgm_bma.latent_class.problem import cluster_dependence, log_joint, make_problem, split_tables
+from pgm_bma.latent_class.problem import cluster_dependence, log_joint, make_priors, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.statistics import count_parameters
 
@@ -88,8 +88,10 @@ class LatentClassResults(ClustererBase):
                 raise ValueError(
                     "profiles_ is computed from the rows of fit, which copies and files do not hold; read it once before saving"
                 )
-            codes, weights, squares = self._cached_rows
-            self._uncertainty = uncertainty(codes, weights, fit, self._priors(codes, weights), squared_weights=squares)
+            rows, squares = self._cached_rows
+            (block,) = rows.blocks
+            priors = self._priors(rows)
+            self._uncertainty = uncertainty(block.codes, block.weights, fit, priors, squared_weights=squares)
         found, lines = self._uncertainty, []
         for c in range(self.n_clusters_):
             lines.append((c, None, None, fit.theta_c[c], found.size_error[c], found.size_low[c], found.size_high[c]))
@@ -218,10 +220,10 @@ class LatentClassResults(ClustererBase):
         with np.errstate(divide="ignore"):
             return np.log(np.array(rows))
 
-    def _priors(self, codes, weights):
+    def _priors(self, rows):
         """Pseudo-counts of the fitted tables, as these rows make them."""
         settings, cardinalities = self._settings(self.schema_), self.schema_.cardinalities
-        return make_problem(codes, cardinalities, weights, self.n_clusters_, settings.priors, settings.averaging).priors
+        return make_priors(settings.priors, rows.state_counts, cardinalities, self.n_clusters_, settings.averaging)
 
     def _profiles(self):
         return self._result.theta_c, self._result.tables
@@ -242,9 +244,10 @@ class LatentClassResults(ClustererBase):
         return self._network(self._result.theta_c, self._result.tables)
 
     def _network(self, theta_c, tables):
-        from pgm_bma.latent_class.network import cluster_network
+        from pgm_bma.networks.objects import augmented_network
 
-        return cluster_network(self.cluster_name, self.schema_, theta_c, tables)
+        names, states = self.schema_.names, self.schema_.states
+        return augmented_network(self.cluster_name, range(len(theta_c)), theta_c, names, states, tables, latent=True)
 
     def _arc_posteriors(self):
         return {(self.cluster_name, column): float(p) for column, p in self.arc_posterior_.items()}

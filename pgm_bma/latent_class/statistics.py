@@ -39,6 +39,16 @@ class FitStatistics(NamedTuple):
 ROWS_AT_ONCE = 1 << 16
 
 
+def rows_statistics(rows, fit):
+    """What is known of a fit: all figures where rows are in memory, else those that its log-likelihood gives."""
+    cardinalities = rows.schema.cardinalities
+    if not rows.in_memory:
+        return size_statistics(fit.log_likelihood, fit.theta_c, cardinalities, rows.total_weight)
+    (block,) = rows.blocks
+    weights = np.ones(rows.n_rows) if block.weights is None else block.weights
+    return fit_statistics(block.codes, weights, cardinalities, fit.theta_c, fit.theta, fit.state_start)
+
+
 def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
     """`FitStatistics` of given tables on distinct rows `codes` with their weights."""
     log_row, entropy, occupied = np.empty(len(codes)), 0.0, np.zeros(len(theta_c), dtype=bool)

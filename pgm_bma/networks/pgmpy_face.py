@@ -14,7 +14,7 @@ from pgmpy.parameter_estimator import DiscreteParameterEstimator
 from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
 from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT
 from pgm_bma.foundation.numbers.starts import starts_table
-from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.rows.blocks import Rows, table_rows
 from pgm_bma.foundation.rows.scan import NotFolded, as_scan, is_scan
 from pgm_bma.foundation.runtime.seeds import fresh, random_generator
 from pgm_bma.foundation.tables.table import check_weights
@@ -239,7 +239,6 @@ class EMEstimator(DiscreteParameterEstimator):
             tables = network.init_tables()
             init = (tables[0][0], tables[1:])
         keywords = dict(
-            weights=network.weights,
             priors=prior_settings(self.alpha, self.equivalent_sample_size, 0.5, allow_zero=True),
             n_init=self._n_starts(network),
             init=init,
@@ -250,11 +249,12 @@ class EMEstimator(DiscreteParameterEstimator):
             progress=progress,
         )
         cards = network.cardinalities
+        rows = table_rows(network.codes[:, 1:], cards[1:], network.weights)
         rng = random_generator(self.seed)
         # the number of states is given here: when all starts have identical clusters they are kept as they are
         for collapse in ("stop", "ignore") if self.collapse == "stop" else ("ignore",):
             more = {"rng": fresh(rng), "collapse": collapse, **keywords}
-            fit = fit_latent_class(network.codes[:, 1:], cards[1:], int(cards[0]), **more)
+            fit = fit_latent_class(rows, int(cards[0]), **more)
             if not fit.all_collapsed:
                 break
         starts = starts_frame(fit, None).drop(columns=["evidence_bound", "collapsed"])

@@ -383,7 +383,7 @@ def test_repeat(table, tmp_path, capsys, monkeypatch):
     assert "is no run.json of pgm-bma" in err
 
 
-@pytest.mark.parametrize("clusters", ["3", "2:4", "auto"])
+@pytest.mark.parametrize("clusters", ["3", "2:4"])
 def test_arguments_survive_the_record(clusters):
     words = [
         "cluster",

@@ -93,8 +93,6 @@ def test_declared_states_weights_and_a_range(parts, tmp_path):
     assert got.log_likelihood_ == pytest.approx(want.log_likelihood_, rel=1e-9)
     with pytest.raises(ValueError, match=r"column 'text' holds '.*', which state_names\['text'\] does not list"):
         clusterer("EM", state_names={"text": ["high"]}).fit(scan)
-    with pytest.raises(MemoryError, match=r"n_clusters='auto' .* a range such as .* memory= more"):
-        clusterer("EM").set_params(n_clusters="auto").fit(scan)
 
 
 def test_columns_without_values_and_bad_columns(parts, tmp_path):

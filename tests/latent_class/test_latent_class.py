@@ -1,4 +1,4 @@
-"""The room of EM, EMA and the variational twin: kernels against plain twins, steps against enumeration, objectives that climb."""
+"""EM, EMA and variational EMA: kernels against plain twins, steps against enumeration, objectives that climb."""
 
 import json
 from pathlib import Path
@@ -13,12 +13,12 @@ from pgm_bma.foundation.numbers import _special_kernels as special
 from pgm_bma.foundation.numbers.averaging import average_families
 from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.numbers.starts import align_labels, start_weights
-from pgm_bma.latent_class.cluster_number import scan_clusters, search_clusters
+from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.latent_class.cluster_number import scan_clusters
 from pgm_bma.latent_class.loop import ALIKE, BATCH, MIDDLE_UPDATES, SHORT_UPDATES, draw_starts, fit_latent_class
 from pgm_bma.latent_class.problem import (
     PriorSettings,
     cluster_dependence,
-    expected_counts,
     flatten,
     log_joint,
     make_problem,
@@ -76,8 +76,8 @@ def test_expectation_kernel_equals_its_plain_twin(n_rows, cards, n_clusters):
     codes, cards, theta_c, tables = random_case(n_rows, n_rows, cards, n_clusters)
     codes = np.asfortranarray(np.where(codes < 0, -1, np.abs(codes.astype(int)) % cards).astype(np.int16))
     weights = np.random.default_rng(0).integers(1, 4, n_rows).astype(float)
-    problem = make_problem(codes, cards, weights, n_clusters)
-    class_counts, counts, total = expected_counts(problem, *flatten(theta_c, tables))
+    problem = make_problem(table_rows(codes, cards, weights), n_clusters)
+    class_counts, counts, total = problem.expected_counts(*flatten(theta_c, tables))
     want_class, want_counts, want_total = plain_expectation(codes, weights, theta_c, tables)
     np.testing.assert_allclose(class_counts, want_class, rtol=1e-12)
     for found, want in zip(split_tables(counts, problem.layout.state_start), want_counts):
@@ -93,8 +93,8 @@ def test_wide_rows_do_not_underflow():
     low, high = np.full(n, 0.1), np.full(n, 0.9)
     first = np.where(np.arange(n) < n // 2, low, high)  # cluster 0 loses the first half by far and wins it back
     tables = [np.array([[p, 1 - p], [1 - p, p]]) for p in first]
-    problem = make_problem(codes, np.full(n, 2), np.ones(9), 2)
-    class_counts, _, total = expected_counts(problem, *flatten([0.5, 0.5], tables))
+    problem = make_problem(table_rows(codes, np.full(n, 2)), 2)
+    class_counts, _, total = problem.expected_counts(*flatten([0.5, 0.5], tables))
     want_class, _, want_total = plain_expectation(codes, np.ones(9), np.array([0.5, 0.5]), tables)
     np.testing.assert_allclose(total, want_total, rtol=1e-12)
     np.testing.assert_allclose(class_counts, want_class, atol=1e-9)  # differences of sums of 4000 logs
@@ -104,11 +104,11 @@ def test_zero_probabilities():
     """A zero rules a cluster out; a row that no cluster allows is impossible, and says nothing about the cluster."""
     codes = np.asfortranarray(np.array([[0, 0], [1, 0], [1, 1]], dtype=np.int8))
     tables = [np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[1.0, 0.0], [1.0, 0.0]])]
-    problem = make_problem(codes, np.array([2, 2]), np.ones(3), 2)
-    class_counts, _, total = expected_counts(problem, *flatten([0.4, 0.6], tables))
+    problem = make_problem(table_rows(codes, np.array([2, 2])), 2)
+    class_counts, _, total = problem.expected_counts(*flatten([0.4, 0.6], tables))
     assert total == -np.inf
     np.testing.assert_allclose(class_counts, [0.4 / 0.7 + 0 + 0.4, 0.3 / 0.7 + 1 + 0.6], rtol=1e-14)
-    assert expected_counts(problem, *flatten([0.4, 0.6], [tables[0], np.full((2, 2), 0.5)]))[2] > -np.inf
+    assert problem.expected_counts(*flatten([0.4, 0.6], [tables[0], np.full((2, 2), 0.5)]))[2] > -np.inf
 
 
 def test_special_functions():
@@ -122,11 +122,10 @@ def test_special_functions():
 def test_family_scores_and_averaging_equal_the_statistics_layer():
     codes, cards, theta_c, tables = random_case(5, 60, (2, 4, 3), 3)
     priors = PriorSettings(cluster=0.7, dependent=0.4, independent=1.3, arc_prior=np.array([0.2, 0.5, 0.9]))
-    problem = make_problem(codes, cards, np.ones(60), 3, priors, "linear")
-    class_counts, counts, _ = expected_counts(problem, *flatten(theta_c, tables))
+    problem = make_problem(table_rows(codes, cards), 3, priors, "linear")
+    class_counts, counts, _ = problem.expected_counts(*flatten(theta_c, tables))
     fit = fit_latent_class(
-        codes,
-        cards,
+        table_rows(codes, cards),
         3,
         averaging="linear",
         priors=priors,
@@ -163,8 +162,7 @@ def test_family_scores_and_averaging_equal_the_statistics_layer():
 def test_averaging_step_is_the_literal_sum_over_structures(seed, n_clusters, cards, prior, kind):
     codes, cards, theta_c, tables = random_case(seed, 8, cards, n_clusters)
     fit = fit_latent_class(
-        codes,
-        cards,
+        table_rows(codes, cards),
         n_clusters,
         averaging="linear",
         init=(theta_c, tables),
@@ -187,14 +185,14 @@ def test_averaging_step_is_the_literal_sum_over_structures(seed, n_clusters, car
 def test_missing_cells_are_summed_out():
     codes, cards, theta_c, tables = random_case(11, 20, (2, 3, 4), 3, missing=0.4)
     lists = [t.tolist() for t in tables]
-    fit = fit_latent_class(codes, cards, 3, init=(theta_c, tables), n_init=1, max_iter=0)
+    fit = fit_latent_class(table_rows(codes, cards), 3, init=(theta_c, tables), n_init=1, max_iter=0)
     log_p = log_joint(codes, fit.theta_c, fit.theta, fit.state_start)
     joint = [oracle.row_joint(row, theta_c.tolist(), lists) for row in codes.tolist()]
     np.testing.assert_allclose(np.exp(log_p), joint, rtol=1e-12)
     assert fit.log_likelihood == pytest.approx(
         oracle.log_likelihood(codes.tolist(), theta_c.tolist(), lists), rel=1e-12
     )
-    fit = fit_latent_class(codes, cards, 3, init=(theta_c, tables), n_init=1, max_iter=1, tol=0)
+    fit = fit_latent_class(table_rows(codes, cards), 3, init=(theta_c, tables), n_init=1, max_iter=1, tol=0)
     want_c, want = oracle.em_step(codes.tolist(), theta_c.tolist(), lists)
     np.testing.assert_allclose(fit.theta_c, want_c, atol=ROUNDING)
     for found, table in zip(fit.tables, want):
@@ -208,8 +206,7 @@ def test_scores_equal_enumeration(seed):
     R = oracle.responsibilities(X, theta_c.tolist(), lists)
     for averaging in AVERAGING:
         fit = fit_latent_class(
-            codes,
-            cards,
+            table_rows(codes, cards),
             2,
             averaging=averaging,
             init=(theta_c, tables),
@@ -234,7 +231,7 @@ def test_the_bound_is_below_the_exact_evidence(seed):
     codes, cards, _, _ = random_case(seed, 6, (2, 3, 2), 2)
     exact = oracle.exact_log_evidence(codes.tolist(), cards.tolist(), 2)
     fit = fit_latent_class(
-        codes, cards, 2, averaging="variational", rng=np.random.default_rng(0), collapse="ignore", n_init=10
+        table_rows(codes, cards), 2, averaging="variational", rng=np.random.default_rng(0), collapse="ignore", n_init=10
     )
     assert fit.evidence_bound < exact < fit.evidence_bound + 3  # six rows cannot open a wider gap than a few nats
 
@@ -258,7 +255,7 @@ def test_bdeu_priors_reach_every_table():
         "max_iter": 1,
         "priors": PriorSettings(equivalent_sample_size=6.0),
     }
-    fit = fit_latent_class(codes, cards, 2, **keywords)
+    fit = fit_latent_class(table_rows(codes, cards), 2, **keywords)
     class_counts, counts, _ = plain_expectation(codes, np.ones(25), theta_c, tables)
     np.testing.assert_allclose(fit.theta_c, (class_counts + 3) / (25 + 6), rtol=1e-12)
     for found, table, r in zip(fit.tables, counts, cards):
@@ -279,10 +276,8 @@ def test_em_never_decreases_its_objective(seed, n_rows, n_clusters, alpha):
     codes, cards, theta_c, tables = random_case(seed, n_rows, (2, 3, 4), n_clusters)
     weights = np.random.default_rng(seed).integers(1, 5, n_rows).astype(float)
     fit = fit_latent_class(
-        codes,
-        cards,
+        table_rows(codes, cards, weights),
         n_clusters,
-        weights=weights,
         init=(theta_c, tables),
         n_init=1,
         max_iter=60,
@@ -308,8 +303,7 @@ def test_em_never_decreases_its_objective(seed, n_rows, n_clusters, alpha):
 def test_the_evidence_bound_never_falls(seed, n_rows, n_clusters, alpha):
     codes, cards, theta_c, tables = random_case(seed, n_rows, (2, 3, 4), n_clusters)
     fit = fit_latent_class(
-        codes,
-        cards,
+        table_rows(codes, cards),
         n_clusters,
         averaging="variational",
         init=(theta_c, tables),
@@ -325,11 +319,10 @@ def test_the_evidence_bound_never_falls(seed, n_rows, n_clusters, alpha):
 
 def test_ema_with_certain_arcs_is_em():
     codes, cards, _ = clustered(3)
-    em = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(1), n_init=3)
+    em = fit_latent_class(table_rows(codes, cards), 3, rng=np.random.default_rng(1), n_init=3)
     priors = PriorSettings(arc_prior=1.0)
     ema = fit_latent_class(
-        codes,
-        cards,
+        table_rows(codes, cards),
         3,
         averaging="linear",
         priors=priors,
@@ -348,16 +341,18 @@ def test_ema_with_certain_arcs_is_em():
 def test_start_i_does_not_depend_on_the_number_of_starts_or_threads(averaging):
     codes, cards, _ = clustered(4, n_rows=120)
     keywords = {"averaging": averaging, "collapse": "ignore"}
-    many = fit_latent_class(codes, cards, 2, rng=np.random.default_rng(7), n_init=BATCH + 5, **keywords)
-    few = fit_latent_class(codes, cards, 2, rng=np.random.default_rng(7), n_init=3, **keywords)
-    threads = fit_latent_class(codes, cards, 2, rng=np.random.default_rng(7), n_init=BATCH + 5, n_jobs=2, **keywords)
+    many = fit_latent_class(table_rows(codes, cards), 2, rng=np.random.default_rng(7), n_init=BATCH + 5, **keywords)
+    few = fit_latent_class(table_rows(codes, cards), 2, rng=np.random.default_rng(7), n_init=3, **keywords)
+    threads = fit_latent_class(
+        table_rows(codes, cards), 2, rng=np.random.default_rng(7), n_init=BATCH + 5, n_jobs=2, **keywords
+    )
     np.testing.assert_array_equal(many.starts.theta[:3], few.starts.theta)
     np.testing.assert_array_equal(many.theta, threads.theta)
     assert len(np.unique(many.starts.log_likelihood.round(6))) > 1  # the starts are different ones
 
 
 def test_starts_are_dirichlet_one():
-    problem = make_problem(np.zeros((3, 2), dtype=np.int8), np.array([2, 3]), np.ones(3), 2)
+    problem = make_problem(table_rows(np.zeros((3, 2), dtype=np.int8), np.array([2, 3])), 2)
     theta_c, theta = draw_starts(problem.layout, 2, np.random.default_rng(0).spawn(4000))
     np.testing.assert_allclose(theta_c.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(theta[:, 2:].sum(axis=1), 1.0, rtol=1e-12)
@@ -369,13 +364,18 @@ def test_starts_are_dirichlet_one():
 def test_averages_align_the_labels_first():
     """One model under three orders of its labels: the aligned average is that model."""
     codes, cards, _ = clustered(6)
-    fit = fit_latent_class(codes, cards, 3, averaging="linear", rng=np.random.default_rng(0), n_init=12)
+    fit = fit_latent_class(table_rows(codes, cards), 3, averaging="linear", rng=np.random.default_rng(0), n_init=12)
     best = fit.starts.theta_c[fit.best], fit.starts.theta[fit.best]
     same = np.abs(fit.starts.log_likelihood - fit.starts.log_likelihood[fit.best]) < 0.01
     assert same.sum() >= 3 and len({tuple(np.argsort(c)) for c in fit.starts.theta_c[same]}) > 1
     for rule in ("likelihood", "evidence"):
         averaged = fit_latent_class(
-            codes, cards, 3, averaging="linear", rng=np.random.default_rng(0), n_init=12, combine_starts=rule
+            table_rows(codes, cards),
+            3,
+            averaging="linear",
+            rng=np.random.default_rng(0),
+            n_init=12,
+            combine_starts=rule,
         )
         order = np.argsort(-best[0], kind="stable")
         np.testing.assert_allclose(averaged.theta_c, best[0][order], atol=1e-4)  # starts agree to what `tol` leaves
@@ -404,10 +404,10 @@ def test_weights_of_starts_are_kept_in_logs():
 
 def test_until_replicated_finds_the_best_score_twice():
     codes, cards, _ = clustered(8, n_clusters=4)
-    fit = fit_latent_class(codes, cards, 4, rng=np.random.default_rng(0), n_init="until-replicated")
+    fit = fit_latent_class(table_rows(codes, cards), 4, rng=np.random.default_rng(0), n_init="until-replicated")
     top = np.sort(fit.starts.log_likelihood)[::-1]
     assert top[0] - top[1] < 1e-2 and len(top) % BATCH == 0
-    more = fit_latent_class(codes, cards, 4, rng=np.random.default_rng(0), n_init=len(top))
+    more = fit_latent_class(table_rows(codes, cards), 4, rng=np.random.default_rng(0), n_init=len(top))
     np.testing.assert_array_equal(more.starts.theta, fit.starts.theta)
 
 
@@ -415,8 +415,8 @@ def test_short_starts_are_the_beginnings_of_long_ones_and_the_best_are_finished(
     codes, cards, _ = clustered(4, n_rows=150, sharpness=0.6)
     for averaging, init in ((None, "random"), ("linear", "random"), ("variational", "random"), ("variational", "em")):
         keywords = {"averaging": averaging, "init": init, "collapse": "ignore", "n_init": BATCH + 3, "tol": 1e-9}
-        plain = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(7), **keywords)
-        some = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(7), n_final=3, **keywords)
+        plain = fit_latent_class(table_rows(codes, cards), 3, rng=np.random.default_rng(7), **keywords)
+        some = fit_latent_class(table_rows(codes, cards), 3, rng=np.random.default_rng(7), n_final=3, **keywords)
         finished = some.starts.finished
         assert finished.sum() == 3 and plain.starts.finished.all()
         np.testing.assert_allclose(some.starts.theta[finished], plain.starts.theta[finished], atol=1e-12)
@@ -431,11 +431,13 @@ def test_short_starts_are_the_beginnings_of_long_ones_and_the_best_are_finished(
         if averaging is not None:  # EM's path is the log posterior, its rank the log-likelihood
             assert values[finished].min() > values[~finished].max() - ALIKE[0]  # less: taken as one optimum
         assert some.best == np.argmax(np.where(finished, score, -np.inf))
-        fast = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, **keywords)
+        fast = fit_latent_class(
+            table_rows(codes, cards), 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, **keywords
+        )
         if averaging != "variational":  # whose starts are ranked after accelerated updates
             np.testing.assert_array_equal(fast.starts.finished, finished)
         threads = fit_latent_class(
-            codes, cards, 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, n_jobs=2, **keywords
+            table_rows(codes, cards), 3, rng=np.random.default_rng(7), n_final=3, accelerate=True, n_jobs=2, **keywords
         )
         np.testing.assert_array_equal(fast.theta, threads.theta)
 
@@ -443,11 +445,11 @@ def test_short_starts_are_the_beginnings_of_long_ones_and_the_best_are_finished(
 def test_when_the_finalists_collapse_the_next_ones_are_finished():
     codes, cards, _ = clustered(9, n_rows=60, n_columns=6, sharpness=0.6)
     keywords = {"averaging": "linear", "n_init": 40, "combine_starts": "uniform"}
-    every = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(0), **keywords)
-    few = fit_latent_class(codes, cards, 3, rng=np.random.default_rng(0), n_final=1, **keywords)
+    every = fit_latent_class(table_rows(codes, cards), 3, rng=np.random.default_rng(0), **keywords)
+    few = fit_latent_class(table_rows(codes, cards), 3, rng=np.random.default_rng(0), n_final=1, **keywords)
     assert not few.all_collapsed and not few.starts.collapsed[few.weights > 0].any()
     noise = np.asfortranarray(np.random.default_rng(0).integers(0, 2, (50, 4)).astype(np.int8))
-    nothing = fit_latent_class(noise, np.full(4, 2), 3, rng=np.random.default_rng(0), n_final=2, **keywords)
+    nothing = fit_latent_class(table_rows(noise, np.full(4, 2)), 3, rng=np.random.default_rng(0), n_final=2, **keywords)
     assert nothing.all_collapsed and nothing.starts.finished.all() and 0 < every.starts.collapsed.sum() < 40
 
 
@@ -464,20 +466,24 @@ def test_acceleration_climbs_to_a_fixed_point_of_the_plain_step(seed, n_rows, n_
     priors = PriorSettings(*[alpha if averaging is None else max(alpha, 0.3)] * 3)
     keywords = {"averaging": averaging, "priors": priors, "n_init": 1, "collapse": "ignore", "tol": 1e-8}
     fast = fit_latent_class(
-        codes, cards, n_clusters, init=(theta_c, tables), accelerate=True, max_iter=3000, **keywords
+        table_rows(codes, cards), n_clusters, init=(theta_c, tables), accelerate=True, max_iter=3000, **keywords
     )
     path = fast.score_path
     assert (np.diff(path) >= -1e-9 * np.abs(path[:-1]) - 1e-12).all()  # rounding of a sum
     assert len(path) == fast.n_iter + 1
     if fast.converged and averaging is None:
-        again = fit_latent_class(codes, cards, n_clusters, init=(fast.theta_c, fast.tables), max_iter=1, **keywords)
+        again = fit_latent_class(
+            table_rows(codes, cards), n_clusters, init=(fast.theta_c, fast.tables), max_iter=1, **keywords
+        )
         np.testing.assert_allclose(again.theta, fast.theta, atol=1e-7)  # the change that `tol` leaves, once more
 
 
 def test_acceleration_saves_updates_on_slow_tails():
     codes, cards, _ = clustered(2, n_rows=400, sharpness=3.0)  # clusters that overlap: EM creeps
     plain, fast = (
-        fit_latent_class(codes, cards, 3, rng=np.random.default_rng(1), n_init=5, max_iter=5000, accelerate=accelerate)
+        fit_latent_class(
+            table_rows(codes, cards), 3, rng=np.random.default_rng(1), n_init=5, max_iter=5000, accelerate=accelerate
+        )
         for accelerate in (False, True)
     )
     assert fast.starts.converged.all() and fast.starts.n_iter.sum() < plain.starts.n_iter.sum() / 2
@@ -490,7 +496,12 @@ def test_acceleration_saves_updates_on_slow_tails():
 def test_collapsed_starts_are_stopped_and_left_out():
     codes, cards, _ = clustered(9, n_rows=60, n_columns=6, sharpness=0.6)
     fit = fit_latent_class(
-        codes, cards, 3, averaging="linear", rng=np.random.default_rng(0), n_init=40, combine_starts="uniform"
+        table_rows(codes, cards),
+        3,
+        averaging="linear",
+        rng=np.random.default_rng(0),
+        n_init=40,
+        combine_starts="uniform",
     )
     collapsed = fit.starts.collapsed
     assert 0 < collapsed.sum() < 40  # the case holds both kinds
@@ -498,7 +509,7 @@ def test_collapsed_starts_are_stopped_and_left_out():
     assert (fit.starts.arcs[collapsed] < 0.5).all()
     assert (fit.starts.arcs[~collapsed].max(axis=1) >= 0.5).all()
     ignored = fit_latent_class(
-        codes, cards, 3, averaging="linear", rng=np.random.default_rng(0), n_init=40, collapse="ignore"
+        table_rows(codes, cards), 3, averaging="linear", rng=np.random.default_rng(0), n_init=40, collapse="ignore"
     )
     assert fit.starts.n_iter[collapsed].mean() < ignored.starts.n_iter[collapsed].mean() / 2
     assert not ignored.starts.collapsed.any()
@@ -507,7 +518,7 @@ def test_collapsed_starts_are_stopped_and_left_out():
 def test_when_every_start_collapses_one_cluster_is_left():
     rng = np.random.default_rng(0)
     codes = np.asfortranarray(rng.integers(0, 2, (50, 4)).astype(np.int8))
-    fit = fit_latent_class(codes, np.full(4, 2), 3, averaging="linear", rng=rng, n_init=10)
+    fit = fit_latent_class(table_rows(codes, np.full(4, 2)), 3, averaging="linear", rng=rng, n_init=10)
     assert fit.all_collapsed and fit.theta_c.tolist() == [1.0] and (fit.arc_posterior == 0).all()
     for i, table in enumerate(fit.tables):
         np.testing.assert_allclose(table[0], posterior_mean(np.bincount(codes[:, i], minlength=2), 1.0), rtol=1e-12)
@@ -524,14 +535,20 @@ def test_constant_columns_and_empty_tables_hold_no_clusters(averaging):
     if averaging is not None:  # EM's prior alone makes clusters of unequal size differ in a state that was never seen
         cases.append((constant, [2, 1, 2]))
     for codes, cards in cases:
-        fit = fit_latent_class(codes, np.array(cards), 2, averaging=averaging, rng=np.random.default_rng(0), n_init=5)
+        fit = fit_latent_class(
+            table_rows(codes, np.array(cards)), 2, averaging=averaging, rng=np.random.default_rng(0), n_init=5
+        )
         assert fit.all_collapsed
-        one = fit_latent_class(codes, np.array(cards), 1, averaging=averaging, rng=np.random.default_rng(0), n_init=5)
+        one = fit_latent_class(
+            table_rows(codes, np.array(cards)), 1, averaging=averaging, rng=np.random.default_rng(0), n_init=5
+        )
         assert not one.all_collapsed and len(one.theta_c) == 1
 
 
 def test_em_that_ends_with_equal_clusters_is_collapsed_too():
-    fit = fit_latent_class(np.array([[1, 2, 0]], dtype=np.int8), np.array([2, 3, 2]), 2, rng=np.random.default_rng(0))
+    fit = fit_latent_class(
+        table_rows(np.array([[1, 2, 0]], dtype=np.int8), np.array([2, 3, 2])), 2, rng=np.random.default_rng(0)
+    )
     assert fit.all_collapsed and len(fit.theta_c) == 1
 
 
@@ -540,19 +557,12 @@ def test_em_that_ends_with_equal_clusters_is_collapsed_too():
 
 @pytest.mark.parametrize("averaging", AVERAGING)
 @pytest.mark.parametrize("true_number", [1, 3])
-def test_the_number_of_clusters_is_found_by_scan_and_by_search(averaging, true_number):
+def test_the_number_of_clusters_is_found_by_a_scan(averaging, true_number):
     codes, cards, _ = clustered(20 + true_number, n_clusters=true_number)
     options = {"averaging": averaging, "n_init": 6, "tol": 1e-4}
-    scan = scan_clusters(codes, cards, range(1, 6), rng=np.random.default_rng(0), **options)
-    search = search_clusters(codes, cards, rng=np.random.default_rng(0), **options)
-    assert len(scan.fit.theta_c) == len(search.fit.theta_c) == true_number
+    scan = scan_clusters(table_rows(codes, cards), range(1, 6), rng=np.random.default_rng(0), **options)
+    assert len(scan.fit.theta_c) == true_number
     assert [step.n_clusters for step in scan.path] == [1, 2, 3, 4, 5]
     assert max(scan.path, key=lambda step: step.score).n_clusters == true_number
-    alone = fit_latent_class(codes, cards, true_number, rng=np.random.default_rng(0), **options)
+    alone = fit_latent_class(table_rows(codes, cards), true_number, rng=np.random.default_rng(0), **options)
     np.testing.assert_array_equal(alone.theta, scan.fit.theta)  # the scan's fit is the fit of that number alone
-
-
-def test_search_does_not_exceed_the_number_of_rows():
-    codes = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1]], dtype=np.int8)
-    found = search_clusters(codes, np.full(4, 2), rng=np.random.default_rng(0), weights=np.full(3, 50.0), n_init=2)
-    assert len(found.fit.theta_c) == 3  # three patterns, fifty times each

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from pgm_bma.foundation.numbers.starts import choose_starts
-from pgm_bma.foundation.rows.blocks import Block, MappedRows, MemoryRows, Profile
+from pgm_bma.foundation.rows.blocks import Block, MappedRows, MemoryRows, Profile, table_rows
 from pgm_bma.foundation.tables.table import Schema
-from pgm_bma.latent_class import passes
-from pgm_bma.latent_class.loop import Settings, fit_latent_class
-from pgm_bma.latent_class.problem import PriorSettings
+from pgm_bma.latent_class.loop import N_POLISHED, LatentClassSettings, fit_latent_class
+from pgm_bma.latent_class.problem import PriorSettings, make_problem, sample_problem, split_columns
 
 MODES = [None, "linear", "variational"]
 
@@ -39,9 +38,7 @@ def make_rows(codes, cardinalities, n_blocks, weights=None, kind=MemoryRows):
 
 
 def fit(rows, settings, sample=None, n_clusters=3):
-    joined, layout = passes.join_rows(rows)
-    sample = None if sample is None else passes.sample_codes(joined, layout, sample)
-    return passes.fit_blocks(joined, layout, n_clusters, settings, np.random.default_rng(0), sample)
+    return fit_latent_class(rows, n_clusters, settings, rng=np.random.default_rng(0), sample_rows=sample)
 
 
 def largest_difference(a, b):
@@ -63,10 +60,10 @@ def largest_difference(a, b):
 @pytest.mark.parametrize("averaging", MODES)
 def test_one_block_has_the_bits_of_memory(averaging, accelerate):
     codes, cardinalities = make_codes(900)
-    settings = Settings(
+    settings = LatentClassSettings(
         averaging=averaging, n_init=5, n_final=3, accelerate=accelerate, init="em", combine_starts="uniform"
     )
-    want = fit_latent_class(codes, cardinalities, 3, settings, rng=np.random.default_rng(0))
+    want = fit_latent_class(table_rows(codes, cardinalities), 3, settings, rng=np.random.default_rng(0))
     got = fit(make_rows(codes, cardinalities, 1), settings)
     for field in ("theta", "theta_c", "arc_posterior", "counts", "score_path", "weights"):
         assert getattr(got, field).tobytes() == getattr(want, field).tobytes(), field
@@ -82,8 +79,8 @@ def test_one_block_has_the_bits_of_memory(averaging, accelerate):
 def test_many_blocks_differ_by_rounding(averaging):
     codes, cardinalities = make_codes(4000)
     weights = np.random.default_rng(1).integers(1, 4, len(codes)).astype(float)
-    settings = Settings(averaging=averaging, n_init=6, tol=1e-9, combine_starts="likelihood")
-    want = fit_latent_class(codes, cardinalities, 3, settings, weights=weights, rng=np.random.default_rng(0))
+    settings = LatentClassSettings(averaging=averaging, n_init=6, tol=1e-9, combine_starts="likelihood")
+    want = fit_latent_class(table_rows(codes, cardinalities, weights), 3, settings, rng=np.random.default_rng(0))
     got = fit(make_rows(codes, cardinalities, 7, weights), settings)
     # sums of 4000 terms in another order differ by 1e-14; the end of an iteration with tol 1e-9 by no more than that
     assert largest_difference(got, want) < 1e-9
@@ -92,7 +89,7 @@ def test_many_blocks_differ_by_rounding(averaging):
 
 def test_mapped_blocks_have_the_bits_of_memory_and_leave_nothing():
     codes, cardinalities = make_codes(2000)
-    settings = Settings(averaging="variational", n_init=3)
+    settings = LatentClassSettings(averaging="variational", n_init=3)
     want = fit(make_rows(codes, cardinalities, 5), settings)
     rows = make_rows(codes, cardinalities, 5, kind=MappedRows)
     folder = rows.folder
@@ -106,8 +103,8 @@ def test_mapped_blocks_have_the_bits_of_memory_and_leave_nothing():
 def test_without_a_prior_and_with_one_cluster():
     codes, cardinalities = make_codes(1500, missing=0.0)
     for n_clusters, priors in ((3, PriorSettings(0.0, 0.0, 0.0)), (1, PriorSettings())):
-        settings = Settings(n_init=3, priors=priors, tol=1e-9)
-        want = fit_latent_class(codes, cardinalities, n_clusters, settings, rng=np.random.default_rng(0))
+        settings = LatentClassSettings(n_init=3, priors=priors, tol=1e-9)
+        want = fit_latent_class(table_rows(codes, cardinalities), n_clusters, settings, rng=np.random.default_rng(0))
         got = fit(make_rows(codes, cardinalities, 1), settings, n_clusters=n_clusters)
         assert got.theta.tobytes() == want.theta.tobytes()
         assert got.cheeseman_stutz == want.cheeseman_stutz or np.isnan(want.cheeseman_stutz)
@@ -116,9 +113,9 @@ def test_without_a_prior_and_with_one_cluster():
 def test_starts_that_all_collapse_give_one_cluster():
     rng = np.random.default_rng(0)
     codes = np.asfortranarray(rng.integers(0, 2, (200, 5)).astype(np.int8))  # nothing to find
-    settings = Settings(averaging="linear", n_init=4)
+    settings = LatentClassSettings(averaging="linear", n_init=4)
     cardinalities = np.full(5, 2)
-    want = fit_latent_class(codes, cardinalities, 3, settings, rng=np.random.default_rng(0))
+    want = fit_latent_class(table_rows(codes, cardinalities), 3, settings, rng=np.random.default_rng(0))
     got = fit(make_rows(codes, cardinalities, 4), settings)
     assert want.all_collapsed and got.all_collapsed and len(got.theta_c) == 1
     # screened: what the sample seems to show collapses on all rows
@@ -128,13 +125,13 @@ def test_starts_that_all_collapse_give_one_cluster():
 @pytest.mark.parametrize("averaging", MODES)
 def test_screened_starts_reach_the_best_of_all(averaging):
     codes, cardinalities = make_codes(8_000)
-    settings = Settings(averaging=averaging, n_init=12, init="em", tol=1e-8)
+    settings = LatentClassSettings(averaging=averaging, n_init=12, init="em", tol=1e-8)
     full = fit(make_rows(codes, cardinalities, 3), settings)
     screened = fit(make_rows(codes, cardinalities, 3), settings, sample=2000)
     score = (lambda f: f.evidence_bound) if averaging == "variational" else (lambda f: f.log_likelihood)
     assert abs(score(screened) / score(full) - 1) < 1e-6  # the line that the issue draws
     finished = screened.starts.finished
-    assert 1 <= finished.sum() <= passes.N_POLISHED and len(finished) == 12
+    assert 1 <= finished.sum() <= N_POLISHED and len(finished) == 12
     # the scores of starts that saw the sample only are told on the scale of all rows
     assert np.allclose(score_of_starts(screened, averaging)[~finished], score(screened), rtol=0.1)
 
@@ -153,8 +150,8 @@ def test_chosen_starts_differ_and_are_alive():
 
 def test_split_columns_undoes_the_joining():
     codes, cardinalities = make_codes(700)
-    joined, layout = passes.join_rows(make_rows(codes, cardinalities, 3))
-    parts = [passes.split_columns(block.codes, layout) for block in joined.blocks]
+    problem = make_problem(make_rows(codes, cardinalities, 3), 2)
+    parts = [split_columns(block.codes, problem.layout) for block in problem.rows.blocks]
     assert (np.concatenate(parts) == codes).all()
-    (sample, weights), share = passes.sample_codes(joined, layout, 100)
-    assert weights is None and share == len(sample) / 700 and 80 <= len(sample) <= 110
+    small, share = sample_problem(problem, 100)
+    assert share == small.rows.n_rows / 700 and 80 <= small.rows.n_rows <= 110

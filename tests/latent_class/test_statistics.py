@@ -14,6 +14,7 @@ from pgm_bma import (
     load,
     save,
 )
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings, make_problem, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
@@ -40,10 +41,8 @@ def carcinoma():
 def test_the_published_fits_of_the_carcinoma_table(n_clusters):
     X, weights = carcinoma()
     fit = fit_latent_class(
-        X.to_numpy(np.int8),
-        np.full(7, 2),
+        table_rows(X.to_numpy(np.int8), np.full(7, 2), weights),
         n_clusters,
-        weights=weights,
         rng=np.random.default_rng(0),
         n_init=60,
         priors=PriorSettings(0, 0, 0),
@@ -99,9 +98,9 @@ def test_standard_errors_equal_second_differences(alpha):
     codes, weights, cards = drawn()
     priors = PriorSettings(alpha, alpha, alpha)
     fit = fit_latent_class(
-        codes, cards, 2, weights=weights, rng=np.random.default_rng(0), priors=priors, tol=1e-10, accelerate=True
+        table_rows(codes, cards, weights), 2, rng=np.random.default_rng(0), priors=priors, tol=1e-10, accelerate=True
     )
-    found = uncertainty(codes, weights, fit, make_problem(codes, cards, weights, 2, priors).priors)
+    found = uncertainty(codes, weights, fit, make_problem(table_rows(codes, cards, weights), 2, priors).priors)
     want_c, want = oracle.standard_errors(
         codes.tolist(), weights, fit.theta_c.tolist(), [t.tolist() for t in fit.tables], alpha
     )
@@ -110,7 +109,9 @@ def test_standard_errors_equal_second_differences(alpha):
         np.testing.assert_allclose(table, errors, rtol=1e-4)
     assert (found.low < fit.theta).all() and (fit.theta < found.high).all()
     # sampling weights: a weight of 2 for every row says the same about the spread as a weight of 1
-    ones = uncertainty(codes, weights, fit, make_problem(codes, cards, weights, 2, priors).priors, 0.95, weights)
+    ones = uncertainty(
+        codes, weights, fit, make_problem(table_rows(codes, cards, weights), 2, priors).priors, 0.95, weights
+    )
     if alpha == 0.0:
         assert 0.5 < np.median(ones.error / found.error) < 1.5
 
@@ -118,8 +119,8 @@ def test_standard_errors_equal_second_differences(alpha):
 def test_a_probability_at_the_boundary_gets_a_posterior_interval():
     codes = np.array([[0, 0, 0], [1, 1, 1]], dtype=np.int8)
     weights, priors = np.array([30.0, 30.0]), PriorSettings(0, 0, 0)
-    fit = fit_latent_class(codes, np.full(3, 2), 2, weights=weights, rng=np.random.default_rng(0), priors=priors)
-    found = uncertainty(codes, weights, fit, make_problem(codes, np.full(3, 2), weights, 2, priors).priors)
+    fit = fit_latent_class(table_rows(codes, np.full(3, 2), weights), 2, rng=np.random.default_rng(0), priors=priors)
+    found = uncertainty(codes, weights, fit, make_problem(table_rows(codes, np.full(3, 2), weights), 2, priors).priors)
     assert (found.low[fit.theta < 1e-6] == 0).all() and (found.high[fit.theta > 1 - 1e-6] == 1).all()
     # Jeffreys: the upper limit after 0 of 30 is 0.08
     np.testing.assert_allclose(found.high[fit.theta < 1e-6], 0.0802, atol=1e-3)
@@ -165,7 +166,6 @@ def test_the_path_over_numbers_holds_all_criteria(build):
         "probability",
         "log_likelihood",
         "n_effective",
-        "move",
         "n_parameters",
         "aic",
         "bic",

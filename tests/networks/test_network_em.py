@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
 from pgm_bma import EMEstimator
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.networks.em import expected_family_counts, fit_network, flatten, relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
@@ -286,7 +287,9 @@ def test_naive_bayes_is_the_latent_class_room():
     # the order of the arcs must not matter, as the clusterer never sees it
     model, estimator = fit_naive_bayes(df, columns=list(df.columns)[::-1], n_init=4)
     codes = df.apply(lambda c: c.str[1].astype(int)).to_numpy()
-    fit = fit_latent_class(codes, [3] * 6, 3, rng=np.random.default_rng(0), n_init=4, max_iter=1000, tol=1e-6)
+    fit = fit_latent_class(
+        table_rows(codes, [3] * 6), 3, rng=np.random.default_rng(0), n_init=4, max_iter=1000, tol=1e-6
+    )
     np.testing.assert_allclose(tables(model)["cluster"], fit.theta_c, atol=1e-9)  # folded rows add up in another order
     for i, table in enumerate(fit.tables):
         np.testing.assert_allclose(tables(model)[f"x{i}"].T, table, atol=1e-9)
@@ -303,7 +306,9 @@ def test_naive_bayes_with_gaps_starts_alike_and_ends_at_the_same_limit():
     df = with_gaps(clustered())
     model, estimator = fit_naive_bayes(df, n_init=1, max_iter=5000, atol=1e-11)
     codes = df.apply(lambda c: c.str[1].astype(float)).fillna(-1).astype(int).to_numpy()
-    fit = fit_latent_class(codes, [3] * 6, 3, rng=np.random.default_rng(0), n_init=1, max_iter=5000, tol=1e-11)
+    fit = fit_latent_class(
+        table_rows(codes, [3] * 6), 3, rng=np.random.default_rng(0), n_init=1, max_iter=5000, tol=1e-11
+    )
     assert estimator.score_path_[0] == pytest.approx(fit.score_path[0], abs=1e-9)  # bit by bit the same draw
     assert estimator.log_likelihood_ == pytest.approx(fit.log_likelihood, abs=1e-6)  # both stop near the limit
     np.testing.assert_allclose(tables(model)["cluster"], fit.theta_c, atol=1e-5)

@@ -29,6 +29,7 @@ class Folded(NamedTuple):
     codes: Any
     weights: np.ndarray | None
     inverse: np.ndarray | None
+    row_weights: np.ndarray | None = None  # of every given row, where there are any
 
 
 MAX_DRAWN_CELLS = 10**9  # of a table that `sample` gives back, as labels: 8 GB of them
@@ -85,7 +86,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
             if self.cluster_name in read.schema.names:
                 raise ValueError(f"cluster_name={self.cluster_name!r} is also a column of X; pass another cluster_name")
             rows, weights, inverse = table.fold(read.codes, read.weights)
-            self._fit(Folded(read.schema, rows, weights, inverse))
+            self._fit(Folded(read.schema, rows, weights, inverse, read.weights))
             self.__dict__.pop("labels_", None)
             if "_cached_scan" not in self.__dict__:
                 self.labels_ = self._labels_of(X, rows, inverse)

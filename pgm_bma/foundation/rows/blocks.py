@@ -74,8 +74,10 @@ class Profile(NamedTuple):
 class Rows:
     """Base of the backends, which say how blocks are visited (`collect`) and kept (`prepared`).
 
-    profile : Profile
+    profile : Profile     in_memory : whether blocks lie here, so that a pass costs nothing but its work
     """
+
+    in_memory = False
 
     def __init__(self, profile):
         self.profile = profile
@@ -180,6 +182,8 @@ class MemoryRows(Rows):
     profile : Profile     blocks : list
     """
 
+    in_memory = True
+
     def __init__(self, profile, blocks):
         super().__init__(profile)
         self.blocks = list(blocks)
@@ -191,6 +195,21 @@ class MemoryRows(Rows):
     def prepared(self, f, *args):
         """The same rows with ``f(block, *args)`` in place of every block."""
         return MemoryRows(self.profile, self.visit(f, *args))
+
+
+def table_rows(codes, cardinalities, weights=None):
+    """`Rows` of one block: a table of codes (n_rows, n_columns) in memory, -1 = missing; columns and states have numbers."""
+    codes, cardinalities = np.asfortranarray(codes), np.asarray(cardinalities, dtype=np.int64)
+    weights = None if weights is None else np.asarray(weights, dtype=float)
+    has_missing = np.array([len(codes) > 0 and column.min() < 0 for column in codes.T], dtype=bool)
+    counts = [
+        np.bincount(column.astype(np.int64) + 1, weights, minlength=1 + r)[1:].astype(float)
+        for column, r in zip(codes.T, cardinalities.tolist())
+    ]
+    schema = Schema(tuple(range(len(cardinalities))), tuple(tuple(range(r)) for r in cardinalities.tolist()))
+    total = float(len(codes) if weights is None else weights.sum())
+    profile = Profile(schema, len(codes), total, np.concatenate([np.empty(0), *counts]), has_missing)
+    return MemoryRows(profile, [Block(codes, weights)])
 
 
 class StreamedRows(Rows):
@@ -217,6 +236,8 @@ class MappedRows(MemoryRows):
 
     profile : Profile     blocks : iterator of named tuples of arrays and None
     """
+
+    in_memory = False
 
     def __init__(self, profile, blocks):
         self.folder = Path(tempfile.mkdtemp(prefix="pgm_bma_rows_"))
