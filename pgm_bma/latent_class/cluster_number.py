@@ -99,7 +99,7 @@ class NumberSearch(NamedTuple):
 
     def fit_numbers(self, numbers):
         """{number: fit}: upwards with splits of the number below, downwards with merges of the number above, each with crosses."""
-        fits = {}
+        fits: dict[int, LatentClassFit] = {}
         for k in numbers:
             fits[k] = self.improve(k, self.fit_number(k, self.splits(fits.get(k - 1), k)))
         for k in reversed(numbers if self.settings.moves else []):

@@ -127,7 +127,8 @@ def advance(problem, theta_c, theta, factor_c, factors, arcs, idle, rules):
     walkers = kernels.Walkers(theta_c, theta, factor_c, factors, arcs, np.empty_like(theta), kept, places)
     tables = (factor_c, factors) if rules.mode == kernels.VARIATIONAL else (theta_c, theta)
     space = np.empty(arcs.shape[1])
-    active, paths = np.arange(n_starts), [[] for _ in range(n_starts)]
+    active = np.arange(n_starts)
+    paths: list[list[float]] = [[] for _ in range(n_starts)]
     while len(active):
         sums = problem.rows.reduce(expect_block, problem.layout, *(table[active] for table in tables))
         counts, totals = (np.require(part, requirements="W") for part in sums)

@@ -245,7 +245,7 @@ class MappedRows(MemoryRows):
         super().__init__(profile, [self._keep(i, block) for i, block in enumerate(blocks)])
 
     def _keep(self, number, block):
-        kept = []
+        kept: list[Path | None] = []
         for field, array in zip(block._fields, block):
             if array is None:
                 kept.append(None)
@@ -304,7 +304,7 @@ class ClusterRows(Rows):
         for group in np.array_split(
             np.arange(len(self.shards)), min(SHARDS_PER_THREAD * n_threads(), len(self.shards))
         ):
-            made = []
+            made: Any = []
             for i in group:  # one partition after the other: the list stays where it began
                 made = task(made, self.shards[i], f, args)
             longer.append(made)

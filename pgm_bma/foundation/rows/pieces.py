@@ -31,7 +31,7 @@ class PieceBuilder:
 
     def __init__(self, names):
         self.names = names
-        self.positions = [{} for _ in names]
+        self.positions: list[dict] = [{} for _ in names]
         self.codes, self.counts = [], []
 
     def add(self, coded, counts):

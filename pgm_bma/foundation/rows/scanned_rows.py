@@ -64,7 +64,7 @@ def find_profile(engine, names, declared, weight=None):
                 f"column {name!r} has more than {MAX_STATES} different values, too many for a variable; leave it out if it is a "
                 f"key: scan.drop({name!r})"
             )
-        count = {}
+        count: dict = {}
         for value, occurs in zip(map(plain, engine.typed(list(values))), occurrences):
             if not is_missing(value):
                 count[value] = count.get(value, 0) + int(occurs)
