@@ -40,9 +40,7 @@ EXCEPTIONS = {
     ("foundation.faces.face", "networks.graphs"): "to_networkx, inside a function",
     ("foundation.faces.notebook", "plotting"): "plot and the picture in notebooks, inside functions",
     ("networks.shown_graph", "plotting"): "the same",
-    ("additive.face", "plotting"): "plot_terms, inside a function",
-    ("additive", "kikuchi"): "to be separated",
-    ("kikuchi.classifier", "additive"): "to be separated",
+    ("additive.classifier", "plotting"): "plot_terms, inside a function",
 }
 ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 # what a folder must not import at all, and what only inside functions

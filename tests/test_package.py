@@ -211,7 +211,7 @@ StructuralEMClusterer TANClassifier WidthDiscretizer average_families bivariate_
 default_clusterer effective_markov_blanket evaluation goodness_of_fit impute
 likelihood_ratio_test list_datasets list_networks load load_dataset load_network log_likelihood metrics
 plotting predict_proba random_augmented_naive_bayes random_dag random_network_classifier random_selective_naive_bayes
-read_bif region_entropy region_free_energy region_graph save scan_csv scan_parquet scan_table simulate three_step write_bif
+read_bif region_graph save scan_csv scan_parquet scan_table simulate three_step write_bif
 """.split()
 
 

@@ -49,7 +49,7 @@ class AdditiveBayesClassifier(ClassifierBase):
     ----------
     terms : sequence of {"single", "pair", "linear", "state", "gaussian", "cell"}, default all six
         Kinds of terms; "single" is always among them. "linear" has one coefficient per column of numbers and class (whole numbers
-        that are states too), "state" one per state and class, "gaussian" tells how the numeric columns vary together inside a class,
+        that are states too), "state" one per state and class, "gaussian" tells how the numeric columns vary together in a class,
         "cell" has one coefficient per cell of two columns with states and class, used where held-out rows gain by it beyond chance.
     {names}
     random_state : int, Generator, RandomState or None, default=None

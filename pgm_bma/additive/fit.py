@@ -1,11 +1,12 @@
 """One convex fit of the weights of averaged terms, with a ridge per kind of term, averaged over the ridges that predict well.
 
-The weights maximise the conditional likelihood of rows that are left out of their own terms (see `terms`). Each kind has
-a grid of ridges (`ridges.RidgeSearch`); single terms are drawn to weight 1 (naive Bayes) or, where their ridge is negative, to 0, which with a stiff ridge
-leaves them out: then what is left is a logistic regression. Ridges are judged by the loss of held-out rows, with all terms made
-anew in every fold. The search begins at the best of a few starts and walks along one kind after the other, a step only where the
-gain is beyond 1.5 of its paired standard errors: the best of many points is too often the luckiest. The weights of all points tried
-are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by cells at all.
+The weights maximise the conditional likelihood of rows that are left out of their own terms (see `terms`). Each kind has a grid of
+ridges (`ridges.RidgeSearch`); single terms are drawn to weight 1 (naive Bayes) or, where their ridge is negative, to 0, which with
+a stiff ridge leaves them out: then what is left is a logistic regression. Ridges are judged by the loss of held-out rows, with all
+terms made anew in every fold. The search begins at the best of a few starts and walks along one kind after the other, a step only
+where the gain is beyond 1.5 of its paired standard errors: the best of many points is too often the luckiest. The weights of all
+points tried are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by
+cells at all.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
 """P(class | value) of a column, and of two, averaged over all ways to cut them: no bet on one discretisation.
 
-One column: the values of a numeric column fall into at most 32 elementary bins. A partition joins neighbouring bins to intervals; an
-interval predicts the class by its own Dirichlet-multinomial with pseudo-counts s p (p the class shares). All 2^(m - 1) partitions
-are summed exactly, each boundary being cut with prior probability rho; s and rho are summed over grids. A categorical column has
-two partitions: all states together, or each on its own.
+One column: the values of a numeric column fall into at most 32 elementary bins. A partition joins neighbouring bins to intervals;
+an interval predicts the class by its own Dirichlet-multinomial with pseudo-counts s p (p the class shares). All 2^(m - 1)
+partitions are summed exactly, each boundary being cut with prior probability rho; s and rho are summed over grids. A categorical
+column has two partitions: all states together, or each on its own.
 
 Two columns: each has a tree over its bins, halves of halves for a numeric one (at most 16 bins), a root with all states right below
 it for a categorical one. A rectangle is a product of two nodes. It stays whole with probability 1/2, else one of its sides is split

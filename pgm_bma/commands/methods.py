@@ -72,6 +72,12 @@ CLASSIFIERS = {
         "The prediction averages over many networks of all columns and the class, weighted by how well they explain the "
         "data.",
     ),
+    "additive": Method(
+        "AdditiveBayesClassifier",
+        "averaged additive terms",
+        "What every column and pair of columns says about the class is averaged over all ways to cut the columns and added up, "
+        "with weights that predict held-out rows best.",
+    ),
     "kikuchi": Method(
         "KikuchiBayesClassifier",
         "Kikuchi-Bayes",

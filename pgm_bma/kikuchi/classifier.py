@@ -73,8 +73,8 @@ class KikuchiBayesClassifier(ClassifierBase):
 
     A region is the class with one, two or three attributes. Regions that tell more about the class than the smaller regions
     inside them are found by tests; counting numbers of the region graph combine their probabilities in closed form. Regions may
-    overlap in loops, where counting numbers take back too much or too little; weights on the interaction terms cure that. Columns of
-    numbers are cut into intervals first, as `MDLDiscretizer` does, with a warning.
+    overlap in loops, where counting numbers take back too much or too little; weights on the interaction terms cure that. Columns
+    of numbers are cut into intervals first, as `MDLDiscretizer` does, with a warning.
 
     Parameters
     ----------

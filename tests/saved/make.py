@@ -21,6 +21,7 @@ CLASSIFIERS = {
     "AveragedNaiveBayesClassifier": {},
     "TANClassifier": {},
     "ForestAveragedClassifier": {},
+    "AdditiveBayesClassifier": {},
     "KikuchiBayesClassifier": {},
     "FixedOrderClassifier": {},
     "OrderAveragedClassifier": {"n_orders": 5},
