@@ -36,8 +36,8 @@ CLUSTERERS = {
 }
 # estimators whose result depends on a seed
 SEEDED = {*CLUSTERERS, "KikuchiBayesClassifier", "OrderAveragedClassifier"}
-# the number of columns enters their prior of structures: one more column, even a constant one, changes the average
-COLUMNS_COUNT = {"FixedOrderClassifier"}
+# one more column, even a constant one, changes the average: it enters the prior of structures, or the hash that deals the folds
+COLUMNS_COUNT = {"FixedOrderClassifier", "AdditiveBayesClassifier"}
 # Markov networks: they leave the terms of a missing cell out instead of summing over it
 UNDIRECTED = {"KikuchiBayesClassifier", "AdditiveBayesClassifier"}
 

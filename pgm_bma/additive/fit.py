@@ -62,7 +62,7 @@ def _sampled(data):
     n_terms = 2 + 2 * n_columns + MOST_PAIRS + N_STRENGTHS + n_states + n_cells
     most = _MOST_NUMBERS // ((data.n_classes - 1) * n_terms)
     n_parts = -(-len(data.target) // most)
-    if n_parts == 1:
+    if n_parts <= 1:
         return data
     part = deal(data.target, data.weights, n_parts, _colours(data))[0]
     kept = part > 0

@@ -345,8 +345,8 @@ class KikuchiBayesClassifier(ClassifierBase):
     @property
     def numeric_columns_(self) -> list:
         """Columns of numbers that were cut into intervals."""
-        cuts = self.__dict__.get("_cuts")
-        return [] if cuts is None else [name for name in self.schema_.names if name in cuts.names]
+        names, cuts = self.schema_.names, self.__dict__.get("_cuts")
+        return [] if cuts is None else [name for name in names if name in cuts.names]
 
     @property
     def region_graph_(self) -> nx.DiGraph:
