@@ -28,7 +28,7 @@ CLASSIFIERS = {
     "TAN": pgm_bma.TANClassifier,
     "forest": pgm_bma.ForestAveragedClassifier,
     "forest selective": lambda **given: pgm_bma.ForestAveragedClassifier(class_arcs="selective", **given),
-    "Kikuchi": lambda **given: pgm_bma.KikuchiBayesClassifier(random_state=0, **given),
+    "Kikuchi": lambda **given: pgm_bma.AdditiveBayesClassifier(**given),
     "orders": lambda **given: pgm_bma.OrderAveragedClassifier(max_indegree=2, random_state=0, **given).set_params(
         sampler__n_orders=10
     ),

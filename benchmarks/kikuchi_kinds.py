@@ -1,15 +1,15 @@
-"""Kinds of averaged terms on categorical tables: does Kikuchi-Bayes lose by cells or slopes where they say nothing?
+"""Kinds of averaged terms on categorical tables: does `AdditiveBayesClassifier` lose by cells or slopes where they say nothing?
 
 The default against the same without cells of two columns, without slopes of whole numbers that are states, and against regions of
-states (``numeric=None``), the default before there were averaged terms. Stratified 5 folds, repeated with other folds; p >= 1e-5 in
-the loss. A difference has two errors: over the repeats (chance of the folds), and over the rows, whose mean difference over the
-repeats is taken first (chance of the table).
+states (`KikuchiBayesClassifier`), the default before there were averaged terms. Stratified 5 folds, repeated with other
+folds; p >= 1e-5 in the loss. A difference has two errors: over the repeats (chance of the folds), and over the rows, whose mean
+difference over the repeats is taken first (chance of the table).
 """
 
 import numpy as np
 import pandas as pd
 
-from pgm_bma import KikuchiBayesClassifier
+from pgm_bma import AdditiveBayesClassifier, KikuchiBayesClassifier
 
 from ._common import parser, print_line, print_table, run, save_csv
 from .classifiers import load, out_of_fold
@@ -21,10 +21,10 @@ DEFAULT = "default"
 
 def methods(X):
     return {
-        DEFAULT: KikuchiBayesClassifier,
-        "without cells": lambda: KikuchiBayesClassifier(terms=KINDS),
-        "without slopes": lambda: KikuchiBayesClassifier(categorical_columns=list(X)),
-        "regions of states": lambda: KikuchiBayesClassifier(numeric=None),
+        DEFAULT: AdditiveBayesClassifier,
+        "without cells": lambda: AdditiveBayesClassifier(terms=KINDS),
+        "without slopes": lambda: AdditiveBayesClassifier(categorical_columns=list(X)),
+        "regions of states": lambda: KikuchiBayesClassifier(),
     }
 
 

@@ -3,6 +3,7 @@
 from pgm_bma import evaluation as evaluation
 from pgm_bma import metrics as metrics
 from pgm_bma import plotting as plotting
+from pgm_bma.additive.classifier import AdditiveBayesClassifier as AdditiveBayesClassifier
 from pgm_bma.augmented.clusterer import StructuralEMClusterer as StructuralEMClusterer
 from pgm_bma.augmented.intervals import bound_and_collapse as bound_and_collapse
 from pgm_bma.augmented.pgmpy_face import BoundCollapseEMEstimator as BoundCollapseEMEstimator
@@ -26,8 +27,6 @@ from pgm_bma.foundation.rows.scan import scan_csv as scan_csv
 from pgm_bma.foundation.rows.scan import scan_parquet as scan_parquet
 from pgm_bma.foundation.rows.scan import scan_table as scan_table
 from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier as KikuchiBayesClassifier
-from pgm_bma.kikuchi.energies import region_entropy as region_entropy
-from pgm_bma.kikuchi.energies import region_free_energy as region_free_energy
 from pgm_bma.kikuchi.network import region_graph as region_graph
 from pgm_bma.latent_class.clusterer import EMAClusterer as EMAClusterer
 from pgm_bma.latent_class.clusterer import LatentClassClusterer as LatentClassClusterer

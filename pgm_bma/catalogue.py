@@ -32,6 +32,16 @@ class Estimator(NamedTuple):
 
 ESTIMATORS = (
     Estimator(
+        "AdditiveBayesClassifier",
+        "additive.classifier",
+        "classifier",
+        "Classifiers",
+        "additive",
+        "averaged additive terms",
+        "What every column and pair of columns says about the class is averaged over all ways to cut the columns and added up, "
+        "with weights that predict held-out rows best.",
+    ),
+    Estimator(
         "KikuchiBayesClassifier",
         "kikuchi.classifier",
         "classifier",
@@ -160,11 +170,7 @@ FUNCTIONS = {
         "effective_markov_blanket": "networks.graphs",
         "average_families": "foundation.numbers.averaging",
     },
-    "Regions": {
-        "region_graph": "kikuchi.network",
-        "region_entropy": "kikuchi.energies",
-        "region_free_energy": "kikuchi.energies",
-    },
+    "Regions": {"region_graph": "kikuchi.network"},
     "Networks of pgmpy": {
         "bound_and_collapse": "augmented.intervals",
         "log_likelihood": "networks.inference",
@@ -211,10 +217,10 @@ RECORDS = {
     "kikuchi-tests": ("kikuchi.selection", "FocusTests"),
     "kikuchi-layout": ("kikuchi.terms", "Layout"),
     "kikuchi-terms": ("kikuchi.terms", "Terms"),
-    "kikuchi-average-fit": ("additive.fit", "AverageFit"),
-    "kikuchi-average-terms": ("additive.terms", "AverageTerms"),
-    "kikuchi-term-weights": ("additive.terms", "TermWeights"),
-    "kikuchi-gaussian-terms": ("additive.gaussian", "GaussianTerms"),
+    "additive-fit": ("additive.fit", "AdditiveFit"),
+    "additive-terms": ("additive.terms", "AverageTerms"),
+    "additive-term-weights": ("additive.terms", "TermWeights"),
+    "additive-gaussian-terms": ("additive.gaussian", "GaussianTerms"),
     "kikuchi-cuts": ("foundation.tables.numeric_columns", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "gibbs-sampler": ("orders.samplers", "GibbsSampler"),

@@ -8,12 +8,12 @@ the choice made here.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier
+    from pgm_bma.additive.classifier import AdditiveBayesClassifier
     from pgm_bma.latent_class.clusterer import EMAClusterer
 
 
-def default_classifier(**parameters: Any) -> "KikuchiBayesClassifier":
-    """The classifier to begin with, not fitted: `KikuchiBayesClassifier`.
+def default_classifier(**parameters: Any) -> "AdditiveBayesClassifier":
+    """The classifier to begin with, not fitted: `AdditiveBayesClassifier`.
 
     It had the lowest log loss on most of the development tables, and by far the lowest mean, at about four times the processor time
     of the forest averages, which came next.
@@ -21,22 +21,22 @@ def default_classifier(**parameters: Any) -> "KikuchiBayesClassifier":
     Parameters
     ----------
     **parameters : any
-        Parameters of `KikuchiBayesClassifier`.
+        Parameters of `AdditiveBayesClassifier`.
 
     Returns
     -------
-    KikuchiBayesClassifier
+    AdditiveBayesClassifier
         An unfitted classifier.
 
     Examples
     --------
     >>> import pgm_bma
-    >>> pgm_bma.default_classifier(level=3)
-    KikuchiBayesClassifier(level=3)
+    >>> pgm_bma.default_classifier(verbose=1)
+    AdditiveBayesClassifier(verbose=1)
     """
-    from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier
+    from pgm_bma.additive.classifier import AdditiveBayesClassifier
 
-    return KikuchiBayesClassifier(**parameters)
+    return AdditiveBayesClassifier(**parameters)
 
 
 def default_clusterer(**parameters: Any) -> "EMAClusterer":

@@ -16,7 +16,7 @@ def test_the_default_classifier_is_the_best_of_the_kept_table():
     table = pd.read_csv(RESULTS / "default_methods_classes_summary.csv").set_index("method")
     best = table["mean"].idxmin()
     assert table["mean rank"].idxmin() == best and table["best"].idxmax() == best
-    assert best == "Kikuchi" and isinstance(pgm_bma.default_classifier(), pgm_bma.KikuchiBayesClassifier)
+    assert best == "Kikuchi" and isinstance(pgm_bma.default_classifier(), pgm_bma.AdditiveBayesClassifier)
 
 
 def test_the_default_clusterer_is_the_compromise_of_the_kept_table():

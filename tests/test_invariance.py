@@ -23,7 +23,7 @@ EXCEPTIONS = {
 }
 # cells that are missing in training are sampled state by state: with gaps, the law holds for complete rows only
 COMPLETE_ROWS = {name: {"missing": "drop"} for name in ("FixedOrderClassifier", "OrderAveragedClassifier")}
-AS_TEXT = {"KikuchiBayesClassifier"}  # whole numbers have a slope there, which names have not
+AS_TEXT = {"AdditiveBayesClassifier"}  # whole numbers have a slope there, which names have not
 TOLERANCE = 1e-8  # rounding: sums in another order, amplified by up to 1e8 in log odds of thousands of nats
 
 

@@ -33,9 +33,7 @@ EXCEPTIONS = {
     ("foundation.faces.face", "networks.graphs"): "to_networkx, inside a function",
     ("foundation.faces.face", "plotting"): "plot and the picture in notebooks, inside functions",
     ("networks.graphs", "plotting"): "the same",
-    ("additive.face", "plotting"): "plot_terms, inside a function",
-    ("additive", "kikuchi"): "to be separated",
-    ("kikuchi.classifier", "additive"): "to be separated",
+    ("additive.classifier", "plotting"): "plot_terms, inside a function",
 }
 ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 # what a folder must not import at all, and what only inside functions

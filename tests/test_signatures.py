@@ -48,10 +48,7 @@ CHECKED_ELSEWHERE = {
 # (class, parameter) that nothing reads here: no bad value is seen
 NOT_READ = {
     ("KikuchiBayesClassifier", "random_state"): "draws only for resampled losses",
-    **{
-        ("KikuchiBayesClassifier", word): 'read under numeric="average" only'
-        for word in ("terms", "numeric_columns", "categorical_columns")
-    },
+    ("AdditiveBayesClassifier", "random_state"): "folds follow from the data",
     **{
         ("AveragedNaiveBayesClassifier", word): 'read under numeric="average" and "mdl" only'
         for word in ("numeric_columns", "categorical_columns")

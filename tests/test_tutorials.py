@@ -189,12 +189,12 @@ def working_with_pgmpy(names):
 def which_method_when(names):
     log_loss, error, small = names["log_loss"], names["error"], names["small"]
     ours = [m for m in log_loss if m != "logistic regression"]
-    assert names["summary"]["rank, log loss"].idxmin() == "Kikuchi-Bayes"
-    assert names["verdicts"]["Kikuchi-Bayes"]["better"] > names["verdicts"]["Kikuchi-Bayes"]["worse"]
+    assert names["summary"]["rank, log loss"].idxmin() == "additive terms"
+    assert names["verdicts"]["additive terms"]["better"] > names["verdicts"]["additive terms"]["worse"]
     assert (log_loss["forest average"] < log_loss["TAN (best tree)"]).sum() == 6
     assert (small.loc["forest average"] < small.loc["TAN (best tree)"]).all()
     assert list(small[25].sort_values().index[:2]) == ["logistic regression", "selective forest average"]
-    assert small[200].idxmin() == "Kikuchi-Bayes"
+    assert small[200].idxmin() == "additive terms"
     assert (small.loc["averaged naive Bayes", [25, 50]] < small.loc["naive Bayes", [25, 50]]).all()
     assert (log_loss["averaged naive Bayes"] < log_loss["naive Bayes"]).sum() < 5  # "on most ... it gained nothing"
     assert (
@@ -202,7 +202,7 @@ def which_method_when(names):
     )  # "seconds, not minutes"; process time, so a busy machine does not matter
     by_error, by_loss = error.rank(axis=1).mean(), log_loss.rank(axis=1).mean()
     for ranks in (by_error, by_loss):
-        assert list(ranks.sort_values().index[:2]) == ["Kikuchi-Bayes", "logistic regression"]
+        assert list(ranks.sort_values().index[:2]) == ["additive terms", "logistic regression"]
     assert by_error[ours].sort_values().index[1] == "order average"
     assert by_loss[ours].min() < by_loss["order average"] < by_loss[ours].max()
 
@@ -256,9 +256,9 @@ def numeric_columns(names):
     unsure = likely.loc["od280_od315"]
     assert unsure["its probability"] < 0.6 and 3 < unsure["expected number of cuts"] < 4
     assert names["strongest"].idxmax() == "flavanoids"
-    others = names["comparison"].drop("Kikuchi, averaged cuts")
+    others = names["comparison"].drop("additive, averaged cuts")
     ratio = others["more than averaged cuts"] / others["standard error"]
-    assert names["comparison"]["log loss"].idxmin() == "Kikuchi, averaged cuts"
+    assert names["comparison"]["log loss"].idxmin() == "additive, averaged cuts"
     assert ratio["logistic regression"] > 4
     assert (ratio.drop("logistic regression") < 2).all() and (ratio > 0).all()
     worst = names["losses"][["Kikuchi, one MDL cut", "histogram boosting"]].apply(lambda loss: loss.nlargest(5).sum())

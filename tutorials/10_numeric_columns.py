@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10. Numeric columns
 #
-# A method for discrete data has to cut numbers into intervals, and one choice of cuts is a bet. `KikuchiBayesClassifier` does
+# A method for discrete data has to cut numbers into intervals, and one choice of cuts is a bet. `AdditiveBayesClassifier` does
 # not bet: it averages over all ways to cut a column. This tutorial shows what comes out, and compares it with boosting and
 # logistic regression.
 #
@@ -28,7 +28,7 @@ table = wine.data.rename(columns={"od280/od315_of_diluted_wines": "od280_od315"}
 grower = pd.Series(np.array(["A", "B", "C"])[wine.target], name="grower")
 print(grower.value_counts().to_dict())
 
-model = pgm_bma.KikuchiBayesClassifier().fit(table, grower)
+model = pgm_bma.AdditiveBayesClassifier().fit(table, grower)
 print(model)
 
 # %% [markdown]
@@ -100,8 +100,8 @@ print(evidence.head(8).round(2).to_string())
 
 # %%
 methods = {
-    "Kikuchi, averaged cuts": lambda: pgm_bma.KikuchiBayesClassifier(),
-    "Kikuchi, one MDL cut": lambda: pgm_bma.KikuchiBayesClassifier(numeric="mdl"),
+    "additive, averaged cuts": lambda: pgm_bma.AdditiveBayesClassifier(),
+    "Kikuchi, one MDL cut": lambda: pgm_bma.KikuchiBayesClassifier(),
     "histogram boosting": lambda: HistGradientBoostingClassifier(random_state=0),
     "logistic regression": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
 }
@@ -115,7 +115,7 @@ for name, make in methods.items():
     rows[name] = -np.log(own)
     assert np.isclose(log_loss(grower, answers), rows[name].mean())
 losses = pd.DataFrame(rows)
-difference = losses.sub(losses["Kikuchi, averaged cuts"], axis=0)
+difference = losses.sub(losses["additive, averaged cuts"], axis=0)
 comparison = pd.DataFrame(
     {
         "log loss": losses.mean(),

@@ -53,7 +53,7 @@ def regions(classifier):
 
 # %%
 robots, label = load("monk1")
-monk = KikuchiBayesClassifier(numeric=None, random_state=0).fit(robots[:124], label[:124])
+monk = KikuchiBayesClassifier(random_state=0).fit(robots[:124], label[:124])
 monk.interaction_strength_.round(2)
 
 # %%
@@ -87,7 +87,7 @@ for name, n_train in {"monk1": 124, "monk2": 169, "monk3": 122}.items():
     train, test = slice(0, n_train), slice(n_train, None)
     methods = {
         "naive Bayes": NaiveBayesClassifier(),
-        "Kikuchi, pairs": KikuchiBayesClassifier(numeric=None, random_state=0),
+        "Kikuchi, pairs": KikuchiBayesClassifier(random_state=0),
         "Kikuchi, triples": KikuchiBayesClassifier(level=3, random_state=0),
     }
     rows[name] = {method: c.fit(X[train], y[train]).score(X[test], y[test]) for method, c in methods.items()}
@@ -106,7 +106,7 @@ monks.round(3)
 
 # %%
 boards, won = load("tic-tac-toe")
-pairs = KikuchiBayesClassifier(numeric=None, random_state=0).fit(boards, won)
+pairs = KikuchiBayesClassifier(random_state=0).fit(boards, won)
 _ = plot_interactions(pairs, threshold=0.5, title="tic-tac-toe: pairs of squares")
 
 # %% [markdown]
@@ -135,7 +135,7 @@ print(f"\n{len(tests)} triples tested, {len(taken)} taken, {int(taken['is a line
 # %%
 methods = {
     "naive Bayes": NaiveBayesClassifier(),
-    "Kikuchi, pairs": KikuchiBayesClassifier(numeric=None, random_state=0),
+    "Kikuchi, pairs": KikuchiBayesClassifier(random_state=0),
     "Kikuchi, triples": KikuchiBayesClassifier(level=3, random_state=0),
     "logistic regression": one_hot_regression,
 }
@@ -151,7 +151,7 @@ scores["tic-tac-toe"] = compare(methods, boards, won)
 
 # %%
 cars, verdict = load("car")
-car = KikuchiBayesClassifier(numeric=None, random_state=0).fit(cars, verdict)
+car = KikuchiBayesClassifier(random_state=0).fit(cars, verdict)
 _ = plot_interactions(car, title="car")
 
 # %%
@@ -169,7 +169,7 @@ car.explain(cars.iloc[1500]).round(2)
 print(cars.iloc[1500].to_dict(), "->", verdict[1500])
 methods = {
     "naive Bayes": NaiveBayesClassifier(),
-    "Kikuchi, pairs": KikuchiBayesClassifier(numeric=None, random_state=0),
+    "Kikuchi, pairs": KikuchiBayesClassifier(random_state=0),
     "logistic regression": one_hot_regression,
 }
 scores["car"] = compare(methods, cars, verdict)
@@ -187,7 +187,7 @@ methods = {
     "naive Bayes": NaiveBayesClassifier(),
     "counting numbers (K2)": KikuchiBayesClassifier(preset="K2", random_state=0),
     "tree weights": KikuchiBayesClassifier(weights="tree", random_state=0),
-    "learned weights": KikuchiBayesClassifier(numeric=None, random_state=0),
+    "learned weights": KikuchiBayesClassifier(random_state=0),
 }
 scores["voting"] = compare(methods, votes, party)
 

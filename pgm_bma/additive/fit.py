@@ -1,106 +1,109 @@
 """One convex fit of the weights of averaged terms, with a ridge per kind of term, averaged over the ridges that predict well.
 
-The weights maximise the conditional likelihood of rows that are left out of their own terms (see `numeric_terms`). Each kind has
-a grid of ridges; single terms are drawn to weight 1 (naive Bayes) or, where their ridge is negative, to 0, which with a stiff ridge
-leaves them out: then what is left is a logistic regression. Ridges are judged by the loss of held-out rows, with all terms made
-anew in every fold. The search begins at the best of a few starts and walks along one kind after the other, a step only where the
-gain is beyond 1.5 of its paired standard errors: the best of many points is too often the luckiest. The weights of all points tried
-are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by cells at all.
+The weights maximise the conditional likelihood of rows that are left out of their own terms (see `terms`). Each kind has a grid of
+ridges (`ridges.RidgeSearch`); single terms are drawn to weight 1 (naive Bayes) or, where their ridge is negative, to 0, which with
+a stiff ridge leaves them out: then what is left is a logistic regression. Ridges are judged by the loss of held-out rows, with all
+terms made anew in every fold. The search begins at the best of a few starts and walks along one kind after the other, a step only
+where the gain is beyond 1.5 of its paired standard errors: the best of many points is too often the luckiest. The weights of all
+points tried are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by
+cells at all.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.additive.choice import MOST_CELL_WEIGHTS, MOST_PAIRS
+from pgm_bma.additive.gaussian import N_STRENGTHS
+from pgm_bma.additive.ridges import OFF, SEARCH
 from pgm_bma.additive.solve import fit_weights
-from pgm_bma.additive.terms import AverageTerms, TermWeights, make_terms, row_features
-from pgm_bma.kikuchi.content import row_colours
-from pgm_bma.kikuchi.terms import class_data
-from pgm_bma.kikuchi.tuning import deal
-
-KINDS = ("single", "pair", "linear", "state", "gaussian", "cell")
-FIXED = {"prior": 5.0, "level": 0.1}  # weight of the class shares, and a free level for every class
-OFF = 1e5
-RIDGES = {
-    "single": (-OFF, -30.0, -5.0, 1.0, 5.0, 25.0, 100.0),  # below zero: drawn to weight 0 instead of 1
-    "pair": (0.1, 0.3, 1.0, 5.0, 30.0, 200.0, 1000.0, OFF),
-    "linear": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, OFF),
-    "state": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, OFF),
-    "gaussian": (1.0, 5.0, 30.0, 200.0, 1000.0, OFF),
-    "cell": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, OFF),
-}
-STARTS = tuple(
-    dict(zip(KINDS, ridges))
-    for ridges in (
-        (5.0, 30.0, 10.0, 30.0, 30.0, OFF),
-        (5.0, OFF, OFF, OFF, OFF, OFF),  # weighted naive Bayes
-        (-OFF, OFF, 0.3, 1.0, OFF, OFF),  # logistic regression
-        (-5.0, 200.0, 1.0, 3.0, 30.0, OFF),
-        (25.0, 30.0, OFF, OFF, OFF, OFF),
-        (5.0, OFF, 3.0, 10.0, 1.0, OFF),
-        (-30.0, OFF, 0.03, 0.3, OFF, OFF),
-    )
+from pgm_bma.additive.terms import (
+    MOST_COLUMNS,
+    MOST_INDICATORS,
+    AverageTerms,
+    TermWeights,
+    make_terms,
+    row_features,
 )
-CELLS = dict(zip(KINDS, (-30.0, OFF, 0.3, 1.0, OFF, 1.0)))  # logistic regression with cells
-SURE = 1.5  # paired standard errors that a step must gain
-SPREAD = 5.0  # nats of held-out loss by which the weight of a point falls by e
-_MOST_POINTS = 8  # that are averaged
-_TELLING_ROWS, _FINAL_STARTS = 100, 3
-_FEWEST_ROWS, _MANY_ROWS, _ENOUGH_ROWS = 10, 1000, 3000
-_ROUGH = 1e-3  # a rough optimum is enough to compare ridges
-_ROUNDING = 1e-6
+from pgm_bma.foundation.numbers.folds import deal, row_colours
+from pgm_bma.foundation.numbers.softmax_ridge import MAX_CONTRASTS
+from pgm_bma.foundation.runtime.messages import warn
+
+_MOST_NUMBERS = MAX_CONTRASTS // 2  # rows x classes x terms: Newton steps copy them twice
 
 
-def fit_average(data, kinds, progress=None):
+def fit_additive(data, kinds, progress=None):
     """Fit the weights of averaged terms.
 
     Parameters
     ----------
-    data : NumericData
+    data : AdditiveData
     kinds : some of KINDS
     progress : function (number of steps done) or None
 
     Returns
     -------
-    AverageFit
+    AdditiveFit
     """
+    data = _sampled(data)
     points, shares = choose_ridges(data, kinds, progress)
     terms, contrasts = make_terms(data, kinds)
     thetas = [_fit_weights(contrasts, data.weights, points[0])]
-    thetas += [_fit_weights(contrasts, data.weights, point, thetas[0], _ROUGH) for point in points[1:]]
+    thetas += [_fit_weights(contrasts, data.weights, point, thetas[0], SEARCH.rough) for point in points[1:]]
     theta = sum(share * theta for share, theta in zip(shares, thetas))
-    return AverageFit(terms, TermWeights.from_flat(theta, terms), points[0])
+    return AdditiveFit(terms, TermWeights.from_flat(theta, terms), points[0])
+
+
+def _sampled(data):
+    """All rows, or of more than memory takes a sample, which follows from the data."""
+    n_columns = min(len(data.n_bins), MOST_COLUMNS)
+    n_states = min(int(data.n_bins[~data.numeric].sum()), MOST_INDICATORS)
+    n_cells = MOST_CELL_WEIGHTS if (~data.numeric).sum() > 1 else 0
+    n_terms = 2 + 2 * n_columns + MOST_PAIRS + N_STRENGTHS + n_states + n_cells
+    most = _MOST_NUMBERS // ((data.n_classes - 1) * n_terms)
+    n_parts = -(-len(data.target) // most)
+    if n_parts <= 1:
+        return data
+    part = deal(data.target, data.weights, n_parts, _colours(data))[0]
+    kept = part > 0
+    warn(
+        f"terms and weights are those of {kept.sum()} of the {len(kept)} different rows: all of them would take more than "
+        f"{_MOST_NUMBERS:.3g} numbers in memory; drop columns, or merge states, to use more rows"
+    )
+    return data.take(kept, part[kept])
 
 
 def choose_ridges(data, kinds, progress=None):
     """Ridges by held-out loss: (list of kind -> ridge, best first; their shares in the average)."""
-    starts = [{kind: start[kind] for kind in kinds} for start in STARTS]
+    starts = [{kind: start[kind] for kind in kinds} for start in SEARCH.starts]
     total = data.weights.sum()
-    if total < _FEWEST_ROWS:
+    if total < SEARCH.fewest_rows:
         return starts[:1], np.ones(1)
     colours = _colours(data)
-    n_parts = int(total // _ENOUGH_ROWS)
+    n_parts = int(total // SEARCH.enough_rows)
     if n_parts > 1:  # ridges do not ask for all rows
         sample = deal(data.target, data.weights, n_parts, colours)[0]
         data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
-    parts = deal(data.target, data.weights, 4 if total < _MANY_ROWS else 2, colours)
-    folds = _Folds(data, kinds, parts, progress)
-    if parts[0].sum() >= _TELLING_ROWS:  # one fold shows which are far off
-        starts = sorted(starts, key=lambda start: folds.total(start, 1))[:_FINAL_STARTS]
+    parts = deal(data.target, data.weights, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours)
+    folds = _TermFolds(data, kinds, parts, progress)
+    if parts[0].sum() >= SEARCH.telling_rows:  # one fold shows which are far off
+        starts = sorted(starts, key=lambda start: folds.total(start, 1))[: SEARCH.n_final_starts]
     point = dict(min(starts, key=folds.total))
     _search(point, [kind for kind in folds.present if kind != "cell"], folds)
     if "cell" in folds.present:  # many weights: asked for after all else, and only where they gain beyond chance
-        rival = min({**point, "cell": CELLS["cell"]}, {kind: CELLS[kind] for kind in kinds}, key=folds.total)
+        rival = min(
+            {**point, "cell": SEARCH.cells["cell"]}, {kind: SEARCH.cells[kind] for kind in kinds}, key=folds.total
+        )
         if folds.gains(rival, point):
             point = dict(rival)
             _search(point, folds.present, folds, 1)
         elif folds.total(rival) >= folds.total(point):
             folds.forget("cell")
     totals = folds.totals()
-    tried = sorted(totals, key=totals.get)[:_MOST_POINTS]
+    tried = sorted(totals, key=totals.get)[: SEARCH.most_points]
     losses = np.array([totals[key] for key in tried])
-    shares = np.exp((losses[0] - losses) / SPREAD)
-    used = shares > 0.02 * shares.sum()
+    shares = np.exp((losses[0] - losses) / SEARCH.spread)
+    used = shares > SEARCH.smallest_share * shares.sum()
     points = [{**starts[0], **dict(zip(folds.present, key))} for key, kept in zip(tried, used) if kept]
     return points, shares[used] / shares[used].sum()
 
@@ -117,7 +120,7 @@ def _search(point, kinds, folds, n_rounds=2):
 
 def _walk(point, kind, folds):
     """Move `point` along the grid of one kind, down or else up, while a step gains more than chance would."""
-    grid = RIDGES[kind]
+    grid = SEARCH.grids[kind]
     position = grid.index(point[kind])
     for step in (-1, 1):
         k = position + step
@@ -129,8 +132,8 @@ def _walk(point, kind, folds):
 
 
 def _colours(data):
-    """Colours of the rows by their bins (see `content`), ties by their values, so that the order of rows does not matter."""
-    bins = row_colours(class_data(data.codes, data.target, data.n_bins, data.n_classes, data.weights))
+    """Colours of the rows by their bins (see `folds`), ties by their values, so that the order of rows does not matter."""
+    bins = row_colours(data.codes, data.target, data.weights)
     bits = np.nan_to_num(data.values).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     order = np.lexsort(((bits ^ (bits >> np.uint64(29))).sum(axis=1), bins))
     ranks = np.empty(len(order), dtype=np.uint64)
@@ -138,7 +141,7 @@ def _colours(data):
     return ranks
 
 
-class _Folds:
+class _TermFolds:
     """Training problems of the folds, and the losses of their held-out rows."""
 
     def __init__(self, data, kinds, parts, progress):
@@ -162,7 +165,7 @@ class _Folds:
         found = self.tried.setdefault(tuple(ridge[kind] for kind in self.present), [])
         for f in range(len(found), n_folds):
             rows, terms, contrasts, held, features = self.problems[f]
-            theta = _fit_weights(contrasts, rows, ridge, self.starts[f], _ROUGH)
+            theta = _fit_weights(contrasts, rows, ridge, self.starts[f], SEARCH.rough)
             self.starts[f] = theta
             scores = features.scores(TermWeights.from_flat(theta, terms))
             own = scores[np.arange(len(scores)), self.data.target[held]]
@@ -186,16 +189,16 @@ class _Folds:
         self.tried = {key: found for key, found in self.tried.items() if key[place] == OFF}
 
     def gains(self, ridge, present):
-        """Whether `ridge` beats `present` beyond SURE paired standard errors."""
+        """Whether `ridge` beats `present` beyond `sure` paired standard errors."""
         gain = self.losses(present) - self.losses(ridge)
         mean = self.rows @ gain / self.rows.sum()
         error = np.sqrt(self.rows @ (gain - mean) ** 2)
-        return self.rows @ gain > max(SURE * error, _ROUNDING)
+        return self.rows @ gain > max(SEARCH.sure * error, SEARCH.rounding)
 
 
 def _fit_weights(contrasts, rows, ridge, start=None, tolerance=1e-10):
     """Weights of the contrasts; a kind that is off is held at its centre."""
-    ridge = {**FIXED, **ridge}
+    ridge = {**SEARCH.fixed, **ridge}
     values = np.array([ridge[kind] for kind in contrasts.kinds])
     drawn = np.array([kind in ("prior", "single") for kind in contrasts.kinds])
     centre = np.where(drawn & (values > 0), 1.0, 0.0)
@@ -207,7 +210,7 @@ def _fit_weights(contrasts, rows, ridge, start=None, tolerance=1e-10):
     return theta
 
 
-class AverageFit(NamedTuple):
+class AdditiveFit(NamedTuple):
     """The terms, their weights and the ridge of every kind."""
 
     terms: AverageTerms

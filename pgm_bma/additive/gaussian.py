@@ -16,7 +16,7 @@ N_STRENGTHS = 3
 
 
 def fit_gaussian(values, target, n_classes, weights):
-    """`GaussianTerms` of the rows without a gap; None with fewer than two columns, more than 200, or too few rows."""
+    """`GaussianTerms` of the rows without a missing value; None with fewer than two columns, more than 200, or too few rows."""
     d = values.shape[1]
     kept = ~np.isnan(values).any(axis=1)
     if not 2 <= d <= MOST_COLUMNS or weights[kept].sum() < d + n_classes + 2:
@@ -52,7 +52,7 @@ def normal_scores(values, knots):
 
 
 def gaussian_terms(terms, values, target=None, unit=1.0):
-    """(n_samples, n_classes, 3) log density minus its diagonal version; zero for a row with a gap.
+    """(n_samples, n_classes, 3) log density minus its diagonal version; zero for a row with a missing value.
 
     target : classes of training rows, each of which is then left out of its own class
     """

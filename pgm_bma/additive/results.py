@@ -5,10 +5,10 @@ from itertools import product
 
 import numpy as np
 
-from pgm_bma.additive.fit import KINDS
+from pgm_bma.additive.choice import coarse
 from pgm_bma.additive.gaussian import N_STRENGTHS
-from pgm_bma.additive.pair_choice import coarse
-from pgm_bma.additive.terms import NumericData, design, has_level, row_features
+from pgm_bma.additive.ridges import KINDS
+from pgm_bma.additive.terms import AdditiveData, design, has_level, row_features
 from pgm_bma.foundation.tables.table import fold
 
 _BLOCK = 4096  # rows scored at a time
@@ -26,15 +26,15 @@ def check_terms(terms):
     return tuple(kind for kind in KINDS if kind in terms)
 
 
-def numeric_data(training, values, numeric):
-    """`NumericData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions."""
+def additive_data(training, values, numeric):
+    """`AdditiveData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions."""
     ranks = [np.unique(column, return_inverse=True)[1].ravel() for column in values.T]  # NaN is one value, the last
     keys = np.column_stack([training.codes, *ranks, training.target]).astype(np.int64)
     rows, weights, inverse = fold(keys, training.weights)
     first = np.full(len(rows), len(keys))
     np.minimum.at(first, inverse, np.arange(len(keys)))
     total = weights.sum()
-    return NumericData(
+    return AdditiveData(
         np.asfortranarray(training.codes[first], dtype=np.int32),
         values[first],
         np.array(numeric, dtype=bool),
@@ -125,14 +125,14 @@ def weight_series(fit, names, states, classes):
 
 def average_importances(fit, data):
     """Mean over the rows of the standard deviation over the classes of a column's weighted terms: (n_columns,) in nats."""
-    result = np.zeros(data.codes.shape[1])
-    owners = [*(list(s) for s in line_sets(fit.terms)), list(np.flatnonzero(data.numeric))]  # the last: densities
+    result, columns = np.zeros(data.codes.shape[1]), fit.terms.columns
+    owners = [*(columns[list(s)] for s in line_sets(fit.terms)), columns[fit.terms.numeric]]  # the last: densities
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         evidence = explained(fit, data.codes[block], data.values[block])
         spread = (data.weights[block] / data.weights.sum()) @ evidence.std(axis=2)
         for members, value in zip(owners, spread):
-            if members:
+            if len(members):
                 result[members] += value / len(members)
     return result
 
@@ -153,9 +153,9 @@ def average_factors(fit):
     """[(variables, logs)] over elementary bins, the class last; an error where other terms make the model no network of bins."""
     terms, weights = fit.terms, fit.weights
     if terms.gaussian is not None or (terms.linear and terms.numeric.any()):
-        raise ValueError(
-            "linear and gaussian terms are no factors over bins, so that no network of them equals the model; fit with "
-            "terms=('single', 'pair')"
+        raise AttributeError(
+            "linear and gaussian terms of numbers are no factors over bins, so that no network equals the model and model_ does "
+            "not exist; fit with terms=('single', 'pair') to have it"
         )
     n = len(terms.singles)
     levels = weights.slopes[0] if has_level(terms) else 0.0
@@ -176,7 +176,7 @@ def average_factors(fit):
 
 
 @dataclass(frozen=True)
-class NumericRows:
+class AdditiveRows:
     """Rows to be scored: codes of all columns and raw values of the numeric ones."""
 
     codes: np.ndarray

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.kikuchi.weights import minimise, ridge_fit
+from pgm_bma.foundation.numbers.softmax_ridge import minimise, ridge_fit
 
 
 def class_directions(n_classes):
@@ -49,7 +49,7 @@ def own_zeros(contrasts):
 
 
 def sums(contrasts, wide, rows, theta, wanted):
-    """Sums over rows as `weights.minimise` wants them: see `weights.loss_sums`."""
+    """Sums over rows as `softmax_ridge.minimise` wants them: see its `loss_sums`."""
     n, n_classes, n_terms = wide.shape
     x, directions = contrasts.design, class_directions(n_classes)
     scores = wide.reshape(n * n_classes, n_terms) @ theta[:n_terms]

@@ -2,10 +2,11 @@
 
 A term gives every class a log evidence. "single": ln P(c | bin) - ln p_c of a column, averaged over all ways to cut it. "pair":
 ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive partitions. "gaussian": how the numeric columns vary
-together (see `numeric_gaussian`). These have one weight each. "linear" (standardised values of the numeric columns) and "state"
-(indicators of the states of the others) have one weight per class, as in logistic regression.
+together (see `gaussian`). These have one weight each. "linear" (standardised values of the numeric columns), "state" (indicators of
+the states of the others) and "cell" (indicators of the cells of two of these) have one weight per class, as in logistic regression.
 
-The contrasts of a training row are those of terms that were made without it.
+The contrasts of a training row are those of terms that were made without it. Of a very wide table the columns whose single terms
+say most have terms, the others none.
 """
 
 from collections.abc import Sequence
@@ -13,95 +14,104 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.additive import cuts
-from pgm_bma.additive.cells import cell_indicators, choose_cells
+from pgm_bma.additive import partitions
+from pgm_bma.additive.choice import cell_indicators, choose_cells, choose_pairs, coarse, unexplained
 from pgm_bma.additive.gaussian import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
-from pgm_bma.additive.pair_choice import choose_pairs, coarse, unexplained
 from pgm_bma.additive.solve import Contrasts, against_own, class_directions
-from pgm_bma.kikuchi.weights import MAX_CONTRASTS
 
 CLIP = 4.0  # standard deviations at which a value stops to pull
-_MOST_INDICATORS = 300  # states x classes
+MOST_INDICATORS = 300  # states x classes
+MOST_COLUMNS = 500  # with terms: more of them cost memory and time, and most say nothing
 
 
 def make_terms(data, kinds):
     """All terms of training data, and their left-out contrasts: (AverageTerms, Contrasts)."""
-    shares = cuts.class_shares(data.target, data.weights, data.n_classes)
-    gammas = cuts.gamma_tables(data.weights.sum(), data.weights, shares)
-    singles = [_single(data, j, shares, gammas) for j in range(data.codes.shape[1])]
+    shares = partitions.class_shares(data.target, data.weights, data.n_classes)
+    gammas = partitions.gamma_tables(data.weights.sum(), data.weights, shares)
+    columns, singles = _screened_singles(data, shares, gammas)
+    numbers = data.positions_of_numbers(columns)
+    data = data.take_columns(columns)
     logs = [left_out_logs(data, j, single) for j, single in enumerate(singles)]
-    columns = [_prior(data, shares)]
+    values = [_prior(data, shares)]
     for j, log in enumerate(logs):
-        columns.append(against_own(log - np.where((data.codes[:, j] >= 0)[:, None], np.log(shares), 0.0), data.target))
-    labels, sets = ["prior"] + ["single"] * len(singles), [(), *((j,) for j in range(len(singles)))]
-    terms = AverageTerms(
-        shares,
-        [np.log(t.probability) - np.log(shares) for t in singles],
-        [t.cut_posterior for t in singles],
-        [],
-        [],
-        standardisation(data),
-        _indicated(data) if "state" in kinds else [],
-        None,
-        labels,
-        sets,
-        data.numeric,
-        "linear" in kinds,
-        level_scale(data) if "linear" in kinds else [],
-        [],
-    )
-    densities, n_densities = [], 0
+        values.append(against_own(log - np.where((data.codes[:, j] >= 0)[:, None], np.log(shares), 0.0), data.target))
+    gaussian = None
     if "gaussian" in kinds:
-        terms = terms._replace(gaussian=fit_gaussian(data.values, data.target, data.n_classes, data.weights))
-    if terms.gaussian is not None:
-        found, n_densities = gaussian_terms(terms.gaussian, data.values, data.target, data.unit), N_STRENGTHS
+        gaussian = fit_gaussian(data.values, data.target, data.n_classes, data.weights)
+    terms = AverageTerms(
+        columns=columns,
+        numbers=numbers,
+        numeric=data.numeric,
+        shares=shares,
+        singles=[np.log(t.probability) - np.log(shares) for t in singles],
+        cut_posteriors=[t.cut_posterior for t in singles],
+        kinds=["prior"] + ["single"] * len(singles),
+        sets=[(), *((j,) for j in range(len(singles)))],
+        scale=standardisation(data),
+        linear="linear" in kinds,
+        levels=level_scale(data) if "linear" in kinds else [],
+        indicated=_indicated(data) if "state" in kinds else [],
+        gaussian=gaussian,
+    )
+    densities = []
+    if gaussian is not None:
+        found = gaussian_terms(gaussian, data.values, data.target, data.unit)
         densities = [against_own(found[:, :, g], data.target) for g in range(N_STRENGTHS)]
     x = design(terms, data.codes, data.values)
-    contrasts = Contrasts(
-        np.stack(columns + densities, axis=2),
-        x,
-        data.target,
-        data.n_classes,
-        labels + ["gaussian"] * n_densities,
-        design_kinds(terms),
-    )
+    contrasts = _contrasts(data, terms, values, densities, x)
     if len(data.target) and {"pair", "cell"} & set(kinds):
         left = unexplained(data, contrasts)
-        pairs, tables, more = (
-            choose_pairs(data, shares, singles, logs, left, gammas) if "pair" in kinds else ([], [], [])
-        )
-        columns += more
-        labels, sets = labels + ["pair"] * len(pairs), sets + pairs
+        pairs, tables, more = [], [], []
+        if "pair" in kinds:
+            pairs, tables, more = choose_pairs(data, shares, singles, logs, left, gammas)
         cells = choose_cells(data, left, len(contrasts.kinds)) if "cell" in kinds else []
-        terms = terms._replace(pairs=pairs, tables=tables, kinds=labels, sets=sets, cells=cells)
-        x = np.concatenate([x, cell_design(terms, data.codes)], axis=1)
-        _check_size(data, len(columns) + n_densities + x.shape[1])
-        contrasts = contrasts._replace(
-            values=np.stack(columns + densities, axis=2),
-            design=x,
-            term_kinds=labels + ["gaussian"] * n_densities,
-            column_kinds=design_kinds(terms),
+        terms = terms._replace(
+            pairs=pairs,
+            tables=tables,
+            kinds=terms.kinds + ["pair"] * len(pairs),
+            sets=terms.sets + pairs,
+            cells=cells,
         )
+        x = np.concatenate([x, cell_design(terms, data.codes)], axis=1)
+        contrasts = _contrasts(data, terms, values + more, densities, x)
     return terms, contrasts
 
 
-def _check_size(data, n_terms):
-    if len(data.target) * (data.n_classes - 1) * n_terms > MAX_CONTRASTS:
-        raise ValueError(
-            f"numeric='average' needs {len(data.target)} rows x {data.n_classes - 1} contrasts x {n_terms} terms in memory "
-            f"(limit {MAX_CONTRASTS:.3g} numbers); take fewer rows or columns, or numeric='mdl'"
-        )
+def _contrasts(data, terms, values, densities, x):
+    term_kinds = terms.kinds + ["gaussian"] * len(densities)
+    return Contrasts(
+        np.stack(values + densities, axis=2), x, data.target, data.n_classes, term_kinds, design_kinds(terms)
+    )
+
+
+def _screened_singles(data, shares, gammas):
+    """(positions of the columns that get terms, their `ColumnAverage`s): all, or those whose averages tell most of the class."""
+    n_columns = data.codes.shape[1]
+    if n_columns <= MOST_COLUMNS:
+        return np.arange(n_columns), [_single(data, j, shares, gammas) for j in range(n_columns)]
+    gains = np.empty(n_columns)
+    for j in range(n_columns):
+        together = _counts(data, j).sum(axis=0, keepdims=True)
+        alone = partitions.average_categories(together, shares, data.unit).log_evidence
+        gains[j] = _single(data, j, shares, gammas).log_evidence - alone if data.n_bins[j] > 1 else -np.inf
+    columns = np.sort(np.argsort(-gains, kind="stable")[:MOST_COLUMNS])
+    return columns, [_single(data, j, shares, gammas) for j in columns]
 
 
 def _single(data, j, shares, gammas):
     if data.n_bins[j] == 1:  # says nothing
-        return cuts.ColumnAverage(shares[None], np.tile(shares, (1, len(shares), 1)), np.zeros(0), 0.0)
+        return partitions.ColumnAverage(shares[None], np.tile(shares, (1, len(shares), 1)), np.zeros(0), 0.0)
+    counts = _counts(data, j)
+    if data.numeric[j]:
+        return partitions.average_intervals(counts, shares, data.unit, gammas=gammas)
+    return partitions.average_categories(counts, shares, data.unit)
+
+
+def _counts(data, j):
     seen = data.codes[:, j] >= 0
     counts = np.zeros((int(data.n_bins[j]), data.n_classes))
     np.add.at(counts, (data.codes[seen, j], data.target[seen]), data.weights[seen])
-    if data.numeric[j]:
-        return cuts.average_intervals(counts, shares, data.unit, gammas=gammas)
-    return cuts.average_categories(counts, shares, data.unit)
+    return counts
 
 
 def _prior(data, shares):
@@ -148,7 +158,7 @@ def _indicated(data):
     columns = [j for j in range(len(data.n_bins)) if not data.numeric[j] and data.n_bins[j] > 1]
     columns.sort(key=lambda j: data.n_bins[j])
     total = np.cumsum([data.n_bins[j] for j in columns]) * (data.n_classes - 1)
-    return sorted(j for j, size in zip(columns, total) if size <= _MOST_INDICATORS)
+    return sorted(j for j, size in zip(columns, total) if size <= MOST_INDICATORS)
 
 
 def design(terms, codes, values):
@@ -206,7 +216,9 @@ def set_features(terms, codes):
 
 
 def row_features(terms, codes, values):
-    """`RowFeatures` of new rows."""
+    """`RowFeatures` of new rows, which have all columns of the table."""
+    if len(terms.columns) < codes.shape[1]:
+        codes, values = codes[:, terms.columns], values[:, terms.numbers]
     shape = len(codes), len(terms.shares), 0
     densities = np.zeros(shape) if terms.gaussian is None else gaussian_terms(terms.gaussian, values)
     return RowFeatures(set_features(terms, codes), densities, design(terms, codes, values))
@@ -240,7 +252,7 @@ class TermWeights(NamedTuple):
         return cls(theta[:n_sets], theta[n_sets : n_sets + n_densities], slopes)
 
 
-class NumericData(NamedTuple):
+class AdditiveData(NamedTuple):
     """codes (n, d) elementary bins or states, -1 = missing; values (n, d_numeric) raw numbers, NaN = missing; numeric (d,) bool.
 
     n_bins (d,); target (n,); weights (n,); unit : weight of a row that is left out
@@ -261,6 +273,21 @@ class NumericData(NamedTuple):
         return self._replace(
             codes=self.codes[rows], values=self.values[rows], target=self.target[rows], weights=weights
         )
+
+    def take_columns(self, columns):
+        if len(columns) == len(self.n_bins):
+            return self
+        return self._replace(
+            codes=np.asfortranarray(self.codes[:, columns]),
+            values=self.values[:, self.positions_of_numbers(columns)],
+            numeric=self.numeric[columns],
+            n_bins=self.n_bins[columns],
+            levels=[self.levels[j] for j in columns],
+        )
+
+    def positions_of_numbers(self, columns):
+        """Where the numeric ones of these columns stand in `values`."""
+        return (np.cumsum(self.numeric) - 1)[columns][self.numeric[columns]]
 
     def bin_middles(self):
         """Mean of the numbers in every bin of every numeric column; of a bin without rows that of the last one before: list."""
@@ -287,21 +314,25 @@ class NumericData(NamedTuple):
 class AverageTerms(NamedTuple):
     """Tables of all terms, ln P(c | ...) - ln p_c: singles (n_bins, n_classes) each, pairs of columns; scale of linear terms.
 
+    columns : positions in the table of the columns that have terms; all other fields count them only
+    numbers : positions in the raw values of the numeric ones
     kinds and sets name the terms with one weight; indicated : columns with a weight per state; linear : numbers have weights;
     levels : columns whose states are numbers with weights, see `level_scale`; cells : pairs of columns with a weight per cell
     """
 
+    columns: np.ndarray
+    numbers: np.ndarray
+    numeric: np.ndarray
     shares: np.ndarray
     singles: list
     cut_posteriors: list
-    pairs: list
-    tables: list
-    scale: np.ndarray
-    indicated: list
-    gaussian: GaussianTerms | None
     kinds: list
     sets: list
-    numeric: np.ndarray
+    scale: np.ndarray
     linear: bool
-    levels: Sequence = ()
+    levels: Sequence
+    indicated: list
+    gaussian: GaussianTerms | None
+    pairs: Sequence = ()
+    tables: Sequence = ()
     cells: Sequence = ()

@@ -131,9 +131,7 @@ def kikuchi_regions(out):
         ("pairs, learned weights", {"level": 2}),
         ("triples, learned weights", {"level": 3}),
     ):
-        classifier = pgm_bma.KikuchiBayesClassifier(numeric=None, **parameters, random_state=0).fit(
-            X.loc[train], y.loc[train]
-        )
+        classifier = pgm_bma.KikuchiBayesClassifier(**parameters, random_state=0).fit(X.loc[train], y.loc[train])
         proba = classifier.predict_proba(X.loc[test])
         loss = pgm_bma.evaluation.capped_log_loss(y.loc[test], proba, classifier.classes_)
         accuracy = classifier.score(X.loc[test], y.loc[test])

@@ -257,11 +257,17 @@ def _undecided(posterior):
 
 
 def _regions(estimator, frame, target):
-    """Groups of columns that speak together about the class (Kikuchi-Bayes)."""
-    if not hasattr(estimator, "region_graph_"):
+    """Groups of columns that speak together about the class (Kikuchi-Bayes and additive terms)."""
+    if not hasattr(estimator, "interaction_strength_"):
         return Findings()
     rows, target = with_target(frame, target), estimator.target_name_
-    regions = [region - {target} for region in estimator.initial_regions_]
+    if hasattr(estimator, "pairs_"):
+        regions, drawn = [frozenset(pair) for pair in estimator.pairs_], True
+        alone = set(estimator.schema_.names).difference(*regions)
+        regions += [frozenset([name]) for name in alone]
+    else:
+        regions = [region - {target} for region in estimator.initial_regions_]
+        drawn = estimator.region_graph_.number_of_nodes() <= MANY_REGIONS
     together = sorted(
         (sorted(region, key=str) for region in regions if len(region) > 1), key=lambda r: [str(c) for c in r]
     )
@@ -281,7 +287,7 @@ def _regions(estimator, frame, target):
             said = "; ".join(" with ".join(map(str, region)) for region in groups[:8])
             words.append(f"{saying}: {said}{' and others' if len(groups) > 8 else ''}.")
     found = Findings(words)
-    if 1 < len(strength) and estimator.region_graph_.number_of_nodes() <= MANY_REGIONS:
+    if 1 < len(strength) and drawn:
         found.explore(
             "Interactions between pairs of columns",
             "graph",

@@ -100,6 +100,8 @@ class Folder:
         from pgm_bma.files.bif import write_bif
 
         network, why_not = bayesian_network(estimator)
+        if network is None and not hasattr(estimator, "model_"):
+            return f"There is no model.bif: {why_not}; estimator.pgm holds the model"
         if network is None:
             write_uai(estimator.model_, self.path / "model.uai")
             self.wrote("model.uai", "model.uai.json")
@@ -224,7 +226,8 @@ def versions():
 def bayesian_network(estimator):
     """(network, None), or (None, reason) where the model is undirected and has no Bayesian network."""
     if not hasattr(estimator, "to_bayesian_network"):
-        return estimator.model_, None
+        network = getattr(estimator, "model_", None)
+        return (network, None) if hasattr(network, "get_cpds") else (None, "a sum of terms has no directions")
     try:
         return estimator.to_bayesian_network(), None
     except ValueError as reason:

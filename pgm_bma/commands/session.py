@@ -313,6 +313,9 @@ def as_seen(model, frame):
 
 def views(estimator, rows):
     """(graph of the model, how to draw it, how to make the data of its live picture)"""
+    if hasattr(estimator, "pairs_"):
+        draw = partial(plotting.plot_interactions, estimator.interaction_strength_)
+        return estimator.to_networkx(), draw, partial(interaction_data, estimator, rows)
     if not hasattr(estimator, "region_graph_"):
         graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
         name = getattr(estimator, "target_name_", None) or getattr(estimator, "cluster_name", None)

@@ -46,7 +46,15 @@ def _done(jobs):
 def jobs_to_do():
     """Name of a public estimator -> function that fits and uses it in the ways that have kernels of their own."""
     jobs = {}
-    for name in ("NaiveBayes", "AveragedNaiveBayes", "TAN", "ForestAveraged", "FixedOrder", "KikuchiBayes"):
+    for name in (
+        "NaiveBayes",
+        "AveragedNaiveBayes",
+        "TAN",
+        "ForestAveraged",
+        "FixedOrder",
+        "KikuchiBayes",
+        "AdditiveBayes",
+    ):
         jobs[f"{name}Classifier"] = partial(_classify, f"{name}Classifier")
     jobs["OrderAveragedClassifier"] = partial(_classify, "OrderAveragedClassifier", {"method": "exact"}, _short_chain())
     for name in ("LatentClass", "EMA", "StructuralEM", "ForestAveraged"):

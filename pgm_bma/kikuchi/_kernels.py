@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import largest
 from pgm_bma.foundation.runtime.compiling import compiled
 
 _SETS = 16  # whose contrasts are filled at a time
@@ -285,97 +284,3 @@ def line_curvatures(lines, values, own, odds, weights, result):
                     mean += row[c] * difference
                     square += row[c] * difference * difference
                 result[t] += weights[r] * (square - mean * mean)
-
-
-@compiled
-def pair_interactions(codes, target, weights, cards, n_classes, max_cells):
-    """I(X_i; X_j | C) - I(X_i; X_j) of all pairs, each over the rows that have both: (n, n) symmetric, zero diagonal.
-
-    One table at a time, so that a column of many states costs its rows and cells only; NaN where it would exceed max_cells.
-    """
-    n_rows, n = codes.shape
-    result = np.zeros((n, n))
-    for i in range(n):
-        for j in range(i):
-            if float(cards[i]) * cards[j] * n_classes > max_cells:
-                result[i, j] = result[j, i] = np.nan
-                continue
-            table = np.zeros((cards[i], cards[j], n_classes))
-            total = 0.0
-            for r in range(n_rows):
-                if codes[r, i] >= 0 and codes[r, j] >= 0:
-                    table[codes[r, i], codes[r, j], target[r]] += weights[r]
-                    total += weights[r]
-            if total > 0.0:
-                result[i, j] = result[j, i] = interaction(table, total)
-    return result
-
-
-@compiled
-def interaction(table, total):
-    """The same of one table of weights (states, states, classes). Margins by loops: numba's sums compile for seconds."""
-    one, two, three = table.shape
-    pair, first, second = np.zeros((one, two)), np.zeros((one, three)), np.zeros((two, three))
-    alone, other, classes = np.zeros((1, one)), np.zeros((1, two)), np.zeros((1, three))
-    value = 0.0
-    for a in range(one):
-        for b in range(two):
-            for c in range(three):
-                share = table[a, b, c] / total
-                if share > 0.0:
-                    value += share * np.log(share)
-                pair[a, b] += share
-                first[a, c] += share
-                second[b, c] += share
-                alone[0, a] += share
-                other[0, b] += share
-                classes[0, c] += share
-    value += _sum_x_log_x(alone) + _sum_x_log_x(other) + _sum_x_log_x(classes)
-    return value - _sum_x_log_x(pair) - _sum_x_log_x(first) - _sum_x_log_x(second)
-
-
-@compiled
-def _sum_x_log_x(values):
-    total = 0.0
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            if values[i, j] > 0.0:
-                total += values[i, j] * np.log(values[i, j])
-    return total
-
-
-@compiled
-def refine_colours(codes, rows, n_rounds):
-    """Colours of rows by the colours of their states, and back; the last column is the class. Sums of hashes, so no order counts.
-
-    codes : (n_rows, n_columns) int64, -1 = missing     rows : (n_rows,) uint64, what tells rows apart beforehand
-    """
-    n_rows, n = codes.shape
-    colours = np.empty(n_rows, np.uint64)
-    for r in range(n_rows):
-        colours[r] = _mix(rows[r])
-    totals = np.empty(n_rows, np.uint64)
-    for _ in range(n_rounds):
-        totals[:] = np.uint64(0)
-        for j in range(n):
-            states = np.zeros(largest(codes[:, j]) + 2, np.uint64)  # the first is for missing cells
-            for r in range(n_rows):
-                states[codes[r, j] + 1] += _mix(colours[r])
-            column = np.uint64(1 if j == n - 1 else 2)
-            for s in range(1, len(states)):
-                column += _mix(states[s])
-            states[0] = _mix(states[0] + np.uint64(3))
-            for r in range(n_rows):
-                totals[r] += _mix(_mix(states[codes[r, j] + 1]) ^ column)
-        for r in range(n_rows):
-            colours[r] = _mix(colours[r] + totals[r])
-    return colours
-
-
-@compiled
-def _mix(x):
-    """A 64-bit hash (splitmix64)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

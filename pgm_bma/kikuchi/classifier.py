@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from pgm_bma.additive.face import NumericTerms
-from pgm_bma.additive.results import average_factors, average_scores, explained, explained_labels
 from pgm_bma.foundation.faces.classifier import ClassifierBase
 from pgm_bma.foundation.faces.docstrings import NUMBERS, fill
 from pgm_bma.foundation.faces.validation import (
@@ -25,7 +23,6 @@ from pgm_bma.foundation.faces.validation import (
     resolve_preset,
 )
 from pgm_bma.foundation.rows.blocks import Rows
-from pgm_bma.foundation.rows.scan import NeedsRows
 from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
@@ -71,12 +68,13 @@ _PAIR_WORK = 500_000_000
 
 
 @fill(numbers=NUMBERS)
-class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
+class KikuchiBayesClassifier(ClassifierBase):
     """Kikuchi-Bayes: naive Bayes with every interaction between attributes that pays (Jakulin, Bratko, Rish 2004).
 
     A region is the class with one, two or three attributes. Regions that tell more about the class than the smaller regions
     inside them are found by tests; counting numbers of the region graph combine their probabilities in closed form. Regions may
-    overlap in loops, where counting numbers take back too much or too little; weights on the interaction terms cure that.
+    overlap in loops, where counting numbers take back too much or too little; weights on the interaction terms cure that. Columns
+    of numbers are cut into intervals first, as `MDLDiscretizer` does, with a warning.
 
     Parameters
     ----------
@@ -121,16 +119,6 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         order and names of rows, columns and states.
     verbose : bool or int, default=0
         Show a progress bar when a fit takes longer than two seconds.
-    numeric : {"auto", "average", "mdl"} or None, default="auto"
-        "average": every column's term is averaged over all ways to cut it into intervals (for states: to tell them apart or not),
-        terms of pairs over recursive partitions, with one convex fit of the weights (see docs/kikuchi.md); the parameters above
-        that choose regions, priors and weights have no say. "mdl": numeric columns are cut by minimum description length of the
-        class. None: every value is a state. "auto": "average" while those parameters are at their defaults (and up to 500 columns
-        and 2 million cells), else regions of states as they ask for, with numbers cut by "mdl" and a warning.
-    terms : sequence of {"single", "pair", "linear", "state", "gaussian", "cell"}, default all six
-        Kinds of averaged terms; "linear" has one coefficient per column of numbers and class (whole numbers that are states too),
-        "state" one per state and class, "gaussian" tells how the numeric columns vary together inside a class, "cell" has one
-        coefficient per cell of two columns with states and class, used where held-out rows gain by it beyond chance.
     {numbers}
 
     Attributes
@@ -147,19 +135,16 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
     feature_importances_ : ndarray of shape (n_features_in_,)
         Mean over the rows of the spread over the classes of a column's terms, in nats.
     interaction_strength_ : DataFrame
-        In nats, I(X_i; class) on the diagonal, I(X_i; X_j | class) - I(X_i; X_j) beside it: positive where a pair says more than
+        In nats, I(X_i; class) on the diagonal, I(X_i; X_j | class) - I(X_i; X_j) off it: positive where a pair says more than
         its attributes, negative where they repeat each other; NaN where not counted.
     ridge_ : dict or None
         Ridge by number of attributes (learned weights only).
     prior_strength_ : float
         Total mass of the consistent prior.
     model_ : pgmpy DiscreteMarkovNetwork
-        Its factors are exp(weight x term); on complete rows its normalised query equals `predict_proba`. With averaged terms the
-        states of numeric columns are elementary bins, and it exists where these have neither linear nor gaussian terms.
+        Its factors are exp(weight x term); on complete rows its normalised query equals `predict_proba`.
     numeric_columns_ : list of names
-        Columns that were taken as numeric.
-    cut_posterior_ : dict of Series
-        With averaged terms: for each numeric column, the probability that it is cut below the values in the index.
+        Columns of numbers that were cut into intervals.
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of `predict_proba`.
     target_name_ : str
@@ -180,7 +165,7 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
     >>> import pandas as pd
     >>> from pgm_bma import KikuchiBayesClassifier
     >>> X = pd.DataFrame({"a": list("0011") * 20, "b": list("0101") * 20, "noise": list("01101001") * 10})
-    >>> parity = KikuchiBayesClassifier(numeric=None).fit(X, ["even", "odd", "odd", "even"] * 20)
+    >>> parity = KikuchiBayesClassifier().fit(X, ["even", "odd", "odd", "even"] * 20)
     >>> [sorted(region) for region in parity.initial_regions_]
     [['a', 'b', 'class']]
     >>> parity.predict(X[:4]).tolist()
@@ -200,7 +185,6 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         "criterion": Choice("divergence", "log_loss", "error"),
         "missing": Choice("ignore", "state"),
         "verbose": Verbose(),
-        "numeric": Optional(Choice("auto", "average", "mdl")),
     }
 
     def __init__(
@@ -223,8 +207,6 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         handle_unknown: str = "missing",
         random_state: Any = None,
         verbose: int = 0,
-        numeric: str | None = "auto",
-        terms: Any = ("single", "pair", "linear", "state", "gaussian", "cell"),
         numeric_columns: Any = None,
         categorical_columns: Any = None,
     ) -> None:
@@ -245,8 +227,6 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         self.handle_unknown = handle_unknown
         self.random_state = random_state
         self.verbose = verbose
-        self.numeric = numeric
-        self.terms = terms
         self.numeric_columns = numeric_columns
         self.categorical_columns = categorical_columns
 
@@ -322,16 +302,12 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
     def _rows_of_evidence(self, X):
         """The weighted term of every region, zeros where a value is missing."""
         rows = self._encode(X)
-        if self._average is not None:
-            return iter(explained(self._average, rows.codes, rows.values))
         return (term_evidence(self._result.terms, codes, self._result.weights) for codes in rows)
 
     def _evidence_labels(self):
         """Regions, named by their attributes; "(prior)" is the class alone."""
         from pgm_bma.kikuchi.network import region_labels
 
-        if self._average is not None:
-            return explained_labels(self._average, list(self.schema_.names))
         return region_labels(self._result.terms.layout.sets, self.schema_.names)
 
     def to_bayesian_network(self) -> DiscreteBayesianNetwork:
@@ -346,10 +322,6 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         """
         from pgm_bma.kikuchi.network import kikuchi_bayesian_network
 
-        if self._average is not None:
-            raise ValueError(
-                "numeric='average' has no Bayesian network of its size; use model_, or fit with numeric='mdl'"
-            )
         names, states = self._variables()
         position = {name: k for k, name in enumerate(names)}
         regions = [frozenset(position[name] for name in region) for region in self.initial_regions_]
@@ -364,11 +336,17 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         networkx.Graph
             The columns and the class.
         """
-        from pgm_bma.kikuchi.network import interaction_graph
+        from pgm_bma.networks.graphs import interaction_graph
 
         return interaction_graph(
             self.schema_.names, self.target_name_, self.initial_regions_, self.interaction_strength_
         )
+
+    @property
+    def numeric_columns_(self) -> list:
+        """Columns of numbers that were cut into intervals."""
+        names, cuts = self.schema_.names, self.__dict__.get("_cuts")
+        return [] if cuts is None else [name for name in names if name in cuts.names]
 
     @property
     def region_graph_(self) -> nx.DiGraph:
@@ -385,8 +363,7 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         if "_cached_tests" not in self.__dict__:
             from pgm_bma.kikuchi.network import tests_frame
 
-            tests = [] if self._average is not None else self._result.tests
-            self._cached_tests = tests_frame(tests, list(self.schema_.names), self.target_name_)
+            self._cached_tests = tests_frame(self._result.tests, list(self.schema_.names), self.target_name_)
         return self._cached_tests
 
     @property
@@ -395,13 +372,11 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
 
         The term of several columns counts for each of them in equal parts.
         """
-        if self._average is not None:
-            return self._importances
         return attribute_importances(self._result.terms, self._result.weights, self.n_features_in_)
 
     @property
     def interaction_strength_(self) -> pd.DataFrame:
-        """Information on the class in nats: of each attribute on the diagonal, of each pair beyond its attributes beside it."""
+        """Information on the class in nats: of each attribute on the diagonal, of each pair beyond its attributes off it."""
         names, values = list(self.schema_.names), self._information
         if values.ndim == 1:
             values = np.where(np.eye(len(names), dtype=bool), values, np.nan)
@@ -417,14 +392,8 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
         from pgm_bma.kikuchi.network import named_region, region_series
 
         values = self._resolve()
-        raw, mode = self.__dict__.pop("_raw_values", None), self.__dict__.pop("_mode", None)
         for name in ("_cached_region_graph", "_cached_tests"):
             self.__dict__.pop(name, None)
-        if mode == "average":
-            data, _ = read_class_data(training, "ignore")
-            kinds = self._fit_average(training, raw)
-            self._information = self._count_information(data, "pair" in kinds)
-            return
         size = self.__dict__.pop("_cached_sample_rows", None)
         data, self._state_columns, sample = read_data(training, values, size)
         given = values["regions"]
@@ -452,20 +421,14 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
 
     def _fit_rows(self, training):
         self.__dict__.pop("_cuts", None)
-        if self.numeric not in (None, "auto"):
-            raise NeedsRows(f"numeric={self.numeric!r}", "columns that are cut already")
         self._fit(training)
 
     def _log_joint(self, codes):
-        if self._average is not None:
-            return average_scores(self._average, codes.codes, codes.values)
         return log_scores(self._result.terms, codes, self._result.weights)
 
     def _build_model(self):
         from pgm_bma.kikuchi.network import kikuchi_markov_network
 
-        if self._average is not None:
-            return kikuchi_markov_network(average_factors(self._average), *self._variables())
         return kikuchi_markov_network(self._factors(), *self._variables())
 
     def _fitted_summary(self):
@@ -521,6 +484,4 @@ class KikuchiBayesClassifier(NumericTerms, ClassifierBase):
             reader = copy(self)  # a preset decides on unseen values, and parameters stay as they were passed
             reader.handle_unknown = self._handle_unknown
         codes = super(KikuchiBayesClassifier, reader)._encode(X)
-        if self._average is not None:
-            return self._encode_values(X, codes)
         return mark_missing(X, codes, self.schema_, self._state_columns)

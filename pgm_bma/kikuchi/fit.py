@@ -1,8 +1,8 @@
 """Kikuchi-Bayes: choose regions, make their interaction terms, weigh them (KIK section 3).
 
-The parts are rooms of their own: `kikuchi_terms` (tables and terms), `kikuchi_selection` and `kikuchi_criteria` (which
-regions), `kikuchi_weights` (tree and learned weights), `kikuchi_tuning` (ridge and prior mass). Here they are put
-together, from codes to a `KikuchiFit` that scores rows. Nothing is iterated but the learned weights.
+`terms` has tables and terms, `selection` and `criteria` say which regions, `weights` has tree and learned weights, `tuning` their
+ridge and prior mass. Here they are put together, from codes to a `KikuchiFit` that scores rows. Nothing is iterated but the learned
+weights.
 """
 
 from itertools import combinations
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgm_bma.foundation.numbers import pairs
+from pgm_bma.foundation.numbers._score_kernels import interaction
 from pgm_bma.foundation.numbers.graphs import maximum_tree
 from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.numbers.pairs import conditional_mutual_information
 from pgm_bma.foundation.rows.blocks import Rows
-from pgm_bma.kikuchi import _kernels as kernels
 from pgm_bma.kikuchi.criteria import cross_validated_tests
 from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
 from pgm_bma.kikuchi.terms import (
@@ -104,52 +104,34 @@ def choose_regions(data, options, progress=None):
 
 def tan_regions(data):
     """The pairs of the tree of highest I(X_i; X_j | C), as regions; all single attributes lie in them."""
-    pairs, _ = count_classes_and_pairs(data.codes, data.cardinalities, data.target, data.n_classes, data.weights)
-    information = conditional_mutual_information(pairs, data.cardinalities)
+    counts, _ = count_classes_and_pairs(data.codes, data.cardinalities, data.target, data.n_classes, data.weights)
+    information = pairs.conditional_mutual_information(counts, data.cardinalities)
     parents = maximum_tree(information)
-    pairs = [tuple(sorted((child, int(parent)))) for child, parent in enumerate(parents) if parent >= 0]
-    return maximal_sets([(), *((a,) for a in range(len(parents))), *pairs])
+    arcs = [tuple(sorted((child, int(parent)))) for child, parent in enumerate(parents) if parent >= 0]
+    return maximal_sets([(), *((a,) for a in range(len(parents))), *arcs])
 
 
 def interaction_information(data):
-    """Information on the class in nats: I(X_i; C) on the diagonal, I(X_i; X_j; C) = I(X_i; X_j | C) - I(X_i; X_j) beside it.
-
-    Positive: the pair says more than its two attributes (synergy); negative: they repeat each other.
-    Returns (n_features, n_features), symmetric; NaN for a pair whose table is too large.
-    """
-    if isinstance(data.codes, Rows):
-        result = _counted_interactions(data)
-    else:
-        result = kernels.pair_interactions(
+    """`pairs.interaction_information` of rows in memory or visited in passes."""
+    if not isinstance(data.codes, Rows):
+        return pairs.interaction_information(
             data.codes, data.target, data.weights, data.cardinalities, data.n_classes, MAX_CELLS
         )
-    np.fill_diagonal(result, information_gains(data))
-    return result
-
-
-def _counted_interactions(data):
-    """`kernels.pair_interactions` from tables that are counted in passes."""
     n = len(data.cardinalities)
-    result = np.zeros((n, n))
+    result = np.diag(information_gains(data))
     layout = make_layout(list(combinations(range(n), 2)), data.cardinalities, data.n_classes)
     counts, totals = count_tables(data, layout)
     for t, (i, j) in enumerate(layout.sets):
         if totals[t] > 0:
-            result[i, j] = result[j, i] = kernels.interaction(flat_table(counts, layout, t), totals[t])
+            result[i, j] = result[j, i] = interaction(flat_table(counts, layout, t), totals[t])
     return result
 
 
 def information_gains(data):
     """I(X_i; C) of every attribute in nats, over the rows that have it."""
-    gains = np.zeros(len(data.cardinalities))
-    layout = make_layout([(a,) for a in range(len(gains))], data.cardinalities, data.n_classes)
-    counts, totals = count_tables(data, layout)
-    for a in np.flatnonzero(totals > 0):
-        table = flat_table(counts, layout, a) / totals[a]
-        independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
-        filled = table > 0
-        gains[a] = max(float(table[filled] @ np.log(table[filled] / independent[filled])), 0.0)
-    return gains
+    layout = make_layout([(a,) for a in range(len(data.cardinalities))], data.cardinalities, data.n_classes)
+    counts, _ = count_tables(data, layout)
+    return np.array([pairs.information_gain(flat_table(counts, layout, a)) for a in range(len(layout.sets))])
 
 
 class KikuchiOptions(NamedTuple):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.kikuchi.factor_elimination import directed_tables
 from pgm_bma.kikuchi.regions import elimination_order, region_closure
 from pgm_bma.kikuchi.terms import term_table
 from pgm_bma.networks.graphs import directed_graph
@@ -99,6 +98,50 @@ def kikuchi_bayesian_network(factors, regions, names, states):
     )
 
 
+def directed_tables(log_factors, cardinalities, steps):
+    """Parents and conditional tables of the network that equals the normalised product.
+
+    Parameters
+    ----------
+    log_factors : list of (variables, array of logs with one axis per variable)
+    cardinalities : dict variable -> number of states
+    steps : list of (variable, other variables of its region at that moment), the order of elimination
+
+    Returns
+    -------
+    dict variable -> (parents, table (*parent cardinalities, n_states)), the last variable eliminated first
+    """
+    waiting = {}  # variable that goes first among those of the factor -> factors
+    when = {variable: step for step, (variable, _) in enumerate(steps)}
+    for variables, values in log_factors:
+        _wait(waiting, when, tuple(variables), np.asarray(values, dtype=float))
+    families = {}
+    for variable, others in steps:
+        parents = tuple(sorted(others, key=when.__getitem__, reverse=True))
+        family = (*parents, variable)
+        total = np.zeros([cardinalities[v] for v in family])
+        for variables, values in waiting.pop(variable, []):
+            total = total + aligned(values, variables, family)
+        normaliser = np.logaddexp.reduce(total, axis=-1, keepdims=True)
+        families[variable] = parents, np.exp(total - normaliser)
+        if parents:
+            _wait(waiting, when, parents, normaliser[..., 0])
+    return dict(reversed(families.items()))
+
+
+def aligned(values, variables, family):
+    """View of a table with the axes of `family`; variables that it does not hold get length 1."""
+    order = sorted(range(len(variables)), key=lambda k: family.index(variables[k]))
+    values = np.transpose(values, order)
+    held = [variables[k] for k in order]
+    return values.reshape([values.shape[held.index(v)] if v in held else 1 for v in family])
+
+
+def _wait(waiting, when, variables, values):
+    if variables:
+        waiting.setdefault(min(variables, key=when.__getitem__), []).append((variables, values))
+
+
 def region_graph(initial_regions: Any) -> nx.DiGraph:
     """Region graph of the cluster variation method.
 
@@ -141,31 +184,3 @@ def region_graph(initial_regions: Any) -> nx.DiGraph:
         [(position[larger], position[smaller]) for larger, smaller in covers],
         node_data={"counting_number": list(numbers.values()), "level": [levels[region] for region in nodes]},
     )
-
-
-def interaction_graph(names, target, regions, strength=None):
-    """Plain graph of a classifier's regions: an edge for every two variables that share one.
-
-    names : columns     regions : frozensets of names and the target
-    strength : DataFrame as `interaction_strength_`, or None; it fills the node attribute ``information_gain`` and the edge
-        attribute ``interaction`` (information gain for an edge of the class).
-    """
-    from pgm_bma.networks.graphs import ShownGraph
-
-    graph = ShownGraph()
-    graph.add_node(target)
-    graph.add_nodes_from(names)
-    order = {name: k for k, name in enumerate([target, *names])}
-    for region in regions:
-        members = sorted(region, key=order.__getitem__)
-        graph.add_edges_from((a, b) for k, a in enumerate(members) for b in members[k + 1 :])
-    if strength is not None:
-        values, position = strength.to_numpy(), {name: k for k, name in enumerate(names)}
-        for name, k in position.items():
-            graph.nodes[name]["information_gain"] = float(values[k, k])
-        for a, b, data in graph.edges(data=True):
-            i, j = position.get(a, position.get(b)), position.get(b, position.get(a))  # of the class: the other end
-            value = values[i, j]
-            if np.isfinite(value):
-                data["interaction"] = float(value)
-    return graph

@@ -10,6 +10,7 @@ freedom, where `floor` is the loss of the smoothed table itself. Only foci whose
 are resampled.
 """
 
+import hashlib
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from scipy.special import chdtrc
 from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.kikuchi import _kernels as kernels
-from pgm_bma.kikuchi.content import content_generator, resampling_order
 from pgm_bma.kikuchi.terms import (
     Layout,
     count_tables,
@@ -281,6 +281,20 @@ def self_losses(counts, smoothed, n_resamples, rng):
     losses = np.empty(n_resamples)
     kernels.resampled_losses(draws, filled // n_classes, conditional.ravel()[filled], losses)
     return losses / n
+
+
+def resampling_order(counts, values):
+    """Both tables (cells, n_classes) with their entries sorted by count inside a cell, and cells by their counts."""
+    inside = np.argsort(counts, axis=1, kind="stable")
+    counts, values = np.take_along_axis(counts, inside, axis=1), np.take_along_axis(values, inside, axis=1)
+    cells = np.lexsort(counts.T)
+    return counts[cells], values[cells]
+
+
+def content_generator(counts):
+    """A generator that is seeded by the numbers of an array."""
+    digest = hashlib.blake2b(np.ascontiguousarray(counts, dtype=np.float64).tobytes(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
 def tail_share(draws, loss):

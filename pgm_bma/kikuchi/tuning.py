@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.kikuchi.content import row_colours
+from pgm_bma.foundation.numbers.folds import deal, row_colours
 from pgm_bma.kikuchi.terms import class_data, count_tables, log_scores, make_layout, set_faces, terms_of_tables
-from pgm_bma.kikuchi.weights import leave_one_out_contrasts, naive_weights, ridge_fit, ridge_vector
+from pgm_bma.kikuchi.weights import fit_contrasts, leave_one_out_contrasts, naive_weights, ridge_vector
 
 STRENGTHS = (2.0, 10.0, 30.0, 100.0)
 RIDGES = {1: (1.0, 5.0, 25.0), 2: (1.0, 5.0, 30.0, 200.0, 1000.0), 3: (1.0, 5.0, 30.0, 200.0, 1000.0)}
@@ -44,7 +44,8 @@ def tune_weights(data, sets, prior, strength, n_folds=None, progress=None):
     if data.weights.sum() < _FEWEST_ROWS:
         return Tuned(point["strength"], {order: point[order] for order in orders}, [])
     n_folds = n_folds or (3 if data.weights.sum() < _MANY_ROWS else 2)
-    folds = _Folds(data, sets, prior, deal(data.target, data.weights, n_folds, row_colours(data)), progress)
+    colours = row_colours(data.codes, data.target, data.weights)
+    folds = _RegionFolds(data, sets, prior, deal(data.target, data.weights, n_folds, colours), progress)
     tried = {}
     for axis in (["strength"] if choose_strength else []) + orders:
         grid = STRENGTHS if axis == "strength" else RIDGES[axis]
@@ -77,26 +78,7 @@ def _loss(point, folds, tried):
     return tried[key]
 
 
-def deal(target, weights, n_folds, colours):
-    """Weight of every row in every fold: (n_folds, n_samples). Whole units go round class by class, in the order of `colours`.
-
-    What is left of fractional weights goes round too. Folds thus follow from the data (see `content`), not from a seed.
-    """
-    parts = np.zeros((n_folds, len(target)))
-    for c in np.unique(target):
-        rows = np.flatnonzero(target == c)
-        rows = rows[np.argsort(colours[rows], kind="stable")]
-        whole = np.floor(weights[rows]).astype(np.int64)
-        first = int(np.bitwise_xor.reduce(colours[rows]) % np.uint64(n_folds))
-        ends = np.cumsum(whole) + first
-        starts = ends - whole
-        for f in range(n_folds):  # units starts..ends-1 go to fold unit % n_folds
-            parts[f, rows] = (ends - f + n_folds - 1) // n_folds - (starts - f + n_folds - 1) // n_folds
-        parts[(np.arange(len(rows)) + first) % n_folds, rows] += weights[rows] - whole
-    return parts
-
-
-class _Folds:
+class _RegionFolds:
     """Training problems of the folds. Weights are kept as the next start, contrasts while they are small enough."""
 
     def __init__(self, data, sets, prior, parts, progress=None):
@@ -136,7 +118,7 @@ class _Folds:
         for f, part in enumerate(self.parts):
             train, terms, contrasts = self.problem(f, strength)
             # a rough optimum is enough to compare penalties
-            theta = ridge_fit(contrasts, train.weights, self.centre, penalties, self.starts[f], tolerance=1e-3)
+            theta = fit_contrasts(contrasts, train.weights, self.centre, penalties, self.starts[f], tolerance=1e-3)
             self.starts[f] = theta
             held = part > 0
             scores = log_scores(terms, data.codes[held], theta)

@@ -17,24 +17,28 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.optimize import minimize
+from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.csgraph import connected_components
 
+from pgm_bma.foundation.numbers import softmax_ridge
+from pgm_bma.foundation.numbers.folds import some_rows
+from pgm_bma.foundation.numbers.softmax_ridge import (
+    MAX_CONTRASTS,
+    curvature_matrix,
+    loss_sums,
+    minimise,
+    other_classes,
+    ridge_fit,
+)
 from pgm_bma.foundation.rows.blocks import Rows, tree_sum
 from pgm_bma.kikuchi import _kernels as kernels
-from pgm_bma.kikuchi.content import some_rows
 from pgm_bma.kikuchi.terms import class_data, count_tables, flat_table, make_layout
 
 NEAR_COPY = 0.9  # of the larger entropy in common
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-_NEWTON_TERMS, _NEWTON_STEPS, _EXACT = 300, 50, 1e-9
-# contrasts kept in memory: 120 million numbers are 1 GB
-MAX_CONTRASTS = 120_000_000
 MOST_CONTRASTS = 1_000_000_000  # made anew in every step: a minute or two
 SOME_ROWS = 50_000  # that stand for many
 _CONTRASTS_AT_ONCE = 1_000_000  # of rows that are visited in parts: memory that is used again and again
-_SQUARES_AT_ONCE = 50_000
 _TABLE_CLASSES = 8  # from which on terms are read from their tables: as fast as contrasts, in a tenth of the memory
 _PAIRS_AT_ONCE = 20_000
 
@@ -157,7 +161,7 @@ def learned_weights(data, terms, ridge=5.0):
                 best = value, theta
         ridge, theta = best
     else:
-        theta = ridge_fit(contrasts, rows, start, ridge_vector(sets, ridge), start)
+        theta = fit_contrasts(contrasts, rows, start, ridge_vector(sets, ridge), start)
     return LearnedWeights(theta, _by_order(sets, ridge), path)
 
 
@@ -180,7 +184,10 @@ def too_many_contrasts(data, sets):
 
 def some_of_many(data, sets):
     """Some of the rows where the contrasts of all do not fit: the ridge is tuned on them, and the weights begin at theirs."""
-    return some_rows(data, max(min(SOME_ROWS, MAX_CONTRASTS // (2 * max(data.n_classes - 1, 1) * len(sets))), 1))
+    size = max(min(SOME_ROWS, MAX_CONTRASTS // (2 * max(data.n_classes - 1, 1) * len(sets))), 1)
+    chosen = some_rows(data.codes, data.target, data.weights, size)
+    codes = np.asfortranarray(data.codes[chosen])
+    return data._replace(codes=codes, target=data.target[chosen], weights=data.weights[chosen])
 
 
 def _refuse_contrasts(n_rows, n_contrasts, n_sets, limit):
@@ -218,9 +225,13 @@ def ridge_vector(sets, ridge):
 
 
 def leave_one_out_contrasts(data, terms):
-    """What `ridge_fit` takes: `dense_contrasts`, or of many terms and classes the tables that they are read from."""
+    """What `fit_contrasts` takes: `dense_contrasts`, or of many terms and classes the tables that they are read from."""
     n_sets, n_classes = len(terms.layout.sets), terms.layout.n_classes
-    if n_sets > _NEWTON_TERMS and n_classes >= _TABLE_CLASSES and len(data.codes) * n_sets <= MAX_CONTRASTS // 2:
+    if (
+        n_sets > softmax_ridge.NEWTON_TERMS
+        and n_classes >= _TABLE_CLASSES
+        and len(data.codes) * n_sets <= MAX_CONTRASTS // 2
+    ):
         return table_contrasts(data, terms)
     return dense_contrasts(data, terms)
 
@@ -244,28 +255,11 @@ def dense_contrasts(data, terms):
     return contrasts
 
 
-def ridge_fit(contrasts, rows, centre, ridge, start, tolerance=1e-10):
-    """argmin of sum_r rows_r ln(1 + sum_k exp(contrasts_rk . theta)) + sum_t ridge_t (theta_t - centre_t)^2 / 2.
-
-    Newton steps while the curvature matrix is small, else L-BFGS. tolerance : promised gain, relative, at which it ends
-    """
-    return minimise(partial(loss_sums, contrasts, rows), centre, ridge, start, tolerance)
-
-
-def loss_sums(contrasts, rows, theta, wanted):
-    """Sums over rows at `theta`, each a tuple: "newton" (loss, its slope, its curvature), "gradient" (loss, slope) or "scale"
-    (loss, slope, the curvature's diagonal)."""
+def fit_contrasts(contrasts, rows, centre, ridge, start, tolerance=1e-10):
+    """`ridge_fit` of contrasts that are written out or not."""
     if isinstance(contrasts, TableContrasts):
-        return table_sums(contrasts, rows, theta, wanted)
-    n, k, p = contrasts.shape
-    flat = contrasts.reshape(n * k, p)
-    loss, probability = _objective(flat @ theta, rows, k)
-    slope = (probability * rows[:, None]).ravel() @ flat
-    if wanted == "gradient":
-        return loss, slope
-    if wanted == "scale":
-        return loss, slope, _curvature_diagonal(contrasts, rows, probability)
-    return loss, slope, _curvature(contrasts, rows, probability, 0.0)
+        return minimise(partial(table_sums, contrasts, rows), centre, ridge, start, tolerance)
+    return ridge_fit(contrasts, rows, centre, ridge, start, tolerance)
 
 
 def table_sums(tables, rows, theta, wanted):
@@ -292,103 +286,6 @@ def table_sums(tables, rows, theta, wanted):
     return loss, slope, np.maximum(diagonal, 0.0)
 
 
-def minimise(sums, centre, ridge, start, tolerance=1e-10):
-    """`ridge_fit` of a loss of which only sums over rows are seen.
-
-    sums : (theta, what is wanted) -> as `loss_sums`
-    """
-    if len(centre) > _NEWTON_TERMS:
-        return _minimise_by_gradient(sums, centre, ridge, start, tolerance)
-
-    def evaluate(theta):
-        loss, slope, curvature = sums(theta, "newton")
-        shift = theta - centre
-        curvature[np.diag_indices(len(centre))] += ridge
-        return loss + 0.5 * np.sum(ridge * shift * shift), slope + ridge * shift, curvature
-
-    theta = start
-    value, slope, curvature = evaluate(theta)
-    for _ in range(_NEWTON_STEPS):
-        factor = cho_factor(curvature, overwrite_a=True, check_finite=False)
-        step = -cho_solve(factor, slope, check_finite=False)
-        gain = -float(slope @ step)  # twice the fall that the quadratic model promises
-        if gain < tolerance * (1.0 + abs(value)):
-            # it squares what is left of the error; rough fits, which only compare ridges, stay where they are
-            return theta + step if tolerance <= _EXACT else theta
-        length = 1.0
-        while True:
-            trial = theta + length * step
-            found, slope, curvature = evaluate(trial)
-            if found <= value - 1e-4 * length * gain or length < 1e-6:
-                break
-            length /= 2
-        theta, value = trial, found
-    return theta
-
-
-def _minimise_by_gradient(sums, centre, ridge, start, tolerance):
-    # steps are scaled by the curvature at the start, so that strong and weak terms converge alike
-    loss, slope, curvature = sums(start, "scale")
-    began = loss + 0.5 * np.sum(ridge * (start - centre) ** 2), slope + ridge * (start - centre)
-    scale = 1.0 / np.sqrt(ridge + curvature)
-    length = float(np.linalg.norm(began[1] * scale))
-    if length == 0.0:
-        return start
-    scale *= length  # the first step of L-BFGS-B has length 1: this makes it the Newton step of the scaled terms
-    known = [began]
-
-    def objective(u):
-        if known:  # the start comes first, and was summed already
-            value, slope = known.pop()
-            return value, slope * scale
-        shift = scale * u
-        loss, slope = sums(centre + shift, "gradient")
-        return loss + 0.5 * np.sum(ridge * shift * shift), (slope + ridge * shift) * scale
-
-    options = {"maxiter": 500, "maxcor": 20, "ftol": max(tolerance / 10, 1e-11), "gtol": 1e-6 * length}
-    result = minimize(objective, (start - centre) / scale, jac=True, method="L-BFGS-B", options=options)
-    return centre + scale * result.x
-
-
-def _objective(scores, rows, k):
-    """Loss, and the probabilities of the other classes (n, k)."""
-    scores = scores.reshape(-1, k)
-    top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)
-    weights = np.exp(scores - top[:, None])
-    total = np.exp(-top) + weights.sum(axis=1)
-    return rows @ (top + np.log(total)), weights / total[:, None]
-
-
-def _curvature(contrasts, rows, probability, ridge):
-    """sum_r rows_r G_r' (diag(p) - p p') G_r + ridge, as two matrix products."""
-    n, k, p = contrasts.shape
-    if k == 1:
-        spread = contrasts[:, 0] * np.sqrt(probability * (1 - probability) * rows[:, None])
-        matrix = spread.T @ spread
-    else:
-        spread = contrasts.reshape(n * k, p) * np.sqrt(probability * rows[:, None]).reshape(-1, 1)
-        mean = np.matmul(probability[:, None, :], contrasts)[:, 0] * np.sqrt(rows)[:, None]
-        matrix = spread.T @ spread - mean.T @ mean
-    matrix[np.diag_indices(p)] += ridge
-    return matrix
-
-
-def _curvature_diagonal(contrasts, rows, probability):
-    """The diagonal of `_curvature` without its ridge, some rows at a time, so that their squares stay in the cache."""
-    n, k, p = contrasts.shape
-    step, diagonal = max(_SQUARES_AT_ONCE // max(k * p, 1), 1), np.zeros(p)
-    for first in range(0, n, step):
-        part, odds, weights = (
-            contrasts[first : first + step],
-            probability[first : first + step],
-            rows[first : first + step],
-        )
-        mean = np.matmul(odds[:, None, :], part)[:, 0]
-        part = part.reshape(-1, p)
-        diagonal += (odds * weights[:, None]).ravel() @ (part * part) - weights @ (mean * mean)
-    return np.maximum(diagonal, 0.0)
-
-
 def leave_one_out_loss(contrasts, rows, theta, ridge):
     """Mean log loss when each row is left out of the weights as well: one Newton step from the full solution (approximate).
 
@@ -397,7 +294,7 @@ def leave_one_out_loss(contrasts, rows, theta, ridge):
     """
     n, k, p = contrasts.shape
     scores = (contrasts.reshape(n * k, p) @ theta).reshape(n, k)
-    probability = _objective(scores, rows, k)[1]
+    probability = other_classes(scores, rows, k)[1]
     leverage = _leverages(contrasts, rows, probability, ridge)
     curvature = -probability[:, :, None] * probability[:, None, :]
     curvature[:, np.arange(k), np.arange(k)] += probability
@@ -411,7 +308,7 @@ def _leverages(contrasts, rows, probability, ridge):
     n, k, p = contrasts.shape
     flat = contrasts.reshape(n * k, p)
     if p <= n * k:
-        factor = cholesky(_curvature(contrasts, rows, probability, ridge), lower=True)
+        factor = cholesky(curvature_matrix(contrasts, rows, probability, ridge), lower=True)
         solved = solve_triangular(factor, flat.T, lower=True).T.reshape(n, k, p)
         return solved @ solved.transpose(0, 2, 1)
     # fewer rows than terms: with columns divided by sqrt(ridge), (W'W + 1)^-1 = 1 - W'(W W' + 1)^-1 W

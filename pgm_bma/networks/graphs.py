@@ -257,3 +257,31 @@ def _shown(name):
     # copies and subgraphs keep the class; what turns arcs into edges gets the other one
     return type(name, (base,), {"plot": plot, "_repr_html_": _repr_html_, "__module__": __name__,
                                 "__doc__": f"networkx.{base.__name__} with `plot()`."})  # fmt: skip
+
+
+def interaction_graph(names, target, regions, strength=None):
+    """Plain graph of a classifier's regions: an edge for every two variables that share one.
+
+    names : columns     regions : frozensets of names and the target
+    strength : DataFrame as `interaction_strength_`, or None; it fills the node attribute ``information_gain`` and the edge
+        attribute ``interaction`` (information gain for an edge of the class).
+    """
+    from pgm_bma.networks.graphs import ShownGraph
+
+    graph = ShownGraph()
+    graph.add_node(target)
+    graph.add_nodes_from(names)
+    order = {name: k for k, name in enumerate([target, *names])}
+    for region in regions:
+        members = sorted(region, key=order.__getitem__)
+        graph.add_edges_from((a, b) for k, a in enumerate(members) for b in members[k + 1 :])
+    if strength is not None:
+        values, position = strength.to_numpy(), {name: k for k, name in enumerate(names)}
+        for name, k in position.items():
+            graph.nodes[name]["information_gain"] = float(values[k, k])
+        for a, b, data in graph.edges(data=True):
+            i, j = position.get(a, position.get(b)), position.get(b, position.get(a))  # of the class: the other end
+            value = values[i, j]
+            if np.isfinite(value):
+                data["interaction"] = float(value)
+    return graph

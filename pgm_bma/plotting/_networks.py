@@ -279,7 +279,7 @@ def plot_interactions(
     ----------
     interactions : DataFrame, dict, Series, networkx graph or fitted estimator
         A symmetric table, numbers by pair (a, b), a graph whose edges have the attribute ``interaction`` (else
-        ``weight``), or a fitted `KikuchiBayesClassifier`.
+        ``weight``), or a fitted `KikuchiBayesClassifier` or `AdditiveBayesClassifier`.
     relevance : Series or dict attribute -> number, optional
         E.g. mutual information with the class; None takes the node attribute ``information`` where there is one (of a
         classifier: the diagonal of `interaction_strength_`).

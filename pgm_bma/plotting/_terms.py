@@ -1,4 +1,4 @@
-"""What every column says alone in an averaged Kikuchi-Bayes fit: curves of evidence, with the density of the data below."""
+"""What every column says alone in a fit of averaged additive terms: curves of evidence, with the density of the data below."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,25 +10,25 @@ from pgm_bma.foundation.runtime.atomic import file_path, replacing
 from pgm_bma.plotting._style import FONT, INK, PALE, RULE, SERIES, SOFT, TITLE, bare, short_labels
 
 MOST_PANELS, WIDTH, HEIGHT = 12, 3.4, 2.5  # inches
-AVERAGED = Fitted("a fitted KikuchiBayesClassifier", "term_curves", "schema_", "target_name_")
+AVERAGED = Fitted("a fitted AdditiveBayesClassifier", "term_curves", "schema_", "target_name_")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 
 
 def plot_terms(
     classifier: Any, *, columns: Sequence | None = None, path: Any = None, n_columns: int = 3, title: str | None = None
 ) -> Any:
-    """Draw the curves of `KikuchiBayesClassifier.term_curves`, a panel per column; grey bars show where the data are.
+    """Draw the curves of `AdditiveBayesClassifier.term_curves`, a panel per column; grey bars show where the data are.
 
     Parameters
     ----------
-    classifier : fitted KikuchiBayesClassifier
-        With averaged terms.
+    classifier : fitted AdditiveBayesClassifier
+        The model whose terms are drawn.
     columns : sequence of names, optional
         Columns to draw, default the twelve of largest `feature_importances_`.
     path : str or path, optional
         File to write to.
     n_columns : int, default=3
-        Panels beside each other.
+        Panels side by side.
     title : str, optional
         Title above the picture.
 
@@ -40,10 +40,10 @@ def plot_terms(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from pgm_bma import KikuchiBayesClassifier
+    >>> from pgm_bma import AdditiveBayesClassifier
     >>> from pgm_bma.plotting import plot_terms
     >>> x = np.random.default_rng(0).normal(size=200)
-    >>> model = KikuchiBayesClassifier(numeric="average").fit(pd.DataFrame({"x": x}), np.where(x > 0, "high", "low"))
+    >>> model = AdditiveBayesClassifier().fit(pd.DataFrame({"x": x}), np.where(x > 0, "high", "low"))
     >>> [ax.get_title(loc="left") for ax in plot_terms(model).axes]
     ['x']
     """

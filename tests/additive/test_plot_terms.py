@@ -4,15 +4,15 @@ import matplotlib
 import numpy as np
 import pytest
 
-from pgm_bma import KikuchiBayesClassifier
-from tests.additive.test_numeric_face import mixed
+from pgm_bma import AdditiveBayesClassifier
+from tests.additive.test_additive import mixed
 
 matplotlib.use("agg")
 
 
 def test_curves_are_what_a_column_says_alone(tmp_path):
     X, y = mixed(gaps=0.0)
-    model = KikuchiBayesClassifier(terms=("single", "state")).fit(X, y)
+    model = AdditiveBayesClassifier(terms=("single", "state")).fit(X, y)
     curves = model.term_curves()
     assert "numeric: a, b, c" in repr(model)
     for column in ("a", "kind"):
@@ -31,19 +31,3 @@ def test_curves_are_what_a_column_says_alone(tmp_path):
     assert values[-1] > values[0]
     with pytest.raises(ValueError, match="columns= names 'nope'"):
         model.plot_terms(["nope"])
-    with pytest.raises(ValueError, match="needs averaged terms"):
-        KikuchiBayesClassifier(numeric="mdl").fit(X, y).term_curves()
-
-
-def test_auto_averages_unless_regions_are_asked_for():
-    X, y = mixed(gaps=0.0)
-    assert KikuchiBayesClassifier().fit(X, y).cut_posterior_.keys() == {"a", "b", "c"}
-    with pytest.warns(UserWarning, match="numbers of columns 'a', 'b', 'c' were cut into intervals as MDLDiscretizer"):
-        regions = KikuchiBayesClassifier(weights="tree").fit(X, y)
-    assert regions.numeric_columns_ == ["a", "b", "c"] and not hasattr(regions, "cut_posterior_")
-    states = X[["kind", "few"]]
-    default = KikuchiBayesClassifier().fit(states, y).predict_proba(states)
-    average = KikuchiBayesClassifier(numeric="average").fit(states, y).predict_proba(states)
-    np.testing.assert_array_equal(default, average)
-    with pytest.raises(ValueError, match="discretise it first"):
-        KikuchiBayesClassifier(numeric=None).fit(X, y)

@@ -11,6 +11,7 @@ CLASSIFIERS = {
     "tan": lambda: pgm_bma.TANClassifier(),
     "forest": lambda: pgm_bma.ForestAveragedClassifier(),
     "orders": lambda: pgm_bma.OrderAveragedClassifier(method="exact"),
+    "additive": lambda: pgm_bma.AdditiveBayesClassifier(),
     "kikuchi": lambda: pgm_bma.KikuchiBayesClassifier(),
 }
 CLUSTERERS = {

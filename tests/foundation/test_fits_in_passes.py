@@ -78,7 +78,7 @@ def test_counts_of_passes_have_the_bits_of_memory(name, weight, frame, pattern):
 @pytest.mark.parametrize("ridge", [5.0, "cv"])
 def test_learned_weights_by_sums_of_slope_and_curvature(ridge, many_terms, frame, pattern, monkeypatch):
     if many_terms:  # steps by the gradient alone
-        monkeypatch.setattr("pgm_bma.kikuchi.weights._NEWTON_TERMS", 3)
+        monkeypatch.setattr("pgm_bma.foundation.numbers.softmax_ridge.NEWTON_TERMS", 3)
     monkeypatch.setattr("pgm_bma.kikuchi.weights._CONTRASTS_AT_ONCE", 400)
     rows, X = scan(pattern, sample_rows=900).drop("w"), frame.drop(columns=["w", "class"])
     want = classifier("Kikuchi", ridge=ridge).fit(frame.drop(columns="w"), "class")
@@ -146,7 +146,8 @@ REFUSED = {
     "Kikuchi by error": lambda: pgm_bma.KikuchiBayesClassifier(criterion="error"),
     "Kikuchi, marginal": lambda: pgm_bma.KikuchiBayesClassifier(prior="marginal"),
     "Kikuchi, loo": lambda: pgm_bma.KikuchiBayesClassifier(ridge="loo"),
-    "Kikuchi, numbers": lambda: pgm_bma.KikuchiBayesClassifier(numeric="mdl"),
+    "Kikuchi, numbers": lambda: pgm_bma.KikuchiBayesClassifier(numeric_columns=["number"]),
+    "additive": lambda: pgm_bma.AdditiveBayesClassifier(),
 }
 
 

@@ -18,6 +18,7 @@ MAKERS = {
     "ForestAveragedClassifier": {},
     "FixedOrderClassifier": {},
     "OrderAveragedClassifier": {"method": "exact"},
+    "AdditiveBayesClassifier": {},
     "KikuchiBayesClassifier": {},
     "OrderPosterior": {"method": "exact"},
     "LatentClassClusterer": {"n_clusters": 2, "n_init": 2, "random_state": 0},

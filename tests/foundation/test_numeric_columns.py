@@ -65,9 +65,8 @@ def test_weight_zero_and_presets():
 def test_columns_are_what_they_are_named(name):
     """Named columns are cut or kept without a warning: few whole numbers, many of them, and such that no cut is found for."""
     X, y = people()
-    parameters = {"numeric": "mdl"} if name == "KikuchiBayesClassifier" else {}
     kind = getattr(pgm_bma, name)
-    model = kind(numeric_columns=["age", "grade"], categorical_columns=["noise", "income"], **parameters)
+    model = kind(numeric_columns=["age", "grade"], categorical_columns=["noise", "income"])
     X["grade"] = 1 + (X["age"] - 18) // 8
     X["income"] = X["income"].round(-3)
     model.fit(X, y)
@@ -82,7 +81,7 @@ def test_columns_are_what_they_are_named(name):
         ({"categorical_columns": "age"}, "must be a list"),
     ):
         with pytest.raises(ValueError, match=told):
-            kind(**wrong, **parameters).fit(X, y)
+            kind(**wrong).fit(X, y)
 
 
 @pytest.mark.filterwarnings("error:numbers of")

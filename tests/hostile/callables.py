@@ -27,6 +27,7 @@ SMALL = {
     "AveragedNaiveBayesClassifier": {},
     "TANClassifier": {},
     "ForestAveragedClassifier": {"n_forests": 5},
+    "AdditiveBayesClassifier": {},
     "KikuchiBayesClassifier": {"n_resamples": 10, "random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
     "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=3), "random_state": 0},
@@ -80,7 +81,7 @@ def fitted(name):
 
 @cache
 def _averaged_terms():
-    return pgm_bma.KikuchiBayesClassifier(numeric="average", random_state=0).fit(numbers(), target())
+    return pgm_bma.AdditiveBayesClassifier(random_state=0).fit(numbers(), target())
 
 
 def network():
@@ -162,19 +163,15 @@ def _functions():
     clusterer, kikuchi = fitted("LatentClassClusterer"), fitted("KikuchiBayesClassifier")
     truth, guess = ["a", "b"] * 6, [0, 1] * 6
     proba = np.tile([0.25, 0.75], (12, 1))
-    regions = pgm_bma.region_graph([["a", "b"], ["b", "c"]])
-    shapes = {node: np.full((2,) * len(node), 0.5 ** len(node)) for node in regions}
     found = {
         "average_families": {"log_scores": [0.0, 1.0], "means": [[0.5, 0.5], [0.1, 0.9]]},
-        "default_classifier": {"level": 2},
+        "default_classifier": {"verbose": 0},
         "default_clusterer": {"n_clusters": 2},
         "bivariate_residuals": {"clusterer": clusterer, "X": table()},
         "three_step": {"clusterer": clusterer, "X": table(), "covariates": numbers()},
         "likelihood_ratio_test": {"clusterer": clusterer, "X": table(), "n_bootstrap": 2, "random_state": 0},
         "goodness_of_fit": {"clusterer": clusterer, "X": table(), "n_bootstrap": 2, "random_state": 0},
         "region_graph": {"initial_regions": [["a", "b"], ["b", "c"]]},
-        "region_entropy": {"graph": regions, "marginals": shapes},
-        "region_free_energy": {"graph": regions, "marginals": shapes, "energies": shapes},
         "bound_and_collapse": {"model": model, "data": data},
         "effective_markov_blanket": {"model": model, "target": "a", "unobserved": ()},
         "log_likelihood": {"model": model, "data": data},

@@ -178,7 +178,7 @@ def test_pictures_of_nothing(close_figures):
 def test_a_picture_that_cannot_be_written_leaves_nothing(path, tmp_path, monkeypatch, close_figures):
     monkeypatch.chdir(tmp_path)
     X = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60)})
-    model = pgm_bma.KikuchiBayesClassifier(numeric="average", random_state=0).fit(X, np.where(X["x"] > 0, "u", "v"))
+    model = pgm_bma.AdditiveBayesClassifier(random_state=0).fit(X, np.where(X["x"] > 0, "u", "v"))
     with pytest.raises((ValueError, TypeError, OSError), match=r"path=|could not be written in"):
         model.plot_terms(path=path)
     assert not list(tmp_path.iterdir())

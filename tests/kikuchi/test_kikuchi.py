@@ -14,7 +14,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 import pgm_bma
-from pgm_bma import KikuchiBayesClassifier, NaiveBayesClassifier
+from pgm_bma import KikuchiBayesClassifier, MDLDiscretizer, NaiveBayesClassifier
 from pgm_bma.evaluation import capped_log_loss, error_decomposition, marginal_losses, paper_error
 from tests.oracles import kikuchi as oracle
 
@@ -496,7 +496,6 @@ def test_the_answer_comes_from_the_data(level, weights, gaps):
         for j in range(6)
     ]
     X = pd.DataFrame({f"c{j}": values for j, values in enumerate(noisy)}, dtype=float)
-    # names: whole numbers have slopes where terms are averaged
     X = X.mask(rng.random(X.shape) < gaps).map("s{:.0f}".format, na_action="ignore")
 
     def proba(X, y, seed=0):
@@ -536,7 +535,7 @@ def test_too_much_work_is_refused_with_size_limit_and_cure(monkeypatch):
         KikuchiBayesClassifier(regions=many).fit(X, y)
     monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_CANDIDATES", 100)
     with pytest.raises(ValueError, match=r"means 780 foci \(limit 100\); drop columns.*lower the level"):
-        KikuchiBayesClassifier(numeric=None).fit(X, y)
+        KikuchiBayesClassifier().fit(X, y)
 
 
 def test_refusals_of_size_name_columns_not_positions(monkeypatch):
@@ -545,9 +544,9 @@ def test_refusals_of_size_name_columns_not_positions(monkeypatch):
     y = pd.Series(rng.integers(0, 2, 100), name="class")
     monkeypatch.setattr("pgm_bma.kikuchi.terms.MAX_CELLS", 500)
     with pytest.raises(ValueError, match=r"the largest, of 'age' and 'town', has \d+: merge rare states"):
-        KikuchiBayesClassifier(numeric=None).fit(X, y)
+        KikuchiBayesClassifier().fit(X, y)
     with pytest.raises(ValueError, match=r"\(limit 500\), that of 'age', 'town' and 'job'; give smaller regions"):
-        KikuchiBayesClassifier(numeric=None, regions=[("age", "town", "job")]).fit(X, y)
+        KikuchiBayesClassifier(regions=[("age", "town", "job")]).fit(X, y)
 
 
 def test_of_too_many_regions_the_most_significant_are_kept(monkeypatch):
@@ -571,3 +570,20 @@ def test_a_deep_region_is_the_saturated_model():
     counts = np.array([[np.sum((X == row).all(axis=1) & (y == c)) for c in (0, 1)] for _, row in X[:5].iterrows()])
     expected = np.log((counts + 1) / (40 + 2**13))
     np.testing.assert_allclose(model.log_scores(X[:5]), expected, atol=1e-8)  # 4096 alternating logs are added
+
+
+def test_numbers_are_cut_once_with_a_warning_and_give_regions():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = pd.DataFrame(
+        {"a": rng.normal(size=200) + 2 * y, "c": rng.normal(size=200) - y, "kind": rng.choice(["p", "q"], 200)}
+    )
+    cut = pd.DataFrame(MDLDiscretizer().fit(X[["a", "c"]], y).transform(X[["a", "c"]]), columns=["a", "c"])
+    cut = cut.assign(kind=X.kind)
+    by_hand = KikuchiBayesClassifier().fit(cut, y)
+    with pytest.warns(UserWarning, match="numbers of columns 'a', 'c' were cut into intervals as MDLDiscretizer"):
+        inside = KikuchiBayesClassifier().fit(X, y)
+    np.testing.assert_allclose(inside.predict_proba(X), by_hand.predict_proba(cut), atol=1e-12)
+    assert inside.numeric_columns_ == ["a", "c"] and len(inside.tests_) and inside.region_graph_.number_of_nodes()
+    assert inside.model_.check_model() and not hasattr(inside, "cut_posterior_")
+    assert all(hasattr(inside, name) for name in dir(inside))

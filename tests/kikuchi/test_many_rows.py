@@ -5,12 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
+from pgm_bma.foundation.numbers import softmax_ridge
+from pgm_bma.foundation.numbers.folds import some_rows
 from pgm_bma.kikuchi import fit
 from pgm_bma.kikuchi import terms as room
 from pgm_bma.kikuchi import weights as kikuchi_weights
-from pgm_bma.kikuchi.content import some_rows
 
-from .test_kikuchi_rooms import make
+from .test_algorithms import make
 
 
 @pytest.mark.parametrize("n_classes", [2, 1], ids=["classes", "blind"])
@@ -51,18 +52,18 @@ def test_terms_read_from_tables_sum_as_contrasts_do(monkeypatch):
     terms = room.interaction_terms(data, sets, "consistent", 5.0, leave_one_out=True)
     contrasts, tables = kikuchi_weights.dense_contrasts(data, terms), kikuchi_weights.table_contrasts(data, terms)
     theta = rng.normal(size=len(sets))
-    probability = kikuchi_weights._objective(contrasts.reshape(-1, len(sets)) @ theta, data.weights, 8)[1]
-    want = [*kikuchi_weights.loss_sums(contrasts, data.weights, theta, "gradient")]
-    want.append(np.diag(kikuchi_weights._curvature(contrasts, data.weights, probability, 0.0)))
-    for each in (contrasts, tables):
-        for found, expected in zip(kikuchi_weights.loss_sums(each, data.weights, theta, "scale"), want):
+    probability = softmax_ridge.other_classes(contrasts.reshape(-1, len(sets)) @ theta, data.weights, 8)[1]
+    want = [*softmax_ridge.loss_sums(contrasts, data.weights, theta, "gradient")]
+    want.append(np.diag(softmax_ridge.curvature_matrix(contrasts, data.weights, probability, 0.0)))
+    for sums, each in ((softmax_ridge.loss_sums, contrasts), (kikuchi_weights.table_sums, tables)):
+        for found, expected in zip(sums(each, data.weights, theta, "scale"), want):
             np.testing.assert_allclose(found, expected, rtol=1e-11)  # sums of a thousand numbers
     newton = kikuchi_weights.learned_weights(data, terms, 5.0).weights
-    monkeypatch.setattr(kikuchi_weights, "_NEWTON_TERMS", 0)
+    monkeypatch.setattr(softmax_ridge, "NEWTON_TERMS", 0)
     assert isinstance(kikuchi_weights.leave_one_out_contrasts(data, terms), kikuchi_weights.TableContrasts)
     found = kikuchi_weights.learned_weights(data, terms, 5.0).weights
     losses = [
-        kikuchi_weights.loss_sums(contrasts, data.weights, weights, "gradient")[0]
+        softmax_ridge.loss_sums(contrasts, data.weights, weights, "gradient")[0]
         + 2.5 * np.sum((weights - kikuchi_weights.naive_weights(sets)) ** 2)
         for weights in (found, newton)
     ]
@@ -95,7 +96,11 @@ def test_some_rows_are_the_same_under_other_orders_and_names():
     codes = data.codes[order][:, columns]
     codes[:, 0] = np.where(codes[:, 0] >= 0, states[codes[:, 0]], -1)
     other = room.class_data(codes, 1 - data.target[order], data.cardinalities[columns], 2, data.weights[order])
-    few, same = some_rows(data, 50), some_rows(other, 50)
+    few, same = (
+        room.class_data(d.codes[chosen], d.target[chosen], d.cardinalities, 2, d.weights[chosen])
+        for d in (data, other)
+        for chosen in [some_rows(d.codes, d.target, d.weights, 50)]
+    )
     assert len(few.codes) == len(same.codes) == 50
     back = np.column_stack([same.codes[:, [1, 2, 0]], 1 - same.target, same.weights]).astype(int)
     back[:, 2] = np.where(back[:, 2] >= 0, np.argsort(states)[back[:, 2]], -1)
@@ -103,4 +108,4 @@ def test_some_rows_are_the_same_under_other_orders_and_names():
     keys = [sorted(map(tuple, each.tolist())) for each in (rows, back)]
     # rows of one hash that straddle the edge of the sample may be exchanged: at most a few
     assert len(set(keys[0]) & set(keys[1])) >= len(set(keys[0])) - 2
-    assert some_rows(data, 1000).codes.shape == data.codes.shape
+    assert len(some_rows(data.codes, data.target, data.weights, 1000)) == len(data.codes)

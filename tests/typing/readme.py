@@ -26,7 +26,7 @@ posterior = pgm_bma.OrderPosterior(random_state=0).fit(gaps)    # structures and
 completed = posterior.complete(gaps, 5)                         # five completed tables, for an analysis that needs them
 
 wine, cultivar = pgm_bma.load_dataset("wine")                   # numbers: averaged over all ways to cut them
-classifier = pgm_bma.KikuchiBayesClassifier().fit(wine.drop(columns=cultivar), wine[cultivar])
+classifier = pgm_bma.AdditiveBayesClassifier().fit(wine.drop(columns=cultivar), wine[cultivar])
 classifier.plot_terms()                                         # what each column says, as a curve
 
 from pgmpy.models import DiscreteBayesianNetwork

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from pgm_bma.foundation.numbers._score_kernels import add_cells, add_information, add_scores
+from pgm_bma.foundation.numbers._score_kernels import add_cells, add_information, add_scores, pair_interactions
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.dirichlet import side_by_side_scores
 
@@ -70,6 +70,38 @@ class PairPrior(NamedTuple):
 
     alone: np.ndarray
     below: np.ndarray
+
+
+def interaction_information(codes, target, weights, cardinalities, n_classes, max_cells=50_000_000):
+    """Information on the class in nats: I(X_i; C) on the diagonal, I(X_i; X_j; C) = I(X_i; X_j | C) - I(X_i; X_j) off it.
+
+    Positive: the pair says more than its two columns (synergy); negative: they repeat each other.
+    Returns (n_columns, n_columns), symmetric; NaN for a pair whose table has more than `max_cells` cells.
+    """
+    result = pair_interactions(codes, target, weights, cardinalities, n_classes, max_cells)
+    np.fill_diagonal(result, information_gains(codes, target, weights, cardinalities, n_classes))
+    return result
+
+
+def information_gains(codes, target, weights, cardinalities, n_classes):
+    """I(X_i; C) of every column in nats, over the rows that have it: (n_columns,)."""
+    gains = np.empty(codes.shape[1])
+    for j, card in enumerate(cardinalities):
+        seen = codes[:, j] >= 0
+        cells = codes[seen, j].astype(np.int64) * n_classes + target[seen]
+        gains[j] = information_gain(np.bincount(cells, weights[seen], card * n_classes).reshape(card, n_classes))
+    return gains
+
+
+def information_gain(counts):
+    """I(X; C) in nats of a table (n_states, n_classes) of weights; 0 of an empty one."""
+    total = counts.sum()
+    if total == 0:
+        return 0.0
+    table = counts / total
+    independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
+    filled = table > 0
+    return max(float(table[filled] @ np.log(table[filled] / independent[filled])), 0.0)
 
 
 def pair_prior(n_classes, cardinalities, alpha=1.0, equivalent_sample_size=None):

@@ -1,6 +1,11 @@
-"""Which pairs of columns get a term: by a score test of their averaged term, given all terms of other kinds.
+"""Which pairs of columns get a term, and which a weight per cell and class, given all terms of other kinds.
 
-The terms of all pairs would be dear, so that pairs are screened first by what is left unexplained in coarse cells.
+A pair term has the shape that its two columns show together, and one weight. Terms of all pairs would be dear, so that pairs are
+screened by what is left unexplained in coarse cells, and then chosen by a score test of their averaged term.
+
+Where a class depends on many columns at once (an exact number of them in some state, say), every pair alone shows little, and only
+free weights of cells add up to it. Such pairs of columns with states are chosen by what is unexplained in their cells, while the
+weights are few.
 """
 
 from itertools import combinations
@@ -9,18 +14,23 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.additive import _kernels as kernels
-from pgm_bma.additive import pairs as numeric_pairs
+from pgm_bma.additive.partitions import MAX_PAIR_BINS, average_rectangles
+from pgm_bma.additive.ridges import SEARCH
 from pgm_bma.additive.solve import against_own, fit_weights
 
-_PENALTIES = {"prior": 5.0, "level": 0.1, "single": 5.0, "linear": 10.0, "state": 30.0, "gaussian": 30.0}
 _MOST_STATES = 64  # of a categorical column in a pair
 _MOST_PAIR_COLUMNS = 100
 _SCREEN_BINS = 4  # of a numeric column, where pairs are screened
+_FEWEST_PAIRS, MOST_PAIRS = 20, 60  # with a term; fewer of many rows, where each costs more
+_PAIR_ROWS = 1e5  # rows x classes x pairs that cost little
+MOST_CELL_WEIGHTS, _MOST_OF_ALL = 240, 300  # of cells, and with those of the other terms: Newton steps stay cheap
+_MOST_CELLS = 64  # of one pair with cells
+_MOST_CELL_COLUMNS = 100
 
 
 def unexplained(data, contrasts):
-    """What terms with the ridges of `_PENALTIES` leave unexplained of the classes: `Unexplained`."""
-    penalties = np.array([_PENALTIES[k] for k in contrasts.kinds])
+    """What terms with the ridges of `SEARCH.screening` leave unexplained of the classes: `Unexplained`."""
+    penalties = np.array([SEARCH.screening[k] for k in contrasts.kinds])
     centre = np.array([float(k in ("prior", "single")) for k in contrasts.kinds])
     weights = fit_weights(contrasts, data.weights, penalties, centre, centre, tolerance=1e-3)
     probability = _other_probabilities(contrasts.scores(weights))
@@ -35,7 +45,7 @@ def unexplained(data, contrasts):
 def choose_pairs(data, shares, singles, logs, left, gammas):
     """Pairs by score test given all other terms: (pairs, log tables, left-out contrasts)."""
     probability = left.probability
-    n_kept = int(min(60, max(20, 1e5 / (data.weights.sum() * data.n_classes))))
+    n_kept = int(min(MOST_PAIRS, max(_FEWEST_PAIRS, _PAIR_ROWS / (data.weights.sum() * data.n_classes))))
     candidates = _screened(data, singles, left, n_kept + n_kept // 2)
     found = []
     for i, j in candidates:
@@ -89,15 +99,52 @@ def _pair(data, i, j, shares, gammas):
     seen = (first >= 0) & (second >= 0)
     np.add.at(counts, (first[seen], second[seen], data.target[seen]), data.weights[seen])
     halves = bool(data.numeric[i]), bool(data.numeric[j])
-    return numeric_pairs.average_rectangles(counts, shares, data.unit, halves=halves, gammas=gammas)
+    return average_rectangles(counts, shares, data.unit, halves=halves, gammas=gammas)
 
 
-def coarse(bins, n_bins, numeric, n_wanted=numeric_pairs.MAX_PAIR_BINS):
+def coarse(bins, n_bins, numeric, n_wanted=MAX_PAIR_BINS):
     """Bins of a pair: neighbours of a numeric column are joined until 16 are left; -1 stays."""
     if not numeric or n_bins <= n_wanted:
         return bins
     step = -(-int(n_bins) // n_wanted)
     return np.where(bins >= 0, bins // step, -1)
+
+
+def cell_indicators(codes, pair, n_bins):
+    """(n_samples, n_cells) ones and zeros, zeros where a column is missing."""
+    i, j = pair
+    number = np.where(
+        (codes[:, i] >= 0) & (codes[:, j] >= 0), codes[:, i].astype(np.int64) * n_bins[j] + codes[:, j], -1
+    )
+    return (number[:, None] == np.arange(n_bins[i] * n_bins[j])).astype(float)
+
+
+def choose_cells(data, left, n_known):
+    """Pairs of columns with states whose cells hold most that is unexplained, while their weights are few: list of tuples.
+
+    left : Unexplained     n_known : weights of the other terms
+    """
+    sizes = [int(size) for size in data.n_bins]
+    usable = [j for j, size in enumerate(sizes) if not data.numeric[j] and 1 < size <= _MOST_CELLS // 2]
+    pairs = [(i, j) for i, j in combinations(usable[:_MOST_CELL_COLUMNS], 2) if sizes[i] * sizes[j] <= _MOST_CELLS]
+    if not pairs:
+        return []
+    scores = np.empty(len(pairs))
+    kernels.screen_pairs(
+        np.ascontiguousarray(data.codes.T, dtype=np.int64),
+        np.asarray(data.n_bins, dtype=np.int64),
+        left.residuals,
+        left.variances,
+        np.array(pairs, dtype=np.int64),
+        scores,
+    )
+    chosen, left_over = [], min(MOST_CELL_WEIGHTS, _MOST_OF_ALL - n_known) // max(data.n_classes - 1, 1)
+    for t in np.argsort(-scores, kind="stable"):
+        i, j = pairs[t]
+        if sizes[i] * sizes[j] <= left_over:
+            chosen.append((i, j))
+            left_over -= sizes[i] * sizes[j]
+    return sorted(chosen)
 
 
 class Unexplained(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_t
 from scipy.stats import t as student_t
 
-from pgm_bma.additive import cuts, gaussian, pairs
+from pgm_bma.additive import gaussian, partitions
 from pgm_bma.foundation.tables.cut_points import bin_values, elementary_edges
 from tests.oracles import numeric as oracle
 
@@ -24,7 +24,7 @@ def random_counts(shape, n_classes, seed):
 @pytest.mark.parametrize("m, n_classes", [(1, 2), (2, 3), (6, 3), (10, 2)])
 def test_the_sum_over_interval_partitions(m, n_classes):
     counts, shares = random_counts((m,), n_classes, m)
-    found = cuts.average_intervals(counts, shares, 1.0, STRENGTHS, CUT_PRIORS)
+    found = partitions.average_intervals(counts, shares, 1.0, STRENGTHS, CUT_PRIORS)
     weighted, flags = oracle.weigh_intervals(counts.tolist(), shares, STRENGTHS, CUT_PRIORS)
     for i in range(m):
         expected, log_z = oracle.mixture(weighted, i, shares)
@@ -38,7 +38,7 @@ def test_the_sum_over_interval_partitions(m, n_classes):
 @pytest.mark.parametrize("m, n_classes, unit", [(5, 2, 1.0), (7, 3, 1.0), (4, 2, 0.5)])
 def test_a_row_left_out_of_intervals_is_a_new_sum(m, n_classes, unit):
     counts, shares = random_counts((m,), n_classes, 20 + m)
-    found = cuts.average_intervals(counts, shares, unit, STRENGTHS, CUT_PRIORS)
+    found = partitions.average_intervals(counts, shares, unit, STRENGTHS, CUT_PRIORS)
     for i in range(m):
         for k in np.flatnonzero(counts[i]):
             less = counts.copy()
@@ -52,7 +52,7 @@ def test_a_row_left_out_of_intervals_is_a_new_sum(m, n_classes, unit):
 @pytest.mark.parametrize("m, n_classes", [(2, 2), (5, 3)])
 def test_categories_stay_together_or_apart(m, n_classes):
     counts, shares = random_counts((m,), n_classes, 40 + m)
-    found = cuts.average_categories(counts, shares, 1.0, STRENGTHS)
+    found = partitions.average_categories(counts, shares, 1.0, STRENGTHS)
 
     def weigh(counts):
         weighted = []
@@ -84,7 +84,7 @@ def test_categories_stay_together_or_apart(m, n_classes):
 )
 def test_the_sum_over_partitions_of_a_rectangle(shape, n_classes, halves):
     counts, shares = random_counts(shape, n_classes, 60 + sum(shape))
-    found = pairs.average_rectangles(counts, shares, 1.0, STRENGTHS, halves)
+    found = partitions.average_rectangles(counts, shares, 1.0, STRENGTHS, halves)
     weighted = oracle.weigh_rectangles(counts.tolist(), shares, STRENGTHS, halves)
     for i in range(shape[0]):
         for j in range(shape[1]):
@@ -121,10 +121,10 @@ def test_a_clear_boundary_is_found_and_noise_is_not_cut():
     table = np.zeros((2, 32, 2))
     np.add.at(table, (0, bins, clear), 1)
     np.add.at(table, (1, bins, y), 1)
-    found = cuts.average_intervals(table[0], [0.5, 0.5]).cut_posterior
+    found = partitions.average_intervals(table[0], [0.5, 0.5]).cut_posterior
     at = np.argsort(found)[-2:]
     assert found[at].max() > 0.9 and np.abs(edges[at] - 0.5).max() < 0.06
-    assert cuts.average_intervals(table[1], [0.5, 0.5]).cut_posterior.max() < 0.2
+    assert partitions.average_intervals(table[1], [0.5, 0.5]).cut_posterior.max() < 0.2
 
 
 def test_gaussian_terms_are_student_densities_and_leave_rows_out():

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pgm_bma.foundation.numbers import softmax_ridge
+from pgm_bma.foundation.numbers.folds import deal, row_colours
 from pgm_bma.foundation.numbers.pairs import conditional_mutual_information, indicators, pair_counts
 from pgm_bma.kikuchi import criteria as kikuchi_criteria
 from pgm_bma.kikuchi import selection as kikuchi_selection
 from pgm_bma.kikuchi import terms as room
 from pgm_bma.kikuchi import tuning as kikuchi_tuning
 from pgm_bma.kikuchi import weights as kikuchi_weights
-from pgm_bma.kikuchi.content import content_generator, resampling_order, row_colours
 from pgm_bma.kikuchi.fit import (
     KikuchiOptions,
     choose_regions,
@@ -423,15 +424,15 @@ def random_contrasts(n=80, k=2, p=6, seed=0):
 def test_newton_and_gradient_fits_agree(monkeypatch):
     contrasts, rows = random_contrasts()
     centre, ridge = np.array([1.0, 1, 0, 0, 0, 0]), np.array([1.0, 1, 5, 5, 9, 9])
-    newton = kikuchi_weights.ridge_fit(contrasts, rows, centre, ridge, centre)
-    slope = kikuchi_weights.loss_sums(contrasts, rows, newton, "gradient")[1] + ridge * (newton - centre)
+    newton = kikuchi_weights.fit_contrasts(contrasts, rows, centre, ridge, centre)
+    slope = softmax_ridge.loss_sums(contrasts, rows, newton, "gradient")[1] + ridge * (newton - centre)
     assert abs(slope).max() < 1e-9  # the last step, below 1e-10 of the loss, is taken: it squares the error
-    monkeypatch.setattr(kikuchi_weights, "_NEWTON_TERMS", 0)
-    gradient = kikuchi_weights.ridge_fit(contrasts, rows, centre, ridge, centre)
+    monkeypatch.setattr(softmax_ridge, "NEWTON_TERMS", 0)
+    gradient = kikuchi_weights.fit_contrasts(contrasts, rows, centre, ridge, centre)
     np.testing.assert_allclose(gradient, newton, atol=1e-4)
 
     def objective(theta):
-        loss = kikuchi_weights.loss_sums(contrasts, rows, theta, "gradient")[0]
+        loss = softmax_ridge.loss_sums(contrasts, rows, theta, "gradient")[0]
         return loss + 0.5 * np.sum(ridge * (theta - centre) ** 2)
 
     # L-BFGS ends where a step gains 1e-11 of the objective; its weights are near by the root of that
@@ -443,11 +444,11 @@ def test_approximate_leave_one_out_is_close_to_refitting(p):
     contrasts, _ = random_contrasts(30, 2, p)
     contrasts /= math.sqrt(p / 6)
     rows, centre, ridge = np.ones(30), np.zeros(p), np.full(p, 5.0)
-    theta = kikuchi_weights.ridge_fit(contrasts, rows, centre, ridge, centre)
+    theta = kikuchi_weights.fit_contrasts(contrasts, rows, centre, ridge, centre)
     found = kikuchi_weights.leave_one_out_loss(contrasts, rows, theta, ridge)
     losses = []
     for r in range(30):
-        without = kikuchi_weights.ridge_fit(contrasts, (np.arange(30) != r) * 1.0, centre, ridge, theta)
+        without = kikuchi_weights.fit_contrasts(contrasts, (np.arange(30) != r) * 1.0, centre, ridge, theta)
         losses.append(np.logaddexp(0, np.logaddexp.reduce(contrasts[r] @ without)))
     trained = np.logaddexp(0, np.logaddexp.reduce(contrasts @ theta, axis=1)).mean()
     gap = np.mean(losses) - trained
@@ -458,7 +459,7 @@ def test_deal_gives_every_unit_to_one_fold():
     rng = np.random.default_rng(0)
     target = rng.integers(0, 3, 50)
     weights = rng.integers(1, 9, 50) + np.where(rng.random(50) < 0.3, 0.25, 0.0)
-    parts = kikuchi_tuning.deal(target, weights, 3, rng.integers(2**63, size=50).astype(np.uint64))
+    parts = deal(target, weights, 3, rng.integers(2**63, size=50).astype(np.uint64))
     np.testing.assert_allclose(parts.sum(axis=0), weights)
     whole = np.floor(parts)
     for c in range(3):
@@ -484,7 +485,7 @@ def test_tuning_shrinks_noise_and_keeps_parity():
 def test_fractional_weights_are_dealt_round_the_folds():
     target = np.repeat([0, 1], 30)
     for weight in (0.5, 1.5):
-        parts = kikuchi_tuning.deal(target, np.full(60, weight), 3, np.arange(60, dtype=np.uint64))
+        parts = deal(target, np.full(60, weight), 3, np.arange(60, dtype=np.uint64))
         for c in (0, 1):
             np.testing.assert_allclose(parts[:, target == c].sum(axis=1), 10 * weight)
 
@@ -527,14 +528,12 @@ def test_interactions_equal_those_of_all_pair_tables():
 def test_colours_tell_rows_apart_by_content_only():
     rng = np.random.default_rng(0)
     codes, target = rng.integers(-1, 3, (200, 5)), rng.integers(0, 2, 200)
-    data = room.class_data(codes, target, [3] * 5, 2)
-    colours = row_colours(data)
+    colours = row_colours(codes, target, np.ones(200))
     assert len(set(colours.tolist())) == len(np.unique(np.column_stack([codes, target]), axis=0))
     order = rng.permutation(200)
     relabelled = np.where(codes < 0, -1, (codes + 1) % 3)[order][:, [3, 1, 4, 0, 2]]
-    other = room.class_data(relabelled, 1 - target[order], [3] * 5, 2)
-    np.testing.assert_array_equal(row_colours(other), colours[order])
-    weighted = row_colours(data._replace(weights=data.weights + (np.arange(200) == 7)))
+    np.testing.assert_array_equal(row_colours(relabelled, 1 - target[order], np.ones(200)), colours[order])
+    weighted = row_colours(codes, target, 1.0 + (np.arange(200) == 7))
     assert weighted[7] != colours[7]
 
 
@@ -542,9 +541,11 @@ def test_resampling_order_forgets_the_order_of_cells_and_classes():
     rng = np.random.default_rng(1)
     counts = rng.integers(0, 4, (12, 3)).astype(float)
     values = np.log(counts + 0.5)
-    found = resampling_order(counts, values)
-    again = resampling_order(counts[rng.permutation(12)][:, [2, 0, 1]], values)[0]
+    found = kikuchi_selection.resampling_order(counts, values)
+    again = kikuchi_selection.resampling_order(counts[rng.permutation(12)][:, [2, 0, 1]], values)[0]
     np.testing.assert_array_equal(again, found[0])
     np.testing.assert_array_equal(np.log(found[0] + 0.5), found[1])  # entries stay together
-    assert content_generator(found[0]).random() == content_generator(again).random()
-    assert content_generator(found[0]).random() != content_generator(counts).random()
+    assert kikuchi_selection.content_generator(found[0]).random() == kikuchi_selection.content_generator(again).random()
+    assert (
+        kikuchi_selection.content_generator(found[0]).random() != kikuchi_selection.content_generator(counts).random()
+    )

@@ -6,11 +6,12 @@ import pytest
 from sklearn.metrics import log_loss
 
 import pgm_bma
-from pgm_bma import KikuchiBayesClassifier
-from pgm_bma.additive import cells, solve
-from pgm_bma.additive.fit import OFF
+from pgm_bma import AdditiveBayesClassifier
+from pgm_bma.additive import solve
+from pgm_bma.additive.choice import cell_indicators
 from pgm_bma.additive.results import average_factors, average_scores, explained, explained_labels
-from pgm_bma.kikuchi.weights import loss_sums, ridge_fit
+from pgm_bma.additive.ridges import OFF
+from pgm_bma.foundation.numbers.softmax_ridge import loss_sums, ridge_fit
 
 
 def two_of_six(n=500, seed=0):
@@ -68,7 +69,7 @@ def test_kinds_that_are_off_are_left_out():
 
 def test_cells_of_two_columns():
     codes = np.array([[0, 1, 2], [1, 0, -1], [2, 1, 0]])
-    found = cells.cell_indicators(codes, (0, 2), [3, 2, 3])
+    found = cell_indicators(codes, (0, 2), [3, 2, 3])
     assert found.shape == (3, 9) and found.sum(axis=1).tolist() == [1.0, 0.0, 1.0]
     assert found[0, 2] == found[2, 6] == 1.0
 
@@ -76,20 +77,20 @@ def test_cells_of_two_columns():
 @pytest.fixture(scope="module")
 def counted():
     X, y = two_of_six()
-    return X, y, KikuchiBayesClassifier().fit(X, y)
+    return X, y, AdditiveBayesClassifier().fit(X, y)
 
 
 def test_a_class_that_needs_all_columns_at_once(counted):
     X, y, with_cells = counted
     fresh, truth = two_of_six(400, seed=1)
-    without = KikuchiBayesClassifier(terms=("single", "pair", "linear", "state", "gaussian")).fit(X, y)
+    without = AdditiveBayesClassifier(terms=("single", "pair", "linear", "state", "gaussian")).fit(X, y)
     assert log_loss(truth, with_cells.predict_proba(fresh)) < 0.1 < 0.4 < log_loss(truth, without.predict_proba(fresh))
     assert with_cells.ridge_["cell"] < 1.0
 
 
 def test_cells_are_off_where_they_say_nothing():
     X, y = two_of_six(200)
-    model = KikuchiBayesClassifier().fit(X, np.random.default_rng(2).permutation(y))
+    model = AdditiveBayesClassifier().fit(X, np.random.default_rng(2).permutation(y))
     assert model.ridge_["cell"] == OFF
     assert not model.term_weights_[model.term_weights_.index.str.contains("(cell", regex=False)].any()
 
@@ -98,12 +99,12 @@ def test_cells_are_factors_of_the_network_and_lines_of_evidence(counted, tmp_pat
     X, _, model = counted
     rows = X[:3]
     codes = model._encode(rows)
-    scores = average_scores(model._average, codes.codes, codes.values)
-    lines = explained(model._average, codes.codes, codes.values)
-    assert lines.shape[1] == len(explained_labels(model._average, list("uvwxyz")))
+    scores = average_scores(model._result, codes.codes, codes.values)
+    lines = explained(model._result, codes.codes, codes.values)
+    assert lines.shape[1] == len(explained_labels(model._result, list("uvwxyz")))
     np.testing.assert_allclose(lines.sum(axis=1), scores, atol=1e-10)
     total = np.zeros((3, 2))
-    for variables, logs in average_factors(model._average):  # the class comes last
+    for variables, logs in average_factors(model._result):  # the class comes last
         total += logs[tuple(codes.codes[:, j] for j in variables[:-1])]
     np.testing.assert_allclose(total, scores, atol=1e-10)
     model.save(tmp_path / "model.pgm")
@@ -118,15 +119,15 @@ def test_whole_numbers_that_are_states_have_a_slope():
     x = rng.integers(0, 10, (150, 3))
     y = np.where(x.sum(axis=1) + rng.normal(size=150) > 13.5, "high", "low")
     X = pd.DataFrame(x, columns=list("abc"))
-    model = KikuchiBayesClassifier().fit(X, y)
+    model = AdditiveBayesClassifier().fit(X, y)
     assert model.numeric_columns_ == []
     assert model.term_weights_["a (linear, high)"] > 0 > model.term_weights_["a (linear, low)"]
-    other = KikuchiBayesClassifier().fit(3 * X + 7, y)
+    other = AdditiveBayesClassifier().fit(3 * X + 7, y)
     np.testing.assert_allclose(
         other.predict_proba(3 * X + 7), model.predict_proba(X), atol=1e-9
     )  # rounding of the scale
     for states, parameters in ((X > 4, {}), (X * 10.0**200, {}), (X, {"categorical_columns": list("abc")})):
-        plain = KikuchiBayesClassifier(**parameters).fit(states, y)
+        plain = AdditiveBayesClassifier(**parameters).fit(states, y)
         assert not plain.term_weights_.index.str.contains("linear").any()
 
 
@@ -136,8 +137,8 @@ def test_cells_that_gain_nothing_leave_no_trace():
     X = pd.DataFrame(rng.integers(0, 3, (100, 3)).astype(str), columns=list("abc"))
     y = np.where(rng.random(100) < np.where(X["a"] == X["b"], 0.8, 0.2), "yes", "no")
     kinds = ("single", "pair", "linear", "state", "gaussian")
-    found = KikuchiBayesClassifier().fit(X, y)
-    without = KikuchiBayesClassifier(terms=kinds).fit(X, y)
+    found = AdditiveBayesClassifier().fit(X, y)
+    without = AdditiveBayesClassifier(terms=kinds).fit(X, y)
     assert found.ridge_["cell"] == OFF
     np.testing.assert_allclose(
         found.predict_proba(X), without.predict_proba(X), rtol=1e-12

@@ -1,4 +1,4 @@
-"""KikuchiBayesClassifier(numeric=...): what is numeric, laws of the averaged fit, results and errors."""
+"""AdditiveBayesClassifier: what is numeric, laws of the averaged fit, results and errors."""
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pgm_bma
-from pgm_bma import KikuchiBayesClassifier, MDLDiscretizer
-from pgm_bma.additive import terms as numeric_terms
-from pgm_bma.additive.results import numeric_data
+from pgm_bma import AdditiveBayesClassifier, KikuchiBayesClassifier
+from pgm_bma.additive import fit as fitting
+from pgm_bma.additive import terms as additive_terms
+from pgm_bma.additive.results import additive_data
 from pgm_bma.foundation.tables.numeric_columns import numeric_names
 
 
@@ -29,7 +30,7 @@ def mixed(n=200, seed=0, gaps=0.05):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = mixed()
-    return X, y, KikuchiBayesClassifier(numeric="average").fit(X, y)
+    return X, y, AdditiveBayesClassifier().fit(X, y)
 
 
 def test_what_is_numeric():
@@ -57,27 +58,27 @@ def test_what_is_numeric():
 def test_the_pair_is_found_and_explained(fitted):
     X, y, model = fitted
     assert model.numeric_columns_ == ["a", "b", "c"]
-    assert frozenset(["a", "b", "class"]) in model.initial_regions_
+    assert ("a", "b") in model.pairs_
     fresh, truth = mixed(300, seed=1, gaps=0.0)
     assert model.score(fresh, truth) > 0.8  # by singles alone: 0.7
-    singles = KikuchiBayesClassifier(numeric="average", terms=["single"]).fit(X, y)
+    singles = AdditiveBayesClassifier(terms=["single"]).fit(X, y)
     assert singles.score(fresh, truth) < 0.75
     table = model.explain(fresh.iloc[0])
     np.testing.assert_allclose(table.sum(), model.log_scores(fresh[:1])[0], atol=1e-10)
     assert {"c", "kind", "a, b", "(gaussian)"} <= set(table.index)
-    assert len(model.term_weights_) == sum(part.size for part in model._average.weights)
+    assert len(model.term_weights_) == sum(part.size for part in model._result.weights)
     assert model.feature_importances_[:2].min() > 3 * model.feature_importances_[3:].max()
     curves = singles.term_curves()
     c = curves[curves.column == "c"]
     assert c["same"].iloc[-1] > c["same"].iloc[0] and c["from"].iloc[1] == c["to"].iloc[0]
-    assert set(model.cut_posterior_) == {"a", "b", "c"} and model.tests_.empty
+    assert set(model.cut_posterior_) == {"a", "b", "c"}
 
 
 def test_the_answer_comes_from_the_data(fitted):
     X, y, model = fitted
     expected = model.predict_proba(X)
     order = np.random.default_rng(5).permutation(len(X))
-    again = KikuchiBayesClassifier(numeric="average", random_state=9)
+    again = AdditiveBayesClassifier(random_state=9)
     # 1e-6: only the order of additions differs
     np.testing.assert_allclose(again.fit(X.iloc[order], y[order]).predict_proba(X), expected, atol=1e-6)
     np.testing.assert_allclose(again.fit(X[X.columns[::-1]], y).predict_proba(X), expected, atol=1e-6)
@@ -90,7 +91,7 @@ def test_the_answer_comes_from_the_data(fitted):
 @pytest.mark.parametrize("terms", [("single",), ("single", "pair", "gaussian")])
 def test_rising_transformations_change_nothing(terms):
     X, y = mixed()
-    model = KikuchiBayesClassifier(numeric="average", terms=terms)
+    model = AdditiveBayesClassifier(terms=terms)
     fresh, _ = mixed(50, seed=3)
     expected = model.fit(X, y).predict_proba(fresh)
     found = model.fit(X.assign(a=np.exp(X.a), c=X.c**3), y).predict_proba(fresh.assign(a=np.exp(fresh.a), c=fresh.c**3))
@@ -100,29 +101,29 @@ def test_rising_transformations_change_nothing(terms):
 def test_left_out_terms_are_those_of_a_refit(fitted):
     """Every row's contrasts equal the terms of tables made without it; class shares, bins and scale stay those of all rows."""
     X, y, _ = fitted
-    model = KikuchiBayesClassifier(numeric="average", terms=["single"])
-    training = model._read_training(X, y, None)
-    data = numeric_data(training, model._raw_values, [name in model._cuts.names for name in training.schema.names])
+    model = AdditiveBayesClassifier(terms=["single"])
+    training, values = model._read_training(X, y, None)
+    data = additive_data(training, values, [name in model._cuts.names for name in training.schema.names])
     kinds = ("single", "linear", "state")
-    terms, contrasts = numeric_terms.make_terms(data, kinds)
+    terms, contrasts = additive_terms.make_terms(data, kinds)
     assert np.abs(contrasts.values).max() > 0.1
     theta = np.random.default_rng(0).normal(size=len(contrasts.kinds))
-    weights = numeric_terms.TermWeights.from_flat(theta, terms)
-    keep_shares = numeric_terms.cuts.class_shares
-    keep_scale, keep_levels = numeric_terms.standardisation, numeric_terms.level_scale
-    numeric_terms.cuts.class_shares = lambda *_: terms.shares
-    numeric_terms.standardisation = lambda *_: terms.scale
-    numeric_terms.level_scale = lambda *_: terms.levels
+    weights = additive_terms.TermWeights.from_flat(theta, terms)
+    keep_shares = additive_terms.partitions.class_shares
+    keep_scale, keep_levels = additive_terms.standardisation, additive_terms.level_scale
+    additive_terms.partitions.class_shares = lambda *_: terms.shares
+    additive_terms.standardisation = lambda *_: terms.scale
+    additive_terms.level_scale = lambda *_: terms.levels
     try:
         for row in (0, 7, 50):
             rest = np.arange(len(y)) != row
-            less, _ = numeric_terms.make_terms(data.take(rest, data.weights[rest]), kinds)
-            scores = numeric_terms.row_features(less, data.codes[[row]], data.values[[row]]).scores(weights)[0]
+            less, _ = additive_terms.make_terms(data.take(rest, data.weights[rest]), kinds)
+            scores = additive_terms.row_features(less, data.codes[[row]], data.values[[row]]).scores(weights)[0]
             own = int(data.target[row])
             np.testing.assert_allclose(contrasts.scores(theta)[row, 0], scores[1 - own] - scores[own], atol=1e-10)
     finally:
-        numeric_terms.cuts.class_shares = keep_shares
-        numeric_terms.standardisation, numeric_terms.level_scale = keep_scale, keep_levels
+        additive_terms.partitions.class_shares = keep_shares
+        additive_terms.standardisation, additive_terms.level_scale = keep_scale, keep_levels
 
 
 def test_dependence_inside_a_class_is_seen_by_the_gaussian_terms():
@@ -131,14 +132,14 @@ def test_dependence_inside_a_class_is_seen_by_the_gaussian_terms():
     shared, own = rng.normal(size=(600, 1)), rng.normal(size=(600, 6))
     X = np.where(y[:, None] == 1, (own + shared) / np.sqrt(2), own)  # equal margins, one class correlated
     X[::50, 0] = np.nan
-    gaussian = KikuchiBayesClassifier(numeric="average", terms=("single", "gaussian")).fit(X[:300], y[:300])
-    singles = KikuchiBayesClassifier(numeric="average", terms=["single"]).fit(X[:300], y[:300])
+    gaussian = AdditiveBayesClassifier(terms=("single", "gaussian")).fit(X[:300], y[:300])
+    singles = AdditiveBayesClassifier(terms=["single"]).fit(X[:300], y[:300])
     assert gaussian.score(X[300:], y[300:]) > 0.7 > 0.6 > singles.score(X[300:], y[300:])
 
 
 def test_the_network_over_bins_is_the_model():
     X, y = mixed(gaps=0.0)
-    model = KikuchiBayesClassifier(numeric="average", terms=("single", "pair")).fit(X[["a", "kind"]], y)
+    model = AdditiveBayesClassifier(terms=("single", "pair")).fit(X[["a", "kind"]], y)
     network = model.model_
     from pgmpy.inference import VariableElimination
 
@@ -149,18 +150,41 @@ def test_the_network_over_bins_is_the_model():
         found = VariableElimination(network).query(["class"], evidence=evidence, show_progress=False)
         found.normalize()
         np.testing.assert_allclose(found.values, model.predict_proba(X[:3])[row], atol=1e-9)
-    with pytest.raises(ValueError, match=r"fit with terms=\('single', 'pair'\)"):
-        _ = KikuchiBayesClassifier(numeric="average").fit(X[["a", "kind"]], y).model_
+    without = AdditiveBayesClassifier().fit(X[["a", "kind"]], y)
+    with pytest.raises(AttributeError, match=r"fit with terms=\('single', 'pair'\)"):
+        _ = without.model_
 
 
-def test_mdl_is_the_discretised_table():
-    X, y = mixed(gaps=0.0)
-    X = X[["a", "c", "kind"]]
-    cut = MDLDiscretizer().fit(X[["a", "c"]], y).transform(X[["a", "c"]])
-    by_hand = KikuchiBayesClassifier(numeric=None).fit(pd.DataFrame(cut, columns=["a", "c"]).assign(kind=X.kind), y)
-    inside = KikuchiBayesClassifier(numeric="mdl").fit(X, y)
-    hand = by_hand.predict_proba(pd.DataFrame(cut, columns=["a", "c"]).assign(kind=X.kind))
-    np.testing.assert_allclose(inside.predict_proba(X), hand, atol=1e-12)
+def test_what_a_fit_does_not_have_is_an_attribute_error(fitted):
+    """Tab completion and hasattr ask for every name."""
+    _, _, model = fitted
+    found = {name for name in dir(model) if hasattr(model, name)}
+    assert {"term_weights_", "pairs_", "cut_posterior_"} <= found
+    assert not found & {"model_", "region_graph_", "tests_", "initial_regions_"}
+    assert all(hasattr(KikuchiBayesClassifier(), name) for name in ("level", "region_loss"))
+    for name in ("numeric", "terms", "level", "preset"):
+        with pytest.raises(TypeError):
+            (KikuchiBayesClassifier if name in ("numeric", "terms") else AdditiveBayesClassifier)(**{name: None})
+
+
+def test_the_model_is_the_same_on_tables_of_any_size(monkeypatch):
+    """Wide tables have terms of the columns that say most, long ones those of a sample, with a warning."""
+    X, y = mixed(400, gaps=0.0)
+    rng = np.random.default_rng(3)
+    wide = X.assign(**{f"noise{k}": rng.normal(size=400) for k in range(12)})
+    monkeypatch.setattr(additive_terms, "MOST_COLUMNS", 6)
+    narrow = AdditiveBayesClassifier().fit(wide, y)
+    fresh, truth = mixed(300, seed=1, gaps=0.0)
+    fresh = fresh.assign(**{f"noise{k}": 0.0 for k in range(12)})
+    columns = set(narrow.term_curves()["column"])
+    assert len(columns) == 6 and "c" in columns and set(narrow.cut_posterior_) == columns - {"kind", "few"}
+    assert narrow.feature_importances_.shape == (17,) and (narrow.feature_importances_ > 0).sum() <= 6
+    np.testing.assert_allclose(narrow.explain(fresh.iloc[0]).sum(), narrow.log_scores(fresh[:1])[0], atol=1e-10)
+    monkeypatch.undo()
+    monkeypatch.setattr(fitting, "_MOST_NUMBERS", 60_000)
+    with pytest.warns(UserWarning, match=r"terms and weights are those of \d+ of the 400 different rows"):
+        few = AdditiveBayesClassifier().fit(X, y)
+    assert few.score(fresh, truth) > 0.7
 
 
 def test_arrays_files_and_rows(fitted, tmp_path):
@@ -169,11 +193,11 @@ def test_arrays_files_and_rows(fitted, tmp_path):
     loaded = pgm_bma.load(tmp_path / "model.pgm")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     numbers = X[["a", "b", "c"]].to_numpy()
-    plain = KikuchiBayesClassifier(numeric="average").fit(numbers, y)
+    plain = AdditiveBayesClassifier().fit(numbers, y)
     assert not hasattr(plain, "feature_names_in_") and plain.numeric_columns_ == ["x0", "x1", "x2"]
-    named = KikuchiBayesClassifier(numeric="average").fit(X[["a", "b", "c"]], y)
+    named = AdditiveBayesClassifier().fit(X[["a", "b", "c"]], y)
     np.testing.assert_allclose(plain.predict_proba(numbers), named.predict_proba(X), atol=1e-12)
-    whole = KikuchiBayesClassifier(numeric="average").fit(X.assign(outcome=y), "outcome")
+    whole = AdditiveBayesClassifier().fit(X.assign(outcome=y), "outcome")
     assert whole.target_name_ == "outcome"
     np.testing.assert_allclose(whole.predict_proba(X.iloc[3]), model.predict_proba(X.iloc[[3]]), atol=1e-9)
 
@@ -181,38 +205,32 @@ def test_arrays_files_and_rows(fitted, tmp_path):
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"numeric": "cuts"}, "numeric='cuts'"),
-        ({"numeric": "average", "terms": ["pair"]}, "lacks 'single'"),
-        ({"numeric": "average", "terms": ["single", "cubic"]}, "terms holds 'cubic', which is not one of"),
-        ({"numeric": "average", "terms": "single"}, "must be a sequence"),
-        ({"numeric": "average", "preset": "K2"}, "preset='K2' takes states"),
-        ({"numeric": "mdl", "numeric_columns": ["nope"]}, "names 'nope'"),
+        ({"terms": ["pair"]}, "lacks 'single'"),
+        ({"terms": ["single", "cubic"]}, "terms holds 'cubic', which is not one of"),
+        ({"terms": "single"}, "must be a sequence"),
+        ({"numeric_columns": ["nope"]}, "names 'nope'"),
     ],
 )
 def test_errors_name_the_parameter(parameters, message):
     X, y = mixed(60)
     with pytest.raises(ValueError, match=message):
-        KikuchiBayesClassifier(**parameters).fit(X, y)
+        AdditiveBayesClassifier(**parameters).fit(X, y)
     with pytest.raises(ValueError, match="column 'a' holds an infinite value"):
-        KikuchiBayesClassifier(numeric="average").fit(X.assign(a=np.inf), y)
+        AdditiveBayesClassifier().fit(X.assign(a=np.inf), y)
 
 
-def test_pipelines_and_a_grid_over_numeric_and_terms():
+def test_pipelines_and_a_grid_over_terms():
     rng = np.random.default_rng(2)
     X = pd.DataFrame({"a": rng.normal(size=120), "b": rng.normal(size=120), "kind": rng.choice(["p", "q"], 120)})
     y = np.where(X["a"] + X["b"] + (X["kind"] == "p") > 0.5, "high", "low")
     scaled = make_column_transformer(
         (StandardScaler(), ["a", "b"]), remainder="passthrough", verbose_feature_names_out=False
     )
-    pipeline = Pipeline([("scaled", scaled.set_output(transform="pandas")), ("kikuchi", KikuchiBayesClassifier())])
-    grid = {"kikuchi__numeric": ["average", "mdl"], "kikuchi__terms": [("single",), ("single", "linear")]}
+    pipeline = Pipeline([("scaled", scaled.set_output(transform="pandas")), ("additive", AdditiveBayesClassifier())])
+    grid = {"additive__terms": [("single",), ("single", "linear")]}
     search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise").fit(X, y)
-    results = pd.DataFrame(search.cv_results_).set_index(["param_kikuchi__numeric", "param_kikuchi__terms"])
-    losses = -results["mean_test_score"]
-    assert losses["average"].nunique() == 2 and losses["mdl"].nunique() == 1  # terms have a say in averages only
-    assert search.best_params_["kikuchi__numeric"] == "average"
-    assert search.best_estimator_.named_steps["kikuchi"].numeric_columns_ == ["a", "b"]
-    assert search.best_params_["kikuchi__terms"] == ("single", "linear") and search.score(X, y) > -0.2
+    assert search.best_estimator_.named_steps["additive"].numeric_columns_ == ["a", "b"]
+    assert search.best_params_["additive__terms"] == ("single", "linear") and search.score(X, y) > -0.2
 
 
 def test_whole_numbers_in_categorical_columns_are_names():
@@ -222,11 +240,11 @@ def test_whole_numbers_in_categorical_columns_are_names():
     X = pd.DataFrame({"a": np.clip(2 * y + rng.integers(0, 4, 200), 0, 5), "b": rng.integers(0, 3, 200)})
 
     def proba(frame):
-        return KikuchiBayesClassifier(random_state=0).fit(frame, y).predict_proba(frame)
+        return AdditiveBayesClassifier(random_state=0).fit(frame, y).predict_proba(frame)
 
     as_names = proba(X.map("s{}".format))
     np.testing.assert_allclose(
-        KikuchiBayesClassifier(random_state=0, categorical_columns=np.array(["a", "b"])).fit(X, y).predict_proba(X),
+        AdditiveBayesClassifier(random_state=0, categorical_columns=np.array(["a", "b"])).fit(X, y).predict_proba(X),
         as_names,
         atol=1e-9,  # only the order of additions may differ
     )
