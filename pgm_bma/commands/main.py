@@ -7,13 +7,19 @@ Set PGM_BMA_TRACEBACK=1 to see where a problem arose.
 import argparse
 import os
 import re
+import shutil
 import sys
+import textwrap
 from functools import partial
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 from pgm_bma import __version__
 from pgm_bma.commands import methods
 from pgm_bma.commands.console import Console, UsageError, one_line
 
+TABLES_FOLDER = "pgm-bma-tables"
 EPILOG = """FILE is a CSV, TSV or Parquet file (also compressed), a pattern of such files that are one table, or the name of an
 embedded data set.
 
@@ -98,7 +104,7 @@ def _add_cluster(commands):
         type=_clusters,
         default=range(1, 9),
         metavar="K",
-        help="a number (3), a choice (2:8) or, for ema and em, auto (default: 1:8)",
+        help="a number (3) or a choice (2:8) (default: 1:8)",
     )
     _method(parser, methods.CLUSTERERS)
     parser.add_argument(
@@ -109,7 +115,7 @@ def _add_cluster(commands):
     parser.add_argument(
         "--outcome", metavar="COLUMN", help="takes no part in the clustering; compared between the clusters afterwards"
     )
-    parser.set_defaults(run=_learn("cluster"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_classify(commands):
@@ -121,13 +127,13 @@ def _add_classify(commands):
         "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
     )
     _cross_validation(how)
-    parser.set_defaults(run=_learn("classify"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_structure(commands):
     parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
     _method(parser, methods.STRUCTURES)
-    parser.set_defaults(run=_learn("structure"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_impute(commands):
@@ -136,7 +142,7 @@ def _add_impute(commands):
     parser.add_argument(
         "--copies", type=_positive, default=5, metavar="N", help="completed tables to write (default: %(default)s)"
     )
-    parser.set_defaults(run=_learn("impute"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_compare(commands):
@@ -144,7 +150,7 @@ def _add_compare(commands):
     _class_column(parser)
     _cross_validation(parser)
     parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.CLASSIFIERS)}")
-    parser.set_defaults(run=_learn("compare"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_reproduce(commands):
@@ -244,8 +250,6 @@ def _cross_validation(parser):
 
 
 def _clusters(text):
-    if text == "auto":
-        return text
     try:
         if match := re.fullmatch(r"(\d+)\s*(?::|-|\.\.)\s*(\d+)", text.strip()):
             first, last = map(int, match.groups())
@@ -254,11 +258,11 @@ def _clusters(text):
             return range(first, last + 1)
         return _positive(text)
     except (ValueError, argparse.ArgumentTypeError):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a choice (2:8) nor auto") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a choice (2:8)") from None
 
 
 def _codes(text):
-    from pgm_bma.commands.roles import parse_codes
+    from pgm_bma.commands.preparation import parse_codes
 
     try:
         return parse_codes(text)
@@ -286,16 +290,20 @@ def _jobs(text):
 # -------------------------------------------------------------------------------------------------- commands
 
 
-def _learn(command):
-    def run(arguments):
-        from pgm_bma.commands import runs
-        from pgm_bma.foundation.runtime.compiling import announcing
+def _learn(arguments):
+    from pgm_bma.commands import classify, cluster, structure
+    from pgm_bma.foundation.runtime.compiling import announcing
 
-        console = Console()
-        with announcing(console.compiling):
-            return getattr(runs, command)(arguments, console)
-
-    return run
+    jobs = {
+        "cluster": cluster.cluster,
+        "classify": classify.classify,
+        "compare": classify.compare,
+        "structure": structure.structure,
+        "impute": structure.impute,
+    }
+    console = Console()
+    with announcing(console.compiling):
+        jobs[arguments.command](arguments, console)
 
 
 def _demo(arguments):
@@ -315,13 +323,61 @@ def _datasets(arguments):
 
 
 def _reproduce(arguments):
-    from pgm_bma.commands.reproduction import reproduce
+    """List the tables, or run one of them (or all) with its options; returns the exit code."""
+    entry, table, options = _benchmarks(), arguments.table, list(arguments.options)
+    tables = {name: line for name, (line, is_table) in entry.benchmarks().items() if is_table}
+    if table is None:
+        return _show_tables(tables)
+    if not any(option == "--out" or option.startswith("--out=") for option in options):
+        options += ["--out", TABLES_FOLDER]  # a quick run must not write over the kept results of a checkout
+    if table == "all":
+        return entry.run_all(list(tables), options)
+    name = table.replace("-", "_")
+    if name not in tables:
+        from pgm_bma.commands.tabular_files import closest
 
-    return reproduce(arguments.table, arguments.options)
+        raise UsageError(f"no table {table!r}: {closest(name, tables)}")
+    return entry.run(entry.load(name), options)
+
+
+def _benchmarks():
+    """The entry module of the benchmarks: pgm_bma._benchmarks when installed, else the folder beside the package."""
+    try:
+        return import_module("pgm_bma._benchmarks.__main__")
+    except ModuleNotFoundError as error:
+        if error.name not in ("pgm_bma._benchmarks", "pgm_bma._benchmarks.__main__"):
+            raise
+    return _checkout("benchmarks")
+
+
+def _checkout(name):
+    """The entry module of a package that stands beside this one in a checkout, wherever Python was started."""
+    folder = Path(__file__).resolve().parents[2] / name
+    if not (folder / "__main__.py").is_file():
+        raise FileNotFoundError("the tables are neither in the package nor beside it; reinstall pgm-bma")
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return import_module(f"{name}.__main__")
+
+
+def _show_tables(tables):
+    print(
+        "Tables of the papers, quick versions by default; run one by\n"
+        f"  pgm-bma reproduce TABLE [--full] [--seed N] [--out FOLDER]   (FOLDER is {TABLES_FOLDER} unless given)\n"
+    )
+    width = max(map(len, tables), default=0)
+    columns = max(shutil.get_terminal_size().columns, width + 40)
+    for name, line in tables.items():
+        indent = " " * (width + 4)
+        print(textwrap.fill(line, columns, initial_indent=f"  {name:<{width}}  ", subsequent_indent=indent))
+    if not tables:
+        print("  (none)")
 
 
 def _repeat(arguments):
-    from pgm_bma.commands.repetition import repeat
+    from pgm_bma.commands.run_files import repeat
 
     return repeat(arguments.record, arguments.out, build_parser(), Console(), arguments.overwrite)
 

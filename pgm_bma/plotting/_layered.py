@@ -17,7 +17,7 @@ GAP_LAYERS = 0.5
 MARGIN = 0.15
 
 
-class Gaps(NamedTuple):
+class LayerSpacing(NamedTuple):
     """Room between boxes of a layer, for an arc that passes the layer, and between two such arcs."""
 
     boxes: float
@@ -25,11 +25,11 @@ class Gaps(NamedTuple):
     arcs: float
 
 
-UPRIGHT = Gaps(0.26, 0.1, 0.06)
-SIDEWAYS = Gaps(0.12, 0.04, 0.06)  # boxes are stacked: text needs less room above and below than beside it
+UPRIGHT = LayerSpacing(0.26, 0.1, 0.06)
+SIDEWAYS = LayerSpacing(0.12, 0.04, 0.06)  # boxes are stacked: text needs less room above and below than beside it
 
 
-class Layout(NamedTuple):
+class GraphLayout(NamedTuple):
     """positions : node -> centre (x, y)    routes : arc -> points from box to box    size : (width, height)"""
 
     positions: dict
@@ -76,10 +76,10 @@ def _layered(nodes, arcs, sizes, layers, sideways):
     width, height = high - low + 2 * MARGIN, total + 2 * MARGIN
     positions = {v: centre[v] for v in nodes}
     if not sideways:
-        return Layout(positions, routes, (width, height))
+        return GraphLayout(positions, routes, (width, height))
     # top to bottom becomes left to right; the first node of a layer stays on top
     turn = lambda point: (height - point[1], width - point[0])  # noqa: E731
-    return Layout(
+    return GraphLayout(
         {v: turn(p) for v, p in positions.items()},
         {arc: [turn(p) for p in points] for arc, points in routes.items()},
         (height, width),
