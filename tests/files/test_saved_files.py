@@ -14,7 +14,7 @@ from pgm_bma.files.storage_keys import Change
 from tests.saved.make import ALL, answers, fitted, rows
 
 KEPT = sorted(Path(__file__).parents[1].joinpath("saved").glob("format*/*.pgm"))
-N_FLIPS = 40  # each estimator here; 500 each in benchmarks/damaged_files.py
+N_FLIPS = 40  # of each estimator
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.stem}")
