@@ -236,7 +236,8 @@ def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None, weights
     work = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_one_fold)(estimator, X, y, fold == k, weights) for k in range(n_folds)
     )
-    proba, messages = np.zeros((len(y), len(y.cat.categories))), {}
+    proba = np.zeros((len(y), len(y.cat.categories)))
+    messages: dict[str, str] = {}
     for k, (found, said) in enumerate(follow(work, n_folds) if follow else work):
         proba[fold == k] = found
         for message in said:  # every fold says it with its own numbers: once is enough

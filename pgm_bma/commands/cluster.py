@@ -329,7 +329,8 @@ def _starts(estimator):
 
 def relation_findings(estimator, frame, aside, covariates, outcome, weights=None):
     """(findings, tables for files): membership regressed on the columns `covariates` of `aside`, `outcome` compared."""
-    found, files = Findings(), {}
+    found = Findings()
+    files: dict[str, pd.DataFrame] = {}
     if not covariates and outcome is None:
         return found, files
     if estimator.n_clusters_ < 2:

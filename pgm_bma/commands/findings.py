@@ -126,8 +126,8 @@ def arc_findings(estimator):
         words.append(f"The most probable: {', '.join(said)}.")
     undecided = _undecided(posterior)
     if undecided:
-        said = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
-        words.append(f"Connected almost surely, but the data do not tell which way: {said}.")
+        pairs = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
+        words.append(f"Connected almost surely, but the data do not tell which way: {pairs}.")
     caption = "Arcs with a probability of at least 0.01."
     if hasattr(estimator, "structure_weighting_"):  # posteriors mean little without their prior
         once = "order" if estimator.structure_weighting_ == "order" else "network"
@@ -168,7 +168,7 @@ def region_findings(estimator, frame, target):
     several = "none holds" if not together else "1 holds" if len(together) == 1 else f"{len(together)} hold"
     words = [f"{count(len(regions), 'group')} of columns taken, of which {several} more than one column."]
     strength = estimator.interaction_strength_
-    kinds = {
+    kinds: dict[str, list] = {
         f"They tell more about {target!r} together than apart": [],
         "They tell partly the same": [],
         "Larger groups": [],

@@ -56,21 +56,25 @@ def main(argv=None):
     except Exception as error:
         if os.environ.get("PGM_BMA_TRACEBACK"):
             raise
-        if hasattr(error, "problems"):  # of the columns: one line each, and the command to run instead
-            return _problem("pgm-bma: " + "\n".join(error.lines(argv)), 1)
-        return _problem(f"pgm-bma: {_message(error)}", 1)
+        return _problem(f"pgm-bma: {_message(error, argv)}", 1)
+
+
+class WholeWords(argparse.ArgumentParser):
+    """Options are not abbreviated: --k would be read as --keep-constant."""
+
+    def __init__(self, **keywords):
+        super().__init__(**keywords, allow_abbrev=False)
 
 
 def build_parser():
-    make = partial(argparse.ArgumentParser, allow_abbrev=False)  # --k would be read as --keep-constant
-    parser = make(
+    parser = WholeWords(
         prog="pgm-bma",
         description="Average over graphical-model structures of discrete data instead of betting on one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pgm-bma {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=make)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=WholeWords)
     _add_demo(commands)
     _add_cluster(commands)
     _add_classify(commands)
@@ -262,7 +266,7 @@ def _clusters(text):
 
 
 def _codes(text):
-    from pgm_bma.commands.preparation import parse_codes
+    from pgm_bma.commands.tabular_files import parse_codes
 
     try:
         return parse_codes(text)
@@ -357,6 +361,7 @@ def _checkout(name):
         raise FileNotFoundError("the tables are neither in the package nor beside it; reinstall pgm-bma")
     if name not in sys.modules:
         spec = spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+        assert spec is not None and spec.loader is not None
         sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return import_module(f"{name}.__main__")
@@ -388,8 +393,10 @@ def _warm_up(arguments):
     warm_up(Console())
 
 
-def _message(error):
+def _message(error, argv):
     """One line for any exception; those that are not about data or model are named, because nobody expected them."""
+    if hasattr(error, "problems"):  # of the columns: one line each, and the command to run instead
+        return "\n".join(error.lines(argv))
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     text = one_line(error.args[0] if isinstance(error, KeyError) and error.args else error)

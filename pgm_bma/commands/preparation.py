@@ -101,7 +101,7 @@ class ColumnProblems(ValueError):
         return [*head, f"run instead: {shlex.join(['pgm-bma', *self.command(words)])}"]
 
     def command(self, words):
-        added = {}
+        added: dict[str, list[str]] = {}
         for problem in self.problems:
             for option, value in problem.words:
                 if value not in added.setdefault(option, []):
@@ -327,22 +327,6 @@ def _in_categories(column, categories):
 # ------------------------------------------------------------------------------------- what the user says of columns
 
 
-def parse_codes(text):
-    """``-9,99`` or ``COLUMN:-9,99`` as (column or None, numbers)."""
-    name, separator, codes = text.rpartition(":")
-    numbers = tuple(float(code) for code in codes.split(",") if code.strip())
-    if not numbers or not np.isfinite(numbers).all():
-        raise ValueError(f"{text!r} holds no numbers")
-    return (name if separator else None), numbers
-
-
-def codes_text(pair):
-    """The inverse of `parse_codes`."""
-    name, numbers = pair
-    codes = ",".join(number_text(number) for number in numbers)
-    return codes if name is None else f"{name}:{codes}"
-
-
 def named(option, entries, raw):
     """--option a --option b, or --option a,b; a name that holds a comma is tried first as it is."""
     found = []
@@ -471,15 +455,15 @@ def _strange_problem(name, column, strange):
 
 def code_suspicions(frame, roles):
     """(lines, the option as text, words to add): codes such as -9 or 99 outside the run of the other values."""
-    suspects = {}
+    suspects: dict[int, list] = {}
     for name, column in frame.items():
         if name not in roles.categorical and not isinstance(column.dtype, pd.CategoricalDtype):
             for code in missing_codes(column):
                 suspects.setdefault(code, []).append(name)
     if not suspects:
         return [], "", []
-    lines = []
-    everywhere, words = [], {}
+    lines, everywhere = [], []
+    words: dict[str, list[str]] = {}
     for code, names in sorted(suspects.items()):
         holders = [name for name, column in frame.items() if _is_code(column, [code]).any()]
         if holders == names:

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pgm_bma
 from pgm_bma.commands.console import listed, one_line
-from pgm_bma.commands.preparation import codes_text
-from pgm_bma.commands.tabular_files import PARQUET, files_checksum, read_table
+from pgm_bma.commands.tabular_files import PARQUET, codes_text, files_checksum, read_table
 from pgm_bma.foundation.rows.duckdb_scan import find_files
 from pgm_bma.foundation.runtime.atomic import replacing
 from pgm_bma.report.page import finite, picture
@@ -192,7 +191,7 @@ def bayesian_network(estimator):
 def write_uai(model, path):
     """A DiscreteMarkovNetwork in the UAI format; it knows numbers only, so names and states go to ``<path>.json``."""
     factors = model.get_factors()
-    states = {}
+    states: dict[str, list] = {}
     for factor in factors:
         for variable in factor.variables:
             states.setdefault(variable, list(factor.state_names[variable]))
@@ -342,8 +341,8 @@ def _parsed(parser, words, record):
         with contextlib.redirect_stderr(io.StringIO()) as said:
             again = parser.parse_args(words)
     except SystemExit:
-        said = said.getvalue().strip().splitlines() or ["the parser refused"]
-        raise ValueError(f"{record}: the arguments are not as they were written: {said[-1]}") from None
+        lines = said.getvalue().strip().splitlines() or ["the parser refused"]
+        raise ValueError(f"{record}: the arguments are not as they were written: {lines[-1]}") from None
     again.words = words
     return again
 

@@ -119,11 +119,10 @@ class CommandRun:
     def fit(self, X, y=None, weights=None, **more):
         """Fit on all given rows; warnings of the method become lines."""
         console, arguments = self.console, self.arguments
-        scanned = self.scanned is not None
-        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal and not scanned))
+        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal and self.scanned is None))
         estimator = self.estimator(**more)
-        if scanned:
-            return self._fit_scan(estimator, y)
+        if self.scanned is not None:
+            return self._fit_scan(self.scanned, estimator, y)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.estimator} to {count(len(X), 'row')}")
         try:
@@ -135,9 +134,9 @@ class CommandRun:
             console.warn(with_option(message, estimator))
         return model
 
-    def _fit_scan(self, estimator, y):
-        """Fit on all rows of a scan, telling how many passes they took where they did not collapse."""
-        console, rows, passes = self.console, self.scanned.scan.n_rows, []
+    def _fit_scan(self, scanned, estimator, y):
+        """Fit on all rows of a scan, and say how many passes they took where they did not collapse."""
+        console, rows, passes = self.console, scanned.scan.n_rows, []
         console.step(f"fitting {self.method.estimator} to {count(rows, 'row')}")
         columns, target = list(self.data.frame.columns), None if y is None else y.name
         with progress(console.is_terminal, "passes", label="rows", file=console.err) as tick:
@@ -149,7 +148,7 @@ class CommandRun:
 
             with collected_warnings() as messages, watching(tell):
                 try:
-                    self.scanned.fit(estimator, columns, target)
+                    scanned.fit(estimator, columns, target)
                 except MemoryError as error:
                     raise ValueError(f"{error} (here by --memory, --drop, or one file)") from error
         for message in messages:
@@ -178,9 +177,11 @@ class CommandRun:
 
     def finish_scan(self, title, found, estimator, name):
         """`finish`, after the predictions of all rows of a scan went to files of their own."""
-        self.console.step(f"predicting {count(self.scanned.scan.n_rows, 'row')}")
+        scanned = self.scanned
+        assert scanned is not None
+        self.console.step(f"predicting {count(scanned.scan.n_rows, 'row')}")
         self.folder.prepare()
-        self.note(self.scanned.predict_to(estimator, self.folder.path, name))
+        self.note(scanned.predict_to(estimator, self.folder.path, name))
         self.finish(title, found, estimator)
 
     def _say(self, found):

@@ -308,7 +308,8 @@ def _check_names(frame, source):
 
 def _read_cells(frame, missing, decimal_comma):
     """(frame, notes): empty and named cells become NaN, texts that are all numbers become numbers."""
-    tokens, columns, suspects = {"", *missing}, {}, {}
+    tokens, columns = {"", *missing}, {}
+    suspects: dict[str, list] = {}
     for name, column in frame.items():
         if pd.api.types.is_numeric_dtype(column.dtype):
             columns[name] = column.mask(column.map(number_text).isin(tokens)) if missing else column
@@ -349,6 +350,22 @@ def _as_numbers(texts, decimal_comma):
 def number_text(value):
     """A number as people write it: 3 for 3.0, all digits of 1234567."""
     return str(int(value)) if float(value).is_integer() else str(float(value))
+
+
+def parse_codes(text):
+    """``-9,99`` or ``COLUMN:-9,99`` as (column or None, numbers)."""
+    name, separator, codes = text.rpartition(":")
+    numbers = tuple(float(code) for code in codes.split(",") if code.strip())
+    if not numbers or not np.isfinite(numbers).all():
+        raise ValueError(f"{text!r} holds no numbers")
+    return (name if separator else None), numbers
+
+
+def codes_text(pair):
+    """The inverse of `parse_codes`."""
+    name, numbers = pair
+    codes = ",".join(number_text(number) for number in numbers)
+    return codes if name is None else f"{name}:{codes}"
 
 
 def is_code(text):

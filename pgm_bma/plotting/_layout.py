@@ -180,7 +180,8 @@ def _run_dot(nodes, arcs, sizes, rankdir):
         )
     for tail, head in arcs:
         graph.add_edge(pydot.Edge(name[tail], name[head], arrowhead="none"))  # the curve then reaches the box
-    return graph.create(prog="dot", format="plain").decode()
+    plain: Any = graph.create(prog="dot", format="plain")  # bytes, which pydot calls str
+    return plain.decode()
 
 
 def parse_plain(text, nodes, arcs):
@@ -262,13 +263,13 @@ def paint(layout, boxes, lines, ax=None, handles=(), title=None, remark=None):
     ax, scale = drawing_axes(ax, width, height, around, least)
     for (tail, head), points in layout.routes.items():
         line = lines[tail, head]
-        patch = FancyArrowPatch(
+        arrow = FancyArrowPatch(
             path=smooth_path(points), arrowstyle="-|>" if line.arrow else "-", color=line.color,
             linewidth=line.width * scale, linestyle=line.style, shrinkA=0, shrinkB=0,
             mutation_scale=(6 + 1.8 * line.width) * scale, zorder=line.level, joinstyle="miter", capstyle="butt",
         )  # fmt: skip
-        patch.set_gid(f"arc:{tail}->{head}")
-        ax.add_patch(patch)
+        arrow.set_gid(f"arc:{tail}->{head}")
+        ax.add_patch(arrow)
     for node, (x, y) in layout.positions.items():
         box = boxes[node]
         w, h = box_sizes({node: box.label})[node]

@@ -247,7 +247,7 @@ def conditional_table(network, variable, given):
             f"{variable!r} has {len(above)} ancestors; profiles are drawn for networks with at most 50 of them"
         )
     index = {v: i for i, v in enumerate(v for v in network.nodes() if v in above)}
-    operands = []
+    operands: list[Any] = []  # of einsum: a table, then the numbers of its axes, and so on
     for v in index:
         cpd = network.get_cpds(v)
         operands += [np.asarray(cpd.values, dtype=float), [index[u] for u in cpd.variables]]

@@ -196,7 +196,8 @@ def _signed(value):
 
 def _ring_labels(angles, labels, far):
     """Texts around a circle, upright where none touches another, else along the radius: node -> (x, y, how), reach (x, y)"""
-    texts, boxes = {}, {}
+    texts: dict[Any, tuple[float, float, dict[str, Any]]] = {}
+    boxes = {}
     for v, angle in angles.items():
         x, y = far[v] * math.cos(angle), far[v] * math.sin(angle)
         width, height = text_size(labels[v])

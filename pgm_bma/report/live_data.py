@@ -8,6 +8,7 @@ tables, they are shares of the rows by class. Everything is cut to a size that a
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -193,7 +194,7 @@ def _strengths(values, frame):
     if frame is None:
         return {}
     codes = {name: _state_codes(column) for name, column in frame.items()}
-    found = {}
+    found: dict[Any, float | None] = {}
     for a, b in values:
         if (b, a) in found:
             found[a, b] = found[b, a]
