@@ -26,7 +26,7 @@ from pgm_bma.report.page import finite, picture
 RECORD = "run.json"
 CODES = "missing_codes"
 NOT_RECORDED = ("run", "command", "words", "overwrite")  # of the parsed arguments
-REPEATABLE = ("cluster", "classify", "structure", "compare")
+REPEATABLE = ("cluster", "classify", "structure", "impute", "compare")
 OURS = {
     "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "predictions.csv", "arcs.csv", "completed.csv",
     "comparison.csv",
