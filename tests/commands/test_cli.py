@@ -295,6 +295,8 @@ def test_impute_writes_completed_copies_and_tells_what_was_missing(table, tmp_pa
     said = " ".join(out.split())
     assert "20 cells in 1 column are missing ('b'), in 22.2 % of the rows; they were sampled together" in said
     assert "3 completed copies of the table" in said
+    out, _ = run(capsys, "repeat", tmp_path / "out")
+    assert "completed.csv came out the same" in out
 
 
 def test_compare_all_classifiers(tmp_path, capsys):
