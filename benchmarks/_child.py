@@ -1,13 +1,36 @@
-"""CPU seconds and memory of a piece of work: in a process of its own with a limit of CPU time, forked after the imports."""
+"""CPU seconds and memory of a piece of work, in a process of its own with a limit of CPU time; and of a first fit."""
 
 import json
 import math
 import os
 import resource
 import signal
+import statistics
+import subprocess
 import sys
 import time
 import traceback
+from pathlib import Path
+
+FIRST_FIT = """
+import time
+import numba, pandas, sklearn.base
+base = time.process_time()
+import json, sys, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+name, parameters = sys.argv[1], json.loads(sys.argv[2])
+X = pandas.DataFrame(np.random.default_rng(0).choice(list("abc"), (200, 6)), columns=list("uvwxyz"))
+y = X.pop("z")
+before, began = set(sys.modules), time.process_time()
+import pgm_bma
+estimator = getattr(pgm_bma, name)(**parameters)
+imported = time.process_time()
+estimator.fit(X, y) if name.endswith("Classifier") else estimator.fit(X)
+ended = time.process_time()
+brings = sorted({module.split(".")[0] for module in set(sys.modules) - before} - {"pgm_bma"} - set(sys.stdlib_module_names))
+print(json.dumps({"base": base, "import": imported - began, "fit": ended - imported, "brings": brings}))
+"""
 
 
 def in_child(work, limit):
@@ -61,3 +84,20 @@ def _measured(work, limit):
 def peak():
     """Largest resident memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def first_fit(name, parameters, repeats):
+    """Medians of what a first fit in a new process costs above ``import numba, pandas, sklearn.base``, in CPU seconds."""
+    in_new_process(name, parameters)  # leaves its compiled code in the cache
+    said = [in_new_process(name, parameters) for _ in range(repeats)]
+    cost = {part: statistics.median(one[part] for one in said) for part in ("base", "import", "fit")}
+    above = statistics.median(one["import"] + one["fit"] for one in said)
+    return {"estimator": name, **cost, "above base": above, "brings": " ".join(said[0]["brings"])}
+
+
+def in_new_process(name, parameters):
+    """CPU seconds of base, import and fit, and the packages that came with the last two."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    words = [sys.executable, "-c", FIRST_FIT, name, json.dumps(parameters)]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)

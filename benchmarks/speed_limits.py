@@ -16,13 +16,29 @@ import warnings
 
 import numpy as np
 
-from ._child import in_child
+from ._child import first_fit, in_child
 from ._common import Skip, kept_rows, need, parser, print_line, replace_table, run, save_csv
-from .sizes import CLASSIFIERS, OTHERS, table
 
 LIMIT = 100  # CPU seconds of one line
 PEER_LIMIT = 40  # of a peer: the ratio is then an upper bound
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+CLASSIFIERS = (
+    "NaiveBayesClassifier",
+    "AveragedNaiveBayesClassifier",
+    "TANClassifier",
+    "ForestAveragedClassifier",
+    "KikuchiBayesClassifier",
+    "FixedOrderClassifier",
+    "OrderAveragedClassifier",
+)
+OTHERS = (
+    "LatentClassClusterer",
+    "EMAClusterer",
+    "StructuralEMClusterer",
+    "ForestAveragedClusterer",
+    "OrderPosterior",
+)
 
 
 def main(argv=None):
@@ -520,12 +536,27 @@ def structures(machine, seed):
         )
 
 
+def table(n_rows, n_columns, seed, n_classes=3):
+    """A frame of categoricals and the clusters that its rows come from."""
+    import numpy as np
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    cluster = rng.integers(0, n_classes, n_rows)
+    weights = rng.dirichlet(np.full(3, 2.0), (n_columns, n_classes)).cumsum(axis=2)
+    columns = {}
+    for j in range(n_columns):
+        states = (rng.random(n_rows)[:, None] > weights[j, cluster, :2]).sum(axis=1).astype(np.int8)
+        if j % 2:
+            states = np.where(rng.random(n_rows) < 0.5, columns[f"x{j - 1}"].codes, states)
+        columns[f"x{j}"] = pd.Categorical.from_codes(states, categories=["low", "middle", "high"])
+    return pd.DataFrame(columns), pd.Series(cluster.astype(str), name="y")
+
+
 def imported(machine, seed):
     """A first fit in a new process against the imports that it cannot do without."""
-    from .imports import measure
-
     for name in ("EMAClusterer", "KikuchiBayesClassifier", "StructuralEMClusterer"):
-        found = measure(name, {}, 5)
+        found = first_fit(name, {}, 5)
         yield {
             "line": f"{name}().fit in a new process, above its imports",
             "cpu": found["above base"],

@@ -319,15 +319,11 @@ def test_the_table_of_converging_orders_is_that_of_the_kept_result():
     assert orders_convergence.as_markdown(kept("orders_convergence").to_dict("records")) in page
 
 
-def test_the_tables_of_costs_are_those_of_the_kept_results():
-    """docs/cost.md holds the tables that `sizes --kept` and `speed_limits` print."""
-    from benchmarks import sizes, speed_limits
+def test_the_table_of_costs_is_that_of_the_kept_result():
+    from benchmarks import speed_limits
     from benchmarks._common import kept_rows
 
     page = (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")
-    fits = sizes.capacity(kept_rows("sizes", None, "estimator", ()))
-    for grows in sizes.SWEEPS:
-        assert sizes.as_markdown(fits, grows) in page
     assert speed_limits.as_markdown(kept_rows("speed_limits", None, "part", ())) in page
 
 

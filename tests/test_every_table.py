@@ -75,7 +75,6 @@ PAIRS += [(table, list(CLASSIFIERS)[i % len(CLASSIFIERS)]) for i, table in enume
 
 @pytest.mark.parametrize("table, name", sorted(set(PAIRS)))
 def test_tools_run_without_nan(table, name):
-    """All pairs of table and classifier: ``python -m benchmarks every_table``."""
     X, y = small(table)
     more = lean(name, X)
     with warnings.catch_warnings():

@@ -47,7 +47,7 @@ COMPUTED = {  # the only files that import by a name which they compute: why
     "__init__": "public names are lazy",
     "files.storage": "the classes that the catalogue lists",
     "foundation.runtime.messages": "optional packages, which its callers name",
-    "commands.reproduction": "the benchmarks beside the package",
+    "commands.main": "the benchmarks next to the package",
 }
 
 

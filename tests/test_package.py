@@ -130,9 +130,9 @@ def test_import_is_light():
 
 
 def test_a_first_fit_brings_little_beyond_numba_pandas_and_sklearn_base():
-    """What `python -m benchmarks imports` times: no other package, and no other part of scikit-learn or scipy, is loaded."""
+    """No other package, and no other part of scikit-learn or scipy, is loaded."""
     script = (
-        "from benchmarks.imports import in_new_process; print(*in_new_process('EMAClusterer', {'n_init': 2})['brings'])"
+        "from benchmarks._child import in_new_process; print(*in_new_process('EMAClusterer', {'n_init': 2})['brings'])"
     )
     assert set(run("-c", script, cwd=ROOT).split()) <= {"numba", "platformdirs", "pyarrow"}
 

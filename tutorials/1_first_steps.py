@@ -8,6 +8,9 @@
 # the number of clusters, and save the result.
 
 # %%
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import matplotlib.pyplot as plt
 import networkx as nx
 import pandas as pd
@@ -179,8 +182,10 @@ print(several.describe(n_states=3).round(2).to_string(index=False))
 # itself can be saved and loaded (tutorial 5 has more).
 
 # %%
-pgm_bma.write_bif(clusterer.model_, "voting.bif")
-clusterer.save("voting.pgm")
-again = pgm_bma.load("voting.pgm")
+temporary = TemporaryDirectory()  # a folder that goes when Python ends
+folder = Path(temporary.name)
+pgm_bma.write_bif(clusterer.model_, folder / "voting.bif")
+clusterer.save(folder / "voting.pgm")
+again = pgm_bma.load(folder / "voting.pgm")
 print("the loaded clusterer gives the same labels:", bool((again.predict(votes) == clusterer.labels_).all()))
 print(type(clusterer.model_).__name__, "with", len(clusterer.model_.nodes()), "nodes")

@@ -11,6 +11,8 @@
 
 # %%
 import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -188,7 +190,9 @@ print(f"without that knowledge {errors(model).drop('xray').mean():.3f}")
 # the file back and compares. `read_bif` gives back the very same network, hidden variables included.
 
 # %%
-path = pgm_bma.write_bif(model, "clinic.bif")
+temporary = TemporaryDirectory()  # a folder that goes when Python ends
+folder = Path(temporary.name)
+path = pgm_bma.write_bif(model, folder / "clinic.bif")
 back = pgm_bma.read_bif(path)
 same = all(np.array_equal(back.get_cpds(v).values, model.get_cpds(v).values) for v in model.nodes())
 print("...", path.read_text()[-330:])
@@ -203,7 +207,7 @@ try:
 except ImportError:
     print("pyAgrum is not installed: pip install pyagrum")
 else:
-    other = pyagrum.loadBN("clinic.bif")
+    other = pyagrum.loadBN(str(path))
     engine = pyagrum.LazyPropagation(other)
     engine.setEvidence({"cough": "yes", "fever": "yes"})
     print(other)
@@ -214,5 +218,5 @@ else:
 # Graph tools such as Gephi or Cytoscape read GraphML. A plain copy of the structure is enough:
 
 # %%
-nx.write_graphml(nx.DiGraph(list(model.edges())), "clinic.graphml")
-print(nx.read_graphml("clinic.graphml"))
+nx.write_graphml(nx.DiGraph(list(model.edges())), folder / "clinic.graphml")
+print(nx.read_graphml(folder / "clinic.graphml"))

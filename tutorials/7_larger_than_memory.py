@@ -8,6 +8,7 @@
 # %%
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,6 +20,8 @@ from pgm_bma.plotting import plot_relevance
 
 plt.rcParams["figure.dpi"] = 90
 n_rows = int(os.environ.get("TUTORIAL_ROWS", 200_000))
+temporary = TemporaryDirectory()  # a folder that goes when Python ends
+folder = Path(temporary.name)
 
 # %% [markdown]
 # ## A survey in many files
@@ -33,16 +36,16 @@ shares = rng.dirichlet([3.0, 0.6, 0.4], size=(n_questions, 3))
 shares[8:] = shares[8:, :1]  # the last four do not depend on the group
 
 
-def write_parts(folder, shares, n_parts=8):
+def write_parts(name, shares, n_parts=8):
     """Files of a survey with a key, a hidden group and one column per question."""
-    Path(folder).mkdir(exist_ok=True)
+    (folder / name).mkdir()
     for part, size in enumerate(np.diff(np.linspace(0, n_rows, n_parts + 1).astype(int))):
         group = rng.integers(0, 3, size)
         columns = {"key": np.arange(size) + part * n_rows, "group": group}
         for question, table in enumerate(shares):
             codes = (rng.random(size)[:, None] > table.cumsum(axis=1)[group][:, :-1]).sum(axis=1)
             columns[f"question {question + 1}"] = pd.Series(answers[codes]).where(rng.random(size) > 0.05)
-        pd.DataFrame(columns).to_parquet(f"{folder}/part-{part}.parquet")
+        pd.DataFrame(columns).to_parquet(folder / name / f"part-{part}.parquet")
 
 
 write_parts("survey", shares)
@@ -54,7 +57,7 @@ write_parts("survey", shares)
 # with their counts, and runs as ever.
 
 # %%
-survey = pgm_bma.scan_parquet("survey/part-*.parquet")
+survey = pgm_bma.scan_parquet(folder / "survey" / "part-*.parquet")
 questions = survey.drop(["key", "group"])
 folded = questions.fold()
 print(f"{folded.n_rows} rows, {len(folded.frame)} different ones")
@@ -68,7 +71,7 @@ plt.show()
 
 # %%
 in_memory = pd.concat(
-    [pd.read_parquet(path) for path in sorted(Path("survey").glob("part-*.parquet"))], ignore_index=True
+    [pd.read_parquet(path) for path in sorted((folder / "survey").glob("part-*.parquet"))], ignore_index=True
 )
 raw = pgm_bma.EMAClusterer(n_clusters=3, random_state=0).fit(in_memory.drop(columns=["key", "group"]))
 same_bits = (raw.arc_posterior_.to_numpy() == clusterer.arc_posterior_.to_numpy()).all()
@@ -81,7 +84,7 @@ print("the same bits:", same_bits, raw.log_likelihood_ == clusterer.log_likeliho
 # call finds everything done.
 
 # %%
-files = clusterer.predict_to("labels", keep=["key", "group"])
+files = clusterer.predict_to(folder / "labels", keep=["key", "group"])
 labels = pd.concat([pd.read_parquet(path) for path in files], ignore_index=True)
 accuracy = clustering_accuracy(labels["group"], labels["cluster"])
 print(f"{len(files)} files, {accuracy:.1%} of the rows in the right group")
@@ -96,7 +99,7 @@ labels.head(3)
 
 # %%
 write_parts("long", np.concatenate([rng.dirichlet([1.0, 1.0, 1.0], size=(40, 3))]))
-long = pgm_bma.scan_parquet("long/part-*.parquet", memory="10MB").drop("key")
+long = pgm_bma.scan_parquet(folder / "long" / "part-*.parquet", memory="10MB").drop("key")
 try:
     pgm_bma.OrderPosterior().fit(long)
 except MemoryError as refusal:
@@ -116,7 +119,7 @@ import dask.dataframe as dd
 from distributed import Client
 
 with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
-    frame = dd.read_parquet("long/part-*.parquet").drop(columns=["key", "group"])
+    frame = dd.read_parquet(f"{folder}/long/part-*.parquet").drop(columns=["key", "group"])
     on_dask = pgm_bma.EMAClusterer(n_clusters=3, random_state=0).fit(pgm_bma.scan_table(frame, memory="10MB"))
 difference = abs(on_dask.log_likelihood_ / in_passes.log_likelihood_ - 1)
 print(f"relative difference of the log-likelihoods: {difference:.1e}")

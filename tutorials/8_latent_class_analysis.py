@@ -9,6 +9,7 @@
 # %%
 import warnings
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -58,7 +59,9 @@ survey = pd.DataFrame(answers).astype(int).mask(rng.random((n, 8)) < 0.03, -9)
 survey.insert(0, "case", np.arange(n) + 20_001)
 survey["age"], survey["town"] = age, town
 survey["satisfaction"] = np.clip(rng.normal(np.array([50, 55, 75])[group], 15), 0, 100).round()
-survey.to_csv("way-to-work.csv", index=False)
+temporary = TemporaryDirectory()  # a folder that goes when Python ends
+folder = Path(temporary.name)
+survey.to_csv(folder / "way-to-work.csv", index=False)
 survey.head()
 
 # %% [markdown]
@@ -210,8 +213,8 @@ satisfaction.tests.round(4)
 
 # %%
 for name, table in {"fit": table_1, "profiles": table_2, "covariates": table_3}.items():
-    table.to_csv(f"table-{name}.csv")
-sorted(path.name for path in Path(".").glob("table-*.csv"))
+    table.to_csv(folder / f"table-{name}.csv")
+sorted(path.name for path in folder.glob("table-*.csv"))
 
 # %% [markdown]
 # With sampling weights the same calls take `sample_weight=` and the clusterer `weight_type="sampling"`; only the proportions of

@@ -11,7 +11,7 @@ import textwrap
 import threading
 
 from pgm_bma.foundation.runtime.messages import progress
-from pgm_bma.report.cells import format_cell
+from pgm_bma.report.page import format_cell
 
 WIDTH = 100  # of texts beside their names; less on a narrow terminal
 

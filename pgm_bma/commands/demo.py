@@ -13,6 +13,7 @@ from functools import partial
 
 import pandas as pd
 
+from pgm_bma.commands.findings import arc_table
 from pgm_bma.commands.run_files import Folder, write_csv
 from pgm_bma.foundation.runtime.atomic import replacing
 
@@ -100,11 +101,11 @@ def forest_average(out):
     X, y = frame.drop(columns=target), frame[target]
     _title("Classify: the sum over all forests", f"zoo, {len(X)} animals, {X.shape[1]} traits, {y.nunique()} classes")
     classifier = pgm_bma.ForestAveragedClassifier().fit(X, y)
-    arcs = classifier.edge_posterior_.stack().sort_values(ascending=False)
+    arcs = arc_table(classifier.edge_posterior_)
     print(
         f"log evidence of all structures together: {classifier.log_evidence_:.1f} nats; the surest arcs between traits:"
     )
-    print(_table(["from", "to", "posterior"], [(a, b, f"{p:.3f}") for (a, b), p in arcs.head(6).items()]))
+    print(_table(["from", "to", "posterior"], [(a, b, f"{p:.3f}") for a, b, p in arcs.head(6).itertuples(index=False)]))
     graph = classifier.edge_graph_
     graph.remove_edges_from([arc for arc in graph.edges if graph.edges[arc]["posterior"] < 0.2])
     graph.remove_nodes_from([classifier.target_name_])
@@ -141,9 +142,10 @@ def kikuchi_regions(out):
     weights = classifier.term_weights_[[len(region) == 4 for region in classifier.term_weights_.index]]
     strongest = weights.sort_values(key=abs, ascending=False).head(8)
     print("\nStrongest triples (the eight lines of the board are tl-tm-tr, ..., bl-mm-tr):")
-    print(_table(["squares", "weight"], [(" ".join(sorted(r - {target})), f"{w:.2f}") for r, w in strongest.items()]))
+    squares = [" ".join(sorted(name for name in region if name != target)) for region in strongest.index]
+    print(_table(["squares", "weight"], [(names, f"{w:.2f}") for names, w in zip(squares, strongest)]))
     strength = classifier.interaction_strength_
-    own = {square: strength.loc[square, square] for square in strength}
+    own = dict(zip(strength.columns, strength.to_numpy().diagonal()))
     _picture(plot_interactions(strength, relevance=own), out / "tic-tac-toe-interactions.png")
     write_csv(out / "tic-tac-toe-interactions.csv", strength, index=True, index_label="square")
     tree = pgm_bma.KikuchiBayesClassifier(cycles="gated", random_state=0).fit(X, y)

@@ -9,20 +9,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import confusion_matrix
 
 from pgm_bma import plotting
 from pgm_bma.commands.console import count, listed
-from pgm_bma.commands.validation import scores
 from pgm_bma.foundation.numbers.averaging import information
-from pgm_bma.report.graph_data import interaction_data, with_target
-from pgm_bma.report.row_data import row_data
+from pgm_bma.report.live_data import interaction_data, with_target
 
 CLUSTER = "the cluster"
 SURE = 0.9
 TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
 FAINT = 0.05  # of the strongest dependence: weaker ones are not named
-TINY_CLASS = 10
 MANY_REGIONS = 60  # with more, the interactions are drawn in place of the regions
 
 
@@ -59,80 +55,6 @@ class Findings:
             getattr(self, name).extend(getattr(other, name))
         self.numbers.update(other.numbers)
         return self
-
-
-# ---------------------------------------------------------------------------------------------------- classes
-
-
-def classifier_findings(estimator, frame, target, judged=None, names=None):
-    """What a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
-    found = judged or Findings()
-    known = np.eye(len(target.cat.categories))[target.cat.codes]
-    found.add(relevance(estimator, repr(target.name), column_dependence(frame, known)))
-    found.add(arc_findings(estimator)).add(_regions(estimator, frame, target)).add(chain_findings(estimator))
-    return found.add(_explained_rows(estimator, frame, target, names))
-
-
-def _explained_rows(estimator, frame, target, names):
-    """Rows to pick, and what each column says in them."""
-    caption = (
-        "Pick a row: bars to the right speak for the first class, bars to the left for the second, in nats. The rows that went "
-        "most wrong come first. Probabilities are those of the final model, which has seen the row."
-    )
-    make = lambda: row_data(estimator, frame, target, names)  # noqa: E731
-    return Findings(live=[("Why a row is predicted as it is", "rows", make, caption, None)])
-
-
-def prediction_findings(truth, proba, baseline, how):
-    """How well the rows were predicted. truth : categorical Series; proba, baseline : (n_samples, n_classes)."""
-    codes, classes = truth.cat.codes.to_numpy(), list(truth.cat.categories)
-    ours, simple = scores(codes, proba), scores(codes, baseline)
-    frequent = truth.value_counts().index[0]
-    found = Findings(
-        words=[
-            f"{how}: {percent(ours.accuracy)} of the rows are classified correctly (standard error "
-            f"{100 * ours.accuracy_error:.1f} points); who always says {listed([frequent])} reaches "
-            f"{percent((codes == classes.index(frequent)).mean())}.",
-            f"The mean log loss is {ours.log_loss:.3f} (standard error {ours.log_loss_error:.3f}); class frequencies alone have "
-            f"{simple.log_loss:.3f}. Lower is better; it punishes sure and wrong predictions.",
-        ],
-        numbers={
-            "accuracy": float(ours.accuracy),
-            "accuracy_standard_error": ours.accuracy_error,
-            "log_loss": float(ours.log_loss),
-            "log_loss_standard_error": ours.log_loss_error,
-        },
-    )
-    predicted = np.argmax(proba, axis=1)
-    counts = confusion_matrix(codes, predicted, labels=range(len(classes)))
-    table = pd.DataFrame(counts, columns=[f"predicted {c}" for c in classes])
-    table.insert(0, "true class", [str(c) for c in classes])
-    found.head("True and predicted classes", table, "Rows of each true class by what was predicted.")
-    if ours.log_loss > simple.log_loss:
-        found.warnings.append(
-            "the predictions are worse than class frequencies alone (by log loss): too sure where they are wrong"
-        )
-    if len(codes) >= 30:
-        found.figure(
-            "Can the probabilities be believed?",
-            lambda: plotting.plot_calibration(
-                np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
-            ),
-            "Of the rows predicted with some probability, how many came true. On the diagonal they can be taken at their word.",
-        )
-    return found
-
-
-def class_warnings(truth):
-    sizes = truth.value_counts()
-    small = sizes[sizes < TINY_CLASS]
-    if small.empty:
-        return []
-    said = ", ".join(f"{listed([name])} ({count(int(size), 'row')})" for name, size in small.items())
-    return [f"tiny classes: {said}; what is said about them rests on few rows"]
-
-
-# ------------------------------------------------------------------------------------- columns, arcs, regions
 
 
 def relevance(estimator, root, dependence):
@@ -204,8 +126,8 @@ def arc_findings(estimator):
         words.append(f"The most probable: {', '.join(said)}.")
     undecided = _undecided(posterior)
     if undecided:
-        said = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
-        words.append(f"Connected almost surely, but the data do not tell which way: {said}.")
+        pairs = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
+        words.append(f"Connected almost surely, but the data do not tell which way: {pairs}.")
     caption = "Arcs with a probability of at least 0.01."
     if hasattr(estimator, "structure_weighting_"):  # posteriors mean little without their prior
         once = "order" if estimator.structure_weighting_ == "order" else "network"
@@ -217,28 +139,6 @@ def arc_findings(estimator):
     if len(posterior) <= 80:
         picture = lambda: plotting.plot_arc_posteriors(posterior)  # noqa: E731
         found.figure("Probability of every arc", picture, "From the row to the column.")
-    return found
-
-
-def chain_findings(estimator):
-    """Whether the chains of a sampler agree; nothing where the sum was exact."""
-    if getattr(estimator, "method_", None) != "mcmc":
-        return Findings()
-    worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)
-    swaps = f"{percent(estimator.acceptance_rate_)} of the swaps were accepted"
-    if estimator.n_sweeps_:
-        end = worst.attrs
-        said = "have agreed" if estimator.converged_ else "HAVE NOT AGREED"
-        swaps = f"after {count(estimator.n_sweeps_, 'sweep')} they {said}: no arc differs by more than {end['difference']:.2f}"
-        swaps += "" if estimator.converged_ else f", {count(end['n_apart'], 'arc')} by more than 0.2"
-    kept = len(estimator.order_log_scores_) // estimator.n_chains_
-    found = Findings([f"{count(estimator.n_chains_, 'chain')} of {kept} kept orders; {swaps}."])
-    means = "Means over all chains, R-hat (near 1 is good) and effective sizes."
-    found.table("Where the chains differ most", worst, means)
-    caption = "Chains that have met run through each other."
-    if estimator.n_chains_ == 1:
-        caption = "One chain has nothing to agree with: --set sampler__n_chains=4 runs several."
-    found.figure("Scores along the chains", lambda: plotting.plot_score_traces(estimator), caption)
     return found
 
 
@@ -256,7 +156,7 @@ def _undecided(posterior):
     return [(names[j], names[i]) for i, j in sorted(found.tolist(), key=lambda pair: -either[*pair])]
 
 
-def _regions(estimator, frame, target):
+def region_findings(estimator, frame, target):
     """Groups of columns that speak together about the class (Kikuchi-Bayes and additive terms)."""
     if not hasattr(estimator, "interaction_strength_"):
         return Findings()
@@ -274,7 +174,7 @@ def _regions(estimator, frame, target):
     several = "none holds" if not together else "1 holds" if len(together) == 1 else f"{len(together)} hold"
     words = [f"{count(len(regions), 'group')} of columns taken, of which {several} more than one column."]
     strength = estimator.interaction_strength_
-    kinds = {
+    kinds: dict[str, list] = {
         f"They tell more about {target!r} together than apart": [],
         "They tell partly the same": [],
         "Larger groups": [],

@@ -7,13 +7,19 @@ Set PGM_BMA_TRACEBACK=1 to see where a problem arose.
 import argparse
 import os
 import re
+import shutil
 import sys
+import textwrap
 from functools import partial
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 from pgm_bma import __version__
 from pgm_bma.commands import methods
 from pgm_bma.commands.console import Console, UsageError, one_line
 
+TABLES_FOLDER = "pgm-bma-tables"
 EPILOG = """FILE is a CSV, TSV or Parquet file (also compressed), a pattern of such files that are one table, or the name of an
 embedded data set.
 
@@ -50,21 +56,25 @@ def main(argv=None):
     except Exception as error:
         if os.environ.get("PGM_BMA_TRACEBACK"):
             raise
-        if hasattr(error, "problems"):  # of the columns: one line each, and the command to run instead
-            return _problem("pgm-bma: " + "\n".join(error.lines(argv)), 1)
-        return _problem(f"pgm-bma: {_message(error)}", 1)
+        return _problem(f"pgm-bma: {_message(error, argv)}", 1)
+
+
+class WholeWords(argparse.ArgumentParser):
+    """Options are not abbreviated: --k would be read as --keep-constant."""
+
+    def __init__(self, **keywords):
+        super().__init__(**keywords, allow_abbrev=False)
 
 
 def build_parser():
-    make = partial(argparse.ArgumentParser, allow_abbrev=False)  # --k would be read as --keep-constant
-    parser = make(
+    parser = WholeWords(
         prog="pgm-bma",
         description="Average over graphical-model structures of discrete data instead of betting on one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pgm-bma {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=make)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=WholeWords)
     _add_demo(commands)
     _add_cluster(commands)
     _add_classify(commands)
@@ -98,7 +108,7 @@ def _add_cluster(commands):
         type=_clusters,
         default=range(1, 9),
         metavar="K",
-        help="a number (3) or a choice (2:8; default: 1:8)",
+        help="a number (3) or a choice (2:8) (default: 1:8)",
     )
     _method(parser, methods.CLUSTERERS)
     parser.add_argument(
@@ -109,7 +119,7 @@ def _add_cluster(commands):
     parser.add_argument(
         "--outcome", metavar="COLUMN", help="takes no part in the clustering; compared between the clusters afterwards"
     )
-    parser.set_defaults(run=_learn("cluster"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_classify(commands):
@@ -121,13 +131,13 @@ def _add_classify(commands):
         "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
     )
     _cross_validation(how)
-    parser.set_defaults(run=_learn("classify"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_structure(commands):
     parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
     _method(parser, methods.STRUCTURES)
-    parser.set_defaults(run=_learn("structure"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_impute(commands):
@@ -136,7 +146,7 @@ def _add_impute(commands):
     parser.add_argument(
         "--copies", type=_positive, default=5, metavar="N", help="completed tables to write (default: %(default)s)"
     )
-    parser.set_defaults(run=_learn("impute"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_compare(commands):
@@ -144,7 +154,7 @@ def _add_compare(commands):
     _class_column(parser)
     _cross_validation(parser)
     parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.CLASSIFIERS)}")
-    parser.set_defaults(run=_learn("compare"))
+    parser.set_defaults(run=_learn)
 
 
 def _add_reproduce(commands):
@@ -256,7 +266,7 @@ def _clusters(text):
 
 
 def _codes(text):
-    from pgm_bma.commands.roles import parse_codes
+    from pgm_bma.commands.tabular_files import parse_codes
 
     try:
         return parse_codes(text)
@@ -284,16 +294,20 @@ def _jobs(text):
 # -------------------------------------------------------------------------------------------------- commands
 
 
-def _learn(command):
-    def run(arguments):
-        from pgm_bma.commands import runs
-        from pgm_bma.foundation.runtime.compiling import announcing
+def _learn(arguments):
+    from pgm_bma.commands import classify, cluster, structure
+    from pgm_bma.foundation.runtime.compiling import announcing
 
-        console = Console()
-        with announcing(console.compiling):
-            return getattr(runs, command)(arguments, console)
-
-    return run
+    jobs = {
+        "cluster": cluster.cluster,
+        "classify": classify.classify,
+        "compare": classify.compare,
+        "structure": structure.structure,
+        "impute": structure.impute,
+    }
+    console = Console()
+    with announcing(console.compiling):
+        jobs[arguments.command](arguments, console)
 
 
 def _demo(arguments):
@@ -313,13 +327,62 @@ def _datasets(arguments):
 
 
 def _reproduce(arguments):
-    from pgm_bma.commands.reproduction import reproduce
+    """List the tables, or run one of them (or all) with its options; returns the exit code."""
+    entry, table, options = _benchmarks(), arguments.table, list(arguments.options)
+    tables = {name: line for name, (line, is_table) in entry.benchmarks().items() if is_table}
+    if table is None:
+        return _show_tables(tables)
+    if not any(option == "--out" or option.startswith("--out=") for option in options):
+        options += ["--out", TABLES_FOLDER]  # a quick run must not write over the kept results of a checkout
+    if table == "all":
+        return entry.run_all(list(tables), options)
+    name = table.replace("-", "_")
+    if name not in tables:
+        from pgm_bma.commands.tabular_files import closest
 
-    return reproduce(arguments.table, arguments.options)
+        raise UsageError(f"no table {table!r}: {closest(name, tables)}")
+    return entry.run(entry.load(name), options)
+
+
+def _benchmarks():
+    """The entry module of the benchmarks: pgm_bma._benchmarks when installed, else the folder beside the package."""
+    try:
+        return import_module("pgm_bma._benchmarks.__main__")
+    except ModuleNotFoundError as error:
+        if error.name not in ("pgm_bma._benchmarks", "pgm_bma._benchmarks.__main__"):
+            raise
+    return _checkout("benchmarks")
+
+
+def _checkout(name):
+    """The entry module of a package that stands beside this one in a checkout, wherever Python was started."""
+    folder = Path(__file__).resolve().parents[2] / name
+    if not (folder / "__main__.py").is_file():
+        raise FileNotFoundError("the tables are neither in the package nor beside it; reinstall pgm-bma")
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return import_module(f"{name}.__main__")
+
+
+def _show_tables(tables):
+    print(
+        "Tables of the papers, quick versions by default; run one by\n"
+        f"  pgm-bma reproduce TABLE [--full] [--seed N] [--out FOLDER]   (FOLDER is {TABLES_FOLDER} unless given)\n"
+    )
+    width = max(map(len, tables), default=0)
+    columns = max(shutil.get_terminal_size().columns, width + 40)
+    for name, line in tables.items():
+        indent = " " * (width + 4)
+        print(textwrap.fill(line, columns, initial_indent=f"  {name:<{width}}  ", subsequent_indent=indent))
+    if not tables:
+        print("  (none)")
 
 
 def _repeat(arguments):
-    from pgm_bma.commands.repetition import repeat
+    from pgm_bma.commands.run_files import repeat
 
     return repeat(arguments.record, arguments.out, build_parser(), Console(), arguments.overwrite)
 
@@ -330,8 +393,10 @@ def _warm_up(arguments):
     warm_up(Console())
 
 
-def _message(error):
+def _message(error, argv):
     """One line for any exception; those that are not about data or model are named, because nobody expected them."""
+    if hasattr(error, "problems"):  # of the columns: one line each, and the command to run instead
+        return "\n".join(error.lines(argv))
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     text = one_line(error.args[0] if isinstance(error, KeyError) and error.args else error)

@@ -1,28 +1,69 @@
 """From a table as read to a table to learn from: columns chosen, numbers binned, every column a categorical with its states.
 
-States are declared from the whole table, so that all folds of a cross-validation know the same states; cut points that look
-at the class are found inside the folds, by a pipeline (`pipeline`). Whatever is left out is said in one line.
+A survey file has columns that are no answers: numbers of cases, dates, weights, remarks, codes for "no answer". What the user
+says of the columns are `Roles`; what the words of the command do not settle is collected over all columns and raised once, as
+`ColumnProblems`, with the command to run instead. States are declared from the whole table, so that all folds of a
+cross-validation know the same states; cut points that look at the class are found inside the folds, by a pipeline
+(`pipeline`). Whatever is left out is said in one line.
 """
 
+import re
+import shlex
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from pgm_bma import discretize
-from pgm_bma.commands import roles
 from pgm_bma.commands.console import count, listed
 from pgm_bma.commands.tabular_files import closest, is_code, number_text
+from pgm_bma.foundation.tables.column_kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
 from pgm_bma.foundation.tables.table import MAX_FLOAT_STATES, order_states
 
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
-NOTHING_SAID = roles.Roles()
 BINNINGS = {
     "mdl": discretize.MDLDiscretizer,
     "frequency": discretize.FrequencyDiscretizer,
     "width": discretize.WidthDiscretizer,
 }
+LISTS = ("categorical", "numeric", "ordered")
+_LEADING_NUMBER = re.compile(r"[^\d-]*(-?\d+(?:[.,]\d+)?)")
+
+
+class Roles(NamedTuple):
+    """Columns by what the user says of them. missing_codes : pairs (column or None for all, numbers that mean missing)."""
+
+    id: str | None = None
+    weight: str | None = None
+    categorical: tuple = ()
+    numeric: tuple = ()
+    ordered: tuple = ()
+    missing_codes: tuple = ()
+
+    @classmethod
+    def of(cls, arguments, raw):
+        """From the words of a command, checked against the columns of the table."""
+        for option in ("id", "weight"):
+            name = getattr(arguments, option)
+            if name is not None and name not in raw.frame and name != raw.index.name:
+                raise ValueError(_no_column(option, name, raw))
+        lists = {option: named(option, getattr(arguments, option), raw) for option in LISTS}
+        twice = [name for name in lists["categorical"] if name in lists["numeric"]]
+        if twice:
+            raise ValueError(f"{twice[0]!r} is both --categorical and --numeric; say which")
+        for name, _ in arguments.missing_codes:
+            if name is not None and name not in raw.frame:
+                raise ValueError(_no_column("missing-codes", name, raw))
+        return cls(arguments.id, arguments.weight, **lists, missing_codes=tuple(arguments.missing_codes))
+
+
+class ColumnProblem(NamedTuple):
+    """line : what is wrong with a column and the cure in words      words : what to add to the command"""
+
+    line: str
+    words: list
 
 
 @dataclass
@@ -43,6 +84,36 @@ class Prepared:
         cells = max(self.frame.size, 1)
         share = f"{100 * missing / cells:.1f} % of the cells missing" if missing else "no cell missing"
         return f"{self.source}: {count(len(self.frame), 'row')}, {count(self.frame.shape[1], 'column')}, {share}"
+
+
+class ColumnProblems(ValueError):
+    """All that the columns leave unclear; `lines` is the message, `command` gives the words to run instead."""
+
+    def __init__(self, source, problems):
+        super().__init__("; ".join(problem.line for problem in problems))
+        self.source, self.problems = source, problems
+
+    def lines(self, words):
+        """The message, with the command to run instead."""
+        head = [problem.line for problem in self.problems]
+        if len(head) > 1:
+            head = [f"{self.source}: the columns need some words from you:", *(f"  {line}" for line in head)]
+        return [*head, f"run instead: {shlex.join(['pgm-bma', *self.command(words)])}"]
+
+    def command(self, words):
+        added: dict[str, list[str]] = {}
+        for problem in self.problems:
+            for option, value in problem.words:
+                if value not in added.setdefault(option, []):
+                    added[option].append(value)
+        new = []
+        for option, values in added.items():
+            joined = option in ("--drop", "--missing-codes") and not any("," in value for value in values)
+            new += [f"{option}={value}" for value in ([",".join(values)] if joined else values)]
+        return [*words, *new]
+
+
+NOTHING_SAID = Roles()
 
 
 def prepare(
@@ -70,13 +141,13 @@ def prepare(
     ColumnProblems
         All that the columns leave unclear, with the command to run instead.
     """
-    frame, index, weights, more = roles.apply(raw, said)
+    frame, index, weights, more = apply_roles(raw, said)
     notes = [*raw.notes, *more]
     if target is not None and target not in frame:
         if target in raw.frame:
             raise ValueError(f"{target!r} is the target; it cannot be --id or --weight too")
         raise ValueError(f"{raw.source} has no column {target!r}: {closest(target, frame.columns)}")
-    frame = frame.drop(columns=[name for name in roles.named("drop", drop, raw) if name in frame])
+    frame = frame.drop(columns=[name for name in named("drop", drop, raw) if name in frame])
     if target is not None and target not in frame:
         raise ValueError(f"--drop names the target {target!r}; it cannot be left out")
     kept_aside = _set_aside(frame, aside, target, said)
@@ -91,12 +162,12 @@ def prepare(
         frame = frame.drop(columns=constant)
     if not frame.shape[1]:
         raise ValueError(f"{raw.source} has no column with more than one value to learn from")
-    suspicions, told, cures = roles.code_suspicions(frame, said)
-    problems = roles.problems_of(frame, said, index.name != "row", binning, supervised)
+    suspicions, told, cures = code_suspicions(frame, said)
+    problems = problems_of(frame, said, index.name != "row", binning, supervised)
     if problems:
         if suspicions:
-            problems.append(roles.Problem(f"{'; '.join(suspicions)}; if that means missing, add {told}", cures))
-        raise roles.ColumnProblems(raw.source, problems)
+            problems.append(ColumnProblem(f"{'; '.join(suspicions)}; if that means missing, add {told}", cures))
+        raise ColumnProblems(raw.source, problems)
     if suspicions:
         notes.append(f"{'; '.join(suspicions)}; taken as a value: if it means missing, add {told}")
     to_bin = [name for name, column in frame.items() if binning and _is_to_bin(name, column, said)]
@@ -118,7 +189,7 @@ def prepare(
 
 def conform(raw, prepared, said=NOTHING_SAID):
     """A second table in the states of the first: (frame, target texts or None, index, notes). Unseen values become missing."""
-    given_frame, index, _, notes = roles.apply(raw, said, is_test=True)
+    given_frame, index, _, notes = apply_roles(raw, said, is_test=True)
     absent = [name for name in prepared.frame.columns if name not in given_frame]
     if absent:
         raise ValueError(
@@ -199,9 +270,9 @@ def _classes(column, source):
         raise ValueError(
             f"{source}: the target {column.name!r} holds {present.nunique()} different numbers; cut it into a few classes first"
         )
-    problem = roles.discrete_problem(column.name, column)
+    problem = discrete_problem(column.name, column)
     if problem is not None:
-        raise roles.ColumnProblems(source, [problem])
+        raise ColumnProblems(source, [problem])
     return _categorical(column)
 
 
@@ -229,8 +300,18 @@ def _categorical(column, ordered=False):
     else:
         states = order_states(values.unique().tolist())
     if ordered:
-        states = roles.order_by_number(states)
+        states = order_by_number(states)
     return pd.Series(pd.Categorical(column, categories=states), name=column.name, index=column.index)
+
+
+def order_by_number(states):
+    """States by the first number in them (30-34 before 100), those without one behind, in their own order."""
+
+    def key(state):
+        found = _LEADING_NUMBER.match(str(state))
+        return (0, float(found.group(1).replace(",", ".")), str(state)) if found else (1, 0.0, str(state))
+
+    return sorted(states, key=key)
 
 
 def _in_categories(column, categories):
@@ -241,3 +322,174 @@ def _in_categories(column, categories):
         texts = {number: text for number, text in zip(numbers[::-1], categories[::-1]) if not is_code(str(text))}
         column = column.map(lambda value: value if pd.isna(value) else texts.get(float(value), number_text(value)))
     return pd.Series(pd.Categorical(column, categories=categories), index=column.index)
+
+
+# ------------------------------------------------------------------------------------- what the user says of columns
+
+
+def named(option, entries, raw):
+    """--option a --option b, or --option a,b; a name that holds a comma is tried first as it is."""
+    found = []
+    for entry in entries:
+        found += [entry] if entry in raw.frame else [part.strip() for part in entry.split(",")]
+    for name in found:
+        if name not in raw.frame and name != raw.index.name:
+            raise ValueError(_no_column(option, name, raw))
+    return tuple(dict.fromkeys(found))
+
+
+def _no_column(option, name, raw):
+    return f"--{option} names {name!r}, which {raw.source} does not have: {closest(name, raw.frame.columns)}"
+
+
+def apply_roles(raw, roles, is_test=False):
+    """(frame without id and weights, index, weights or None, notes): the roles that need no look at the other columns."""
+    frame, index, weights, notes = raw.frame.copy(), raw.index, None, []
+    for name, codes in roles.missing_codes:
+        for column in [name] if name is not None else frame.columns:
+            if column in frame and column not in (roles.id, roles.weight):
+                frame[column] = frame[column].mask(_is_code(frame[column], codes))
+    for name in roles.numeric:
+        if name in frame and not pd.api.types.is_numeric_dtype(frame[name].dtype):
+            numbers = pd.to_numeric(frame[name].str.replace(",", ".", regex=False), errors="coerce")
+            lost = frame[name].notna() & numbers.isna()
+            if lost.any():
+                text = str(frame[name][lost].iloc[0])
+                notes.append(
+                    f"{name!r}: {count(int(lost.sum()), 'cell')} without a number, such as {text!r}, taken as missing"
+                )
+            frame[name] = numbers
+    if roles.id is not None and roles.id in frame:
+        index = pd.Index(frame.pop(roles.id), name=roles.id)
+    if roles.weight is not None and roles.weight in frame:
+        weights = _weights(frame.pop(roles.weight), raw.source)
+    elif roles.weight is not None and not is_test:
+        raise ValueError(f"--weight names {roles.weight!r}, which numbers the rows")
+    return frame, index, weights, notes
+
+
+def _weights(column, source):
+    numbers = pd.to_numeric(column, errors="coerce")
+    wrong = numbers.isna() | ~(numbers >= 0) | np.isinf(numbers)
+    if wrong.any():
+        row = int(np.argmax(wrong.to_numpy())) + 1
+        raise ValueError(
+            f"{source}: {count(int(wrong.sum()), 'row')} without a weight of at least zero in {column.name!r} (row {row} first); "
+            "give every row one"
+        )
+    if not numbers.sum() > 0:
+        raise ValueError(f"{source}: all weights in {column.name!r} are zero")
+    return numbers.to_numpy(dtype=float)
+
+
+def _is_code(column, codes):
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.isin(codes)
+    return pd.to_numeric(column.astype(object), errors="coerce").isin(codes)
+
+
+# --------------------------------------------------------------------------------------- what the columns leave unclear
+
+
+def problems_of(frame, roles, has_id, binning, supervised):
+    """What the columns leave unclear: a list of `ColumnProblem`."""
+    found = []
+    for name, column in frame.items():
+        if name in roles.categorical or name in roles.ordered or isinstance(column.dtype, pd.CategoricalDtype):
+            continue
+        strange = _strange_texts(column)
+        if strange:
+            found.append(_strange_problem(name, column, strange))
+            continue
+        kind = None if name in roles.numeric else column_kind(name, column)
+        weighted = roles.weight is None and name not in roles.numeric and looks_like_weights(name, column)
+        if kind is not None:
+            cure = [("--id", name)] if kind == "id" and not has_id else [("--drop", name)]
+            has_id = has_id or kind == "id"
+            found.append(ColumnProblem(_kind_line(name, column, kind, cure[0][0]), cure))
+        elif weighted and column.nunique() > MAX_FLOAT_STATES:
+            line = f"column {name!r} looks like weights of the rows; say so with --weight {quoted(name)}"
+            found.append(ColumnProblem(f"{line}, or --numeric {quoted(name)}", [("--weight", name)]))
+        elif (problem := discrete_problem(name, column, binning, supervised)) is not None:
+            found.append(problem)
+    return found
+
+
+def discrete_problem(name, column, binning=None, supervised=False):
+    """Numbers with many values that nobody bins, numbers with a few texts among them, texts that are nearly all different."""
+    values = column.dropna()
+    different = values.nunique()
+    if different <= MAX_FLOAT_STATES or (binning and pd.api.types.is_numeric_dtype(column.dtype)):
+        return None
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        more = " (or mdl, where a class is predicted)"
+        line = (
+            f"column {name!r} holds {different} different numbers; add --discretize frequency or width{more}, or leave it out "
+            f"with --drop {quoted(name)}"
+        )
+        return ColumnProblem(line, [("--discretize", "mdl" if supervised else "frequency")])
+    strange = _strange_texts(column)
+    if strange:
+        return _strange_problem(name, column, strange)
+    if different > len(values) / 2:
+        line = f"column {name!r} holds {different} different texts in {len(values)} rows; leave it out with --drop {quoted(name)}"
+        return ColumnProblem(line, [("--drop", name)])
+    return None
+
+
+def _strange_texts(column):
+    """The one to five texts of a column whose many other values are numbers."""
+    if pd.api.types.is_numeric_dtype(column.dtype) or column.nunique() <= MAX_FLOAT_STATES:
+        return []
+    texts = pd.Series(column.dropna().unique())
+    strange = texts[~np.isfinite(pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float))]
+    return list(strange) if len(strange) <= 5 else []
+
+
+def _strange_problem(name, column, strange):
+    row = int(np.argmax((column == strange[0]).to_numpy())) + 1
+    cure = f"correct it, or add --missing {quoted(strange[0])}"
+    line = f"column {name!r} holds numbers, but also {strange[0]!r} (row {row}); {cure}"
+    return ColumnProblem(line, [("--missing", each) for each in strange])
+
+
+def code_suspicions(frame, roles):
+    """(lines, the option as text, words to add): codes such as -9 or 99 outside the run of the other values."""
+    suspects: dict[int, list] = {}
+    for name, column in frame.items():
+        if name not in roles.categorical and not isinstance(column.dtype, pd.CategoricalDtype):
+            for code in missing_codes(column):
+                suspects.setdefault(code, []).append(name)
+    if not suspects:
+        return [], "", []
+    lines, everywhere = [], []
+    words: dict[str, list[str]] = {}
+    for code, names in sorted(suspects.items()):
+        holders = [name for name, column in frame.items() if _is_code(column, [code]).any()]
+        if holders == names:
+            everywhere.append(str(code))
+        else:
+            for name in names:
+                words.setdefault(name, []).append(str(code))
+    values = ([",".join(everywhere)] if everywhere else []) + [f"{name}:{','.join(c)}" for name, c in words.items()]
+    options = [("--missing-codes", value) for value in values]
+    for code, names in sorted(suspects.items()):
+        n_cells = sum(int(_is_code(frame[name], [code]).sum()) for name in names)
+        verb = "holds" if n_cells == 1 else "hold"
+        lines.append(f"{count(n_cells, 'cell')} of {listed(names, 3)} {verb} {code}, far from the other values")
+    return lines, " ".join(shlex.quote(f"{option}={value}") for option, value in options), options
+
+
+def _kind_line(name, column, kind, option):
+    what = "different number" if pd.api.types.is_numeric_dtype(column.dtype) else "different text"
+    different, cure = count(column.nunique(), what), "leave it out with --drop"
+    if option == "--id":
+        cure = f"say so with --id {quoted(name)}, or {cure}"
+    return (
+        f"column {name!r} {WHAT_IT_IS[kind]} ({different} in {count(int(column.notna().sum()), 'row')}); {cure} {quoted(name)}, or "
+        f"take it as it is with --categorical {quoted(name)}"
+    )
+
+
+def quoted(text):
+    return str(text) if str(text).replace("-", "").replace("_", "").isalnum() else repr(str(text))

@@ -1,27 +1,32 @@
-"""The files of one run: model, tables, graph, report, and run.json, from which it can be repeated.
+"""The files of one run: model, tables, graph, report, and run.json, from which ``pgm-bma repeat`` runs it again.
 
 `Folder` remembers what it wrote, with checksums. Every file is written whole or not at all. Files of an earlier run in the
 same folder are removed first, but only those that its run.json lists; files that nobody's run.json lists are not replaced
 unless that is asked for.
 """
 
+import contextlib
+import glob
 import hashlib
+import io
 import json
 import os
 import platform
 import re
-from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pgm_bma
 from pgm_bma.commands.console import listed, one_line
+from pgm_bma.commands.tabular_files import PARQUET, codes_text, files_checksum, read_table
+from pgm_bma.foundation.rows.duckdb_scan import find_files
 from pgm_bma.foundation.runtime.atomic import replacing
-from pgm_bma.report import picture
-from pgm_bma.report.cells import finite
+from pgm_bma.report.page import finite, picture
 
 RECORD = "run.json"
-REPEATABLE = ("cluster", "classify", "structure", "compare")
+CODES = "missing_codes"
+NOT_RECORDED = ("run", "command", "words", "overwrite")  # of the parsed arguments
+REPEATABLE = ("cluster", "classify", "structure", "impute", "compare")
 OURS = {
     "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "predictions.csv", "arcs.csv", "completed.csv",
     "comparison.csv",
@@ -165,6 +170,100 @@ def write_json(path, document):
         file.write(text + "\n")
 
 
+def versions():
+    found = {"python": platform.python_version()}
+    for name in ("numpy", "scipy", "pandas", "scikit-learn", "numba", "networkx", "pgmpy"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def bayesian_network(estimator):
+    """(network, None), or (None, reason) where the model is undirected and has no Bayesian network."""
+    if not hasattr(estimator, "to_bayesian_network"):
+        network = getattr(estimator, "model_", None)
+        return (network, None) if hasattr(network, "get_cpds") else (None, "a sum of terms has no directions")
+    try:
+        return estimator.to_bayesian_network(), None
+    except ValueError as reason:
+        return None, one_line(reason).rstrip(".")
+
+
+def write_uai(model, path):
+    """A DiscreteMarkovNetwork in the UAI format; it knows numbers only, so names and states go to ``<path>.json``."""
+    factors = model.get_factors()
+    states: dict[str, list] = {}
+    for factor in factors:
+        for variable in factor.variables:
+            states.setdefault(variable, list(factor.state_names[variable]))
+    names = [node for node in model.nodes() if node in states]
+    number = {name: i for i, name in enumerate(names)}
+    lines = ["MARKOV", str(len(names)), " ".join(str(len(states[name])) for name in names), str(len(factors))]
+    lines += [" ".join(map(str, [len(f.variables), *(number[v] for v in f.variables)])) for f in factors]
+    for factor in factors:
+        lines += ["", str(factor.values.size), " ".join(repr(float(value)) for value in factor.values.ravel())]
+    with replacing(path, "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+    write_json(f"{path}.json", {"variables": [{"name": name, "states": states[name]} for name in names]})
+
+
+def drawn(draw):
+    """(axes, None), or (None, reason) where a picture cannot be drawn; a missing picture does not end a run."""
+    try:
+        return draw(), None
+    except (ValueError, RuntimeError) as error:
+        return None, one_line(error)
+
+
+@contextlib.contextmanager
+def closed_after(ax):
+    """Close the figure of some axes at the end, so that many pictures do not pile up."""
+    import matplotlib.pyplot as plt
+
+    try:
+        yield
+    finally:
+        plt.close(ax.figure)
+
+
+# ---------------------------------------------------------------------------------------- run.json, and a run again
+
+
+def to_argv(command, arguments):
+    """Words of the command line that give these arguments; what equals nothing is left out."""
+    words = [command, str(arguments["file"])]
+    for name, value in in_words(arguments).items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif name != "file":
+            words += [f"{option}={each}" for each in (value if isinstance(value, list) else [value])]
+    return words
+
+
+def in_words(arguments):
+    """Parsed arguments as a record keeps them; what equals nothing is left out."""
+    found = {name: value for name, value in arguments.items() if name not in NOT_RECORDED}
+    if "clusters" in found:
+        numbers = found["clusters"]
+        found["clusters"] = f"{numbers.start}:{numbers.stop - 1}" if isinstance(numbers, range) else str(numbers)
+    found[CODES] = [each if isinstance(each, str) else codes_text(each) for each in found.get(CODES, [])]
+    return {name: value for name, value in found.items() if value is not None and value is not False and value != []}
+
+
+def source_record(raw, folder):
+    """Where a table came from: as it was named, as seen from the folder of the results, and its checksum."""
+    record = {"source": raw.source, "sha256": raw.sha256}
+    if Path(raw.source).is_file():
+        try:
+            record["path"] = os.path.relpath(raw.source, folder)
+        except ValueError:  # another drive
+            record["path"] = str(Path(raw.source).resolve())
+    return record
+
+
 def read_record(path):
     """A run.json, checked: (document, folder it stands in)."""
     path = Path(path)
@@ -213,59 +312,70 @@ _RECORD_SHAPE = {
 }
 
 
-def versions():
-    found = {"python": platform.python_version()}
-    for name in ("numpy", "scipy", "pandas", "scikit-learn", "numba", "networkx", "pgmpy"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+def repeat(record, out, parser, console, overwrite=False):
+    """Repeat a run into folder `out`; tables that come out differently are a ValueError that names them."""
+    document, folder = read_record(record)
+    arguments = dict(document["arguments"])
+    arguments["file"] = _same_data(document["data"], folder, arguments)
+    if "test" in document:
+        arguments["test"] = _same_data(document["test"], folder, arguments)
+        arguments.pop("cv", None)
+    arguments["out"] = str(out or f"{folder.resolve()}-repeat")
+    if document["pgm_bma"] != pgm_bma.__version__:
+        console.warn(f"the run was made by version {document['pgm_bma']}, this is {pgm_bma.__version__}")
+    again = _parsed(parser, to_argv(document["command"], arguments), record)
+    again.overwrite = overwrite
+    again.run(again)
+    found = json.loads((Path(arguments["out"]) / RECORD).read_text(encoding="utf-8"))
+    tables = {name: digest for name, digest in document["files"].items() if name.endswith(".csv")}
+    changed = [name for name, digest in tables.items() if found["files"].get(name) != digest]
+    same = f"{', '.join(tables)} came out the same, byte for byte"
+    if not tables:  # a scan, whose tables are Parquet files
+        changed = ["the result"] if found["result"] != document["result"] else []
+        same = "the numbers of the result came out the same"
+    if changed:
+        raise ValueError(f"{', '.join(changed)} came out differently from the recorded run{_other_versions(document)}")
+    console.item("repeated", same)
 
 
-def bayesian_network(estimator):
-    """(network, None), or (None, reason) where the model is undirected and has no Bayesian network."""
-    if not hasattr(estimator, "to_bayesian_network"):
-        network = getattr(estimator, "model_", None)
-        return (network, None) if hasattr(network, "get_cpds") else (None, "a sum of terms has no directions")
+def _parsed(parser, words, record):
+    """The words as the command line reads them; what a hand put into the record is a ValueError that names it."""
     try:
-        return estimator.to_bayesian_network(), None
-    except ValueError as reason:
-        return None, one_line(reason).rstrip(".")
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            again = parser.parse_args(words)
+    except SystemExit:
+        lines = said.getvalue().strip().splitlines() or ["the parser refused"]
+        raise ValueError(f"{record}: the arguments are not as they were written: {lines[-1]}") from None
+    again.words = words
+    return again
 
 
-def write_uai(model, path):
-    """A DiscreteMarkovNetwork in the UAI format; it knows numbers only, so names and states go to ``<path>.json``."""
-    factors = model.get_factors()
-    states = {}
-    for factor in factors:
-        for variable in factor.variables:
-            states.setdefault(variable, list(factor.state_names[variable]))
-    names = [node for node in model.nodes() if node in states]
-    number = {name: i for i, name in enumerate(names)}
-    lines = ["MARKOV", str(len(names)), " ".join(str(len(states[name])) for name in names), str(len(factors))]
-    lines += [" ".join(map(str, [len(f.variables), *(number[v] for v in f.variables)])) for f in factors]
-    for factor in factors:
-        lines += ["", str(factor.values.size), " ".join(repr(float(value)) for value in factor.values.ravel())]
-    with replacing(path, "w", encoding="ascii") as file:
-        file.write("\n".join(lines) + "\n")
-    write_json(f"{path}.json", {"variables": [{"name": name, "states": states[name]} for name in names]})
+def _same_data(data, folder, arguments):
+    """The path or name of the data, once their checksum is the recorded one."""
+    places = [Path(os.path.normpath(folder / data["path"]))] if "path" in data else []
+    found = next((str(place) for place in [*places, Path(data["source"])] if place.is_file()), None)
+    if found is None and "path" in data:
+        raise ValueError(f"{data['source']} is gone: neither {places[0]} nor {data['source']} exists")
+    if found is None and (glob.has_magic(data["source"]) or Path(data["source"]).is_dir()):
+        sha256 = files_checksum(find_files(data["source"], PARQUET))
+    elif {"memory", "workers", "scheduler"} & arguments.keys():
+        sha256 = files_checksum([found or data["source"]])
+    else:
+        header = not arguments.get("no_header", False)
+        sha256 = read_table(found or data["source"], arguments.get("missing", ()), header).sha256
+    if sha256 != data["sha256"]:
+        raise ValueError(
+            f"{found or data['source']} is not the table of the recorded run (SHA-256 {sha256[:12]}..., "
+            f"then {data['sha256'][:12]}...)"
+        )
+    return found or data["source"]
 
 
-def drawn(draw):
-    """(axes, None), or (None, reason) where a picture cannot be drawn; a missing picture does not end a run."""
-    try:
-        return draw(), None
-    except (ValueError, RuntimeError) as error:
-        return None, one_line(error)
-
-
-@contextmanager
-def closed_after(ax):
-    """Close the figure of some axes at the end, so that many pictures do not pile up."""
-    import matplotlib.pyplot as plt
-
-    try:
-        yield
-    finally:
-        plt.close(ax.figure)
+def _other_versions(document):
+    now = versions()
+    other = [
+        f"{name} {then}, now {now.get(name)}"
+        for name, then in document.get("versions", {}).items()
+        if now.get(name) != then
+    ]
+    return f"; other versions were in use: {', '.join(other)}" if other else ""

@@ -1,10 +1,16 @@
-"""One run of a command that learns from a table: its data, its estimator, its folder, and the report at the end."""
+"""One run of a command that learns from a table: its data, its estimator, its folder, and the report at the end.
+
+A command is a function (arguments, console) that reads, fits, says what was found, and writes. Data and model problems are
+ValueErrors with one clear line; `UsageError` means that the words of the command do not fit together.
+"""
 
 import ast
 import os
 import shlex
 import sys
 import time
+import warnings
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -12,18 +18,15 @@ import pandas as pd
 
 from pgm_bma import plotting
 from pgm_bma.commands import methods
-from pgm_bma.commands.console import UsageError, count, ends_at_once, text_table
+from pgm_bma.commands.console import UsageError, count, ends_at_once, one_line, text_table
 from pgm_bma.commands.findings import MANY_REGIONS
-from pgm_bma.commands.preparation import pipeline, prepare
-from pgm_bma.commands.roles import Roles, codes_text, named
-from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn
-from pgm_bma.commands.scanned import Scanned, is_scanned
-from pgm_bma.commands.tabular_files import closest, read_table
-from pgm_bma.commands.validation import collected_warnings, fitted
+from pgm_bma.commands.preparation import Roles, named, pipeline, prepare
+from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn, in_words, source_record
+from pgm_bma.commands.tabular_files import Scanned, closest, is_scanned, read_table
 from pgm_bma.foundation.rows.blocks import watching
 from pgm_bma.foundation.runtime.messages import progress
-from pgm_bma.report import Report
-from pgm_bma.report.graph_data import interaction_data, network_data, region_data, with_target
+from pgm_bma.report.live_data import interaction_data, network_data, region_data, with_target
+from pgm_bma.report.page import Report
 
 WIDEST_TABLE = 240  # characters
 OPTIONS = {
@@ -31,11 +34,9 @@ OPTIONS = {
     "random_state": "--seed",
     "n_jobs": "--jobs",
 }  # parameters with words of their own
-CODES = "missing_codes"
-NOT_RECORDED = ("run", "command", "words", "overwrite")  # of the parsed arguments
 
 
-class Run:
+class CommandRun:
     """One run of a command: its data, its estimator, its folder, and the report at the end."""
 
     def __init__(self, arguments, console, offered, method=None):
@@ -57,7 +58,8 @@ class Run:
         out = arguments.out or f"{self.name.split('.')[0]}-{arguments.command}"
         self.folder = Folder(out, arguments.overwrite)
         self.folder.check()
-        self.others, self.tables = {}, {}
+        self.others: dict[str, dict] = {}
+        self.tables: dict[str, pd.DataFrame | None] = {}
         _quiet_pictures()
 
     def read(self, target):
@@ -121,11 +123,10 @@ class Run:
     def fit(self, X, y=None, weights=None, **more):
         """Fit on all given rows; warnings of the method become lines."""
         console, arguments = self.console, self.arguments
-        scanned = self.scanned is not None
-        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal and not scanned))
+        more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal and self.scanned is None))
         estimator = self.estimator(**more)
-        if scanned:
-            return self._fit_scan(estimator, y)
+        if self.scanned is not None:
+            return self._fit_scan(self.scanned, estimator, y)
         model = pipeline(estimator, self.data, arguments.discretize, arguments.bins)
         console.step(f"fitting {self.method.name} to {count(len(X), 'row')}")
         try:
@@ -137,9 +138,9 @@ class Run:
             console.warn(with_option(message, estimator))
         return model
 
-    def _fit_scan(self, estimator, y):
-        """Fit on all rows of a scan, telling how many passes they took where they did not collapse."""
-        console, rows, passes = self.console, self.scanned.scan.n_rows, []
+    def _fit_scan(self, scanned, estimator, y):
+        """Fit on all rows of a scan, and say how many passes they took where they did not collapse."""
+        console, rows, passes = self.console, scanned.scan.n_rows, []
         console.step(f"fitting {self.method.name} to {count(rows, 'row')}")
         columns, target = list(self.data.frame.columns), None if y is None else y.name
         with progress(console.is_terminal, "passes", label="rows", file=console.err) as tick:
@@ -151,7 +152,7 @@ class Run:
 
             with collected_warnings() as messages, watching(tell):
                 try:
-                    self.scanned.fit(estimator, columns, target)
+                    scanned.fit(estimator, columns, target)
                 except MemoryError as error:
                     raise ValueError(f"{error} (here by --memory, --drop, or one file)") from error
         for message in messages:
@@ -160,9 +161,35 @@ class Run:
         self.note(f"all {rows} rows were {how}")
         return estimator
 
-    def finish(self, title, found, model, table_name, table):
+    def finish(self, title, found, model, table_name=None, table=None):
         """Say what was found, write everything, and end with where it is."""
-        console, folder, estimator = self.console, self.folder, None if model is None else last_step(model)
+        console, folder = self.console, self.folder
+        self._say(found)
+        folder.prepare()
+        for name, each in {table_name: table, **self.tables}.items():
+            if each is not None:
+                folder.csv(name, each)
+        about_model = self._report(title, found, model)
+        self._record(found)
+        console.say()
+        console.item("files", f"in {folder.path}{os.sep}: {', '.join(folder.files)}")
+        if about_model:
+            console.item("", about_model)
+        console.item("read", str(folder.path / "report.html"))
+        if self.scanned is not None:
+            self.scanned.close()
+
+    def finish_scan(self, title, found, estimator, name):
+        """`finish`, after the predictions of all rows of a scan went to files of their own."""
+        scanned = self.scanned
+        assert scanned is not None
+        self.console.step(f"predicting {count(scanned.scan.n_rows, 'row')}")
+        self.folder.prepare()
+        self.note(scanned.predict_to(estimator, self.folder.path, name))
+        self.finish(title, found, estimator)
+
+    def _say(self, found):
+        console = self.console
         for message in found.warnings:
             console.warn(message)
         console.say()
@@ -175,29 +202,36 @@ class Run:
             console.say(
                 f"({count(frame.shape[1], 'column')}, too wide to show here: see report.html)" if wide else lines
             )
-        folder.prepare()
-        for name, each in {table_name: table, **self.tables}.items():
-            if each is not None:
-                folder.csv(name, each)
-        report = Report(
-            title, f"pgm-bma {self.arguments.command}, {self.method.title}" if estimator is not None else ""
-        )
-        report.facts("What was asked", self._asked(estimator is not None))
+
+    def _report(self, title, found, model):
+        """Write the model, its graph and report.html; returns a line about the model, or nothing where there is none."""
+        if model is None:
+            report, about_model, show_model = Report(title), "", None
+        else:
+            report = Report(title, f"pgm-bma {self.arguments.command}, {self.method.title}")
+            about_model, show_model = self._write_model(model)
+        report.facts("What was asked", self._asked(model is not None))
         report.facts("Data", self._data_facts())
-        about_model = ""
-        if estimator is not None:
-            about_model = self._write_model(model)
-            rows = with_target(as_seen(model, self.data.frame), self.data.target)
-            graph, draw, make = views(estimator, rows)
-            image, problem = folder.graph(graph, draw)
-            if problem:
-                console.note(problem)
-        report.warnings(console.warnings)
+        report.warnings(self.console.warnings)
         report.words("Result", found.words)
         for heading, frame, caption in found.headline:
             report.table(heading, frame, caption)
-        if estimator is not None:
-            report.live("The model", "graph", make(), about_model, image)
+        if show_model is not None:
+            show_model(report)
+        self._fill(report, found)
+        report.table(
+            "Columns", column_table(self.data.frame), "Different values, most frequent one, and missing cells."
+        )
+        if model is not None:
+            report.code("Use the model", self._how_to_load(last_step(model)))
+        again = f"pgm-bma repeat {shlex.quote(str(self.folder.path / 'run.json'))}"
+        report.code("Repeat this run", [("The file run.json next to this report holds all that is needed:", again)])
+        self.folder.report(report)
+        return about_model
+
+    def _fill(self, report, found):
+        """What can be explored, pictures and tables of the findings."""
+        console = self.console
         for heading, kind, make, caption, draw in found.live:
             self._explore(report, heading, kind, make, caption, draw)
         for heading, draw, caption in console.progress(found.figures, len(found.figures), "drawing", quiet=True):
@@ -209,23 +243,6 @@ class Run:
                 report.figure(heading, ax, caption)
         for heading, frame, caption in found.tables:
             report.table(heading, frame, caption)
-        report.table(
-            "Columns", column_table(self.data.frame), "Different values, most frequent one, and missing cells."
-        )
-        if estimator is not None:
-            report.code("Use the model", self._how_to_load(estimator))
-        again = f"pgm-bma repeat {shlex.quote(str(folder.path / 'run.json'))}"
-        report.code("Repeat this run", [("The file run.json beside this report holds all that is needed:", again)])
-        folder.report(report)
-        self._record(found)
-        names = ", ".join(name for name in folder.files)
-        console.say()
-        console.item("files", f"in {folder.path}{os.sep}: {names}")
-        if about_model:
-            console.item("", about_model)
-        console.item("read", str(folder.path / "report.html"))
-        if self.scanned is not None:
-            self.scanned.close()
 
     def _explore(self, report, heading, kind, make, caption, draw):
         data = make()
@@ -241,12 +258,19 @@ class Run:
             report.live(heading, kind, data, caption, ax)
 
     def _write_model(self, model):
+        """(line about the model, function that adds its picture to a report)"""
+        estimator = last_step(model)
         with collected_warnings() as messages:
-            about = self.folder.model(last_step(model))
-            self.folder.estimator(last_step(model), model.named_steps["bins"] if hasattr(model, "steps") else None)
+            about = f"{self.folder.model(estimator)}."
+            self.folder.estimator(estimator, model.named_steps["bins"] if hasattr(model, "steps") else None)
         for message in messages:
             self.console.note(message)
-        return f"{about}."
+        rows = with_target(as_seen(model, self.data.frame), self.data.target)
+        graph, draw, make = views(estimator, rows)
+        image, problem = self.folder.graph(graph, draw)
+        if problem:
+            self.console.note(problem)
+        return about, lambda report: report.live("The model", "graph", make(), about, image)
 
     def _asked(self, one_method):
         pairs = [("command", shlex.join(["pgm-bma", *self.arguments.words]))]
@@ -341,37 +365,36 @@ def column_table(frame):
     return pd.DataFrame(rows, columns=["column", "different values", "most frequent (rows)", "missing"])
 
 
-def to_argv(command, arguments):
-    """Words of the command line that give these arguments; what equals nothing is left out."""
-    words = [command, str(arguments["file"])]
-    for name, value in in_words(arguments).items():
-        option = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(option)
-        elif name != "file":
-            words += [f"{option}={each}" for each in (value if isinstance(value, list) else [value])]
-    return words
+def with_row_names(table, index):
+    """The table behind a column that names its rows as the file does; called row if that name is taken."""
+    table.insert(0, "row" if index.name in table else index.name, index)
+    return table
 
 
-def in_words(arguments):
-    """Parsed arguments as a record keeps them; what equals nothing is left out."""
-    found = {name: value for name, value in arguments.items() if name not in NOT_RECORDED}
-    if "clusters" in found:
-        numbers = found["clusters"]
-        found["clusters"] = f"{numbers.start}:{numbers.stop - 1}" if isinstance(numbers, range) else str(numbers)
-    found[CODES] = [each if isinstance(each, str) else codes_text(each) for each in found.get(CODES, [])]
-    return {name: value for name, value in found.items() if value is not None and value is not False and value != []}
+def fitted(model, X, y=None, weights=None):
+    """Fit an estimator, or the pipeline that ends with it; weights are scaled to the number of rows."""
+    given = {}
+    if weights is not None:
+        name = "model__sample_weight" if hasattr(model, "steps") else "sample_weight"
+        given[name] = scaled(weights)
+    return model.fit(X, y, **given) if y is not None else model.fit(X, **given)
 
 
-def source_record(raw, folder):
-    """Where a table came from: as it was named, as seen from the folder of the results, and its checksum."""
-    record = {"source": raw.source, "sha256": raw.sha256}
-    if Path(raw.source).is_file():
-        try:
-            record["path"] = os.path.relpath(raw.source, folder)
-        except ValueError:  # another drive
-            record["path"] = str(Path(raw.source).resolve())
-    return record
+def scaled(weights):
+    """Weights that add up to the number of rows."""
+    return weights * (len(weights) / weights.sum())
+
+
+@contextmanager
+def collected_warnings():
+    """A list of the messages of warnings, each once; what pgmpy says about its own future is left out."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield messages
+    messages += dict.fromkeys(one_line(each.message) for each in caught)
 
 
 def _value(text):

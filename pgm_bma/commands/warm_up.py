@@ -7,6 +7,7 @@ and is there for all later processes.
 
 import time
 import warnings
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -45,7 +46,7 @@ def _done(jobs):
 
 def jobs_to_do():
     """Name of a public estimator -> function that fits and uses it in the ways that have kernels of their own."""
-    jobs = {}
+    jobs: dict[str, Callable[[], None]] = {}
     for name in (
         "NaiveBayes",
         "AveragedNaiveBayes",

@@ -5,12 +5,11 @@ of our own otherwise.
 """
 
 from pgm_bma.plotting._charts import plot_arc_posteriors, plot_bound_collapse, plot_calibration, plot_relevance
-from pgm_bma.plotting._evidence import plot_evidence
-from pgm_bma.plotting._fit import plot_criteria, plot_profile_intervals, plot_residuals
-from pgm_bma.plotting._networks import plot_interactions, plot_network, plot_region_graph, plot_structure_difference
-from pgm_bma.plotting._profiles import plot_cluster_profiles
-from pgm_bma.plotting._runs import plot_score_traces, plot_starts
-from pgm_bma.plotting._terms import plot_terms
+from pgm_bma.plotting._networks import plot_network, plot_structure_difference
+from pgm_bma.plotting._profiles import plot_cluster_profiles, plot_profile_intervals
+from pgm_bma.plotting._regions import plot_interactions, plot_region_graph
+from pgm_bma.plotting._runs import plot_criteria, plot_residuals, plot_score_traces, plot_starts
+from pgm_bma.plotting._terms import plot_evidence, plot_terms
 
 __all__ = [
     "plot_arc_posteriors",

@@ -7,7 +7,7 @@ their neighbours without overlap. Units are inches; y grows upwards. Nothing dep
 
 import math
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ GAP_LAYERS = 0.5
 MARGIN = 0.15
 
 
-class Gaps(NamedTuple):
+class LayerSpacing(NamedTuple):
     """Room between boxes of a layer, for an arc that passes the layer, and between two such arcs."""
 
     boxes: float
@@ -25,11 +25,11 @@ class Gaps(NamedTuple):
     arcs: float
 
 
-UPRIGHT = Gaps(0.26, 0.1, 0.06)
-SIDEWAYS = Gaps(0.12, 0.04, 0.06)  # boxes are stacked: text needs less room above and below than beside it
+UPRIGHT = LayerSpacing(0.26, 0.1, 0.06)
+SIDEWAYS = LayerSpacing(0.12, 0.04, 0.06)  # boxes are stacked: text needs less room above and below than beside it
 
 
-class Layout(NamedTuple):
+class GraphLayout(NamedTuple):
     """positions : node -> centre (x, y)    routes : arc -> points from box to box    size : (width, height)"""
 
     positions: dict
@@ -76,10 +76,10 @@ def _layered(nodes, arcs, sizes, layers, sideways):
     width, height = high - low + 2 * MARGIN, total + 2 * MARGIN
     positions = {v: centre[v] for v in nodes}
     if not sideways:
-        return Layout(positions, routes, (width, height))
+        return GraphLayout(positions, routes, (width, height))
     # top to bottom becomes left to right; the first node of a layer stays on top
     turn = lambda point: (height - point[1], width - point[0])  # noqa: E731
-    return Layout(
+    return GraphLayout(
         {v: turn(p) for v, p in positions.items()},
         {arc: [turn(p) for p in points] for arc, points in routes.items()},
         (height, width),
@@ -92,11 +92,14 @@ def _without_cycles(nodes, arcs):
     Eades, Lin and Smyth (1993): take sources to the front and sinks to the back, else the node with most arcs to spare. An
     acyclic graph keeps all its arcs.
     """
-    children, parents = {v: set() for v in nodes}, {v: set() for v in nodes}
+    children: dict[Any, set] = {v: set() for v in nodes}
+    parents: dict[Any, set] = {v: set() for v in nodes}
     for tail, head in arcs:
         children[tail].add(head)
         parents[head].add(tail)
-    front, back, left = [], [], dict.fromkeys(nodes)
+    front: list = []
+    back: list = []
+    left = dict.fromkeys(nodes)
 
     def take(v, to):
         to.append(v)
@@ -120,7 +123,8 @@ def _without_cycles(nodes, arcs):
 
 
 def _topological(nodes, down):
-    parents, children = {v: [] for v in nodes}, {v: [] for v in nodes}
+    parents: dict[Any, list] = {v: [] for v in nodes}
+    children: dict[Any, list] = {v: [] for v in nodes}
     for upper, lower in down:
         parents[lower].append(upper)
         children[upper].append(lower)
@@ -143,11 +147,12 @@ def _assign_layers(nodes, down, sizes, gaps):
     longest = dict.fromkeys(nodes, 0)
     for v in reversed(order):
         longest[v] = max((longest[c] + 1 for c in children[v]), default=0)
-    layers, used = {}, {}
+    layers: dict[Any, int] = {}
+    used: dict[int, float] = {}
     linked = [v for v in order if parents[v] or children[v]]
     # parents come before children; among equals those with long tails first
     position = {v: i for i, v in enumerate(order)}
-    depth = {}
+    depth: dict[Any, int] = {}
     for v in linked:
         depth[v] = max((depth[p] + 1 for p in parents[v]), default=0)
     for v in sorted(linked, key=lambda v: (depth[v], -longest[v], position[v])):
@@ -199,7 +204,7 @@ def _dense(layers):
 
 def _with_dummies(nodes, down, layers, sizes, gaps):
     """Layers as lists (nodes and dummies), the chain of every pair, and the width of everything."""
-    ranks = [[] for _ in range(max(layers.values(), default=-1) + 1)]
+    ranks: list[list] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     order, _, _ = _topological(nodes, down)
     for v in order:
         ranks[layers[v]].append(v)
@@ -227,7 +232,7 @@ class _Dummy(NamedTuple):
 
 def _links(chains):
     """Neighbours of every node or dummy in the layers above and below."""
-    links = {}
+    links: dict[Any, list] = {}
     for chain in chains.values():
         for a, b in pairwise(chain):
             links.setdefault(a, []).append(b)
@@ -259,7 +264,7 @@ def _by_barycentre(rank, fixed_rank, links):
     for j, v in enumerate(rank):
         known = [fixed[u] for u in links.get(v, ()) if u in fixed]
         keys[v] = sum(known) / len(known) if known else j * max(len(fixed), 1) / len(rank)
-    return sorted(rank, key=keys.get)
+    return sorted(rank, key=lambda v: keys[v])
 
 
 def _swap_neighbours(ranks, links):
@@ -282,8 +287,7 @@ def _crossings(ranks, links):
     total = 0
     for upper, lower in pairwise(ranks):
         where = {v: j for j, v in enumerate(lower)}
-        ends = [j for v in upper for j in sorted(where[u] for u in links.get(v, ()) if u in where)]
-        ends = np.asarray(ends)
+        ends = np.array([j for v in upper for j in sorted(where[u] for u in links.get(v, ()) if u in where)])
         total += sum(int((ends[:i] > end).sum()) for i, end in enumerate(ends))
     return total
 
@@ -334,7 +338,7 @@ def _layer_heights(ranks, sizes):
 
 def _routes(arcs, down, chains, centre, sizes, spans):
     """Points of every arc from box to box; arcs that meet on one side of a box are spread along it."""
-    ends = {}
+    ends: dict[Any, list] = {}
     for upper, lower in down:
         chain = chains[upper, lower]
         for v, towards, side in ((upper, chain[1], -1), (lower, chain[-2], 1)):

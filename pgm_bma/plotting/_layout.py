@@ -1,19 +1,39 @@
-"""Where nodes and arcs go: a layered layout of our own, a fan for stars, and graphviz when it is installed.
+"""Node-and-arc drawings: where boxes and arcs go, and painting them on axes whose data units are inches of the layout.
 
-Units are inches; y grows upwards. Nothing depends on hashing, so equal graphs give equal pictures. No matplotlib here.
+Layouts: a layered one of our own, a fan for stars, and graphviz when it is installed. y grows upwards. Nothing depends on
+hashing, so equal graphs give equal pictures.
 """
 
 import math
 import shutil
 from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgm_bma.foundation.faces.validation import reading
-from pgm_bma.plotting._layered import MARGIN, Layout, fitting_page, layered_layout
+from pgm_bma.plotting._layered import MARGIN, GraphLayout, fitting_page, layered_layout
+from pgm_bma.plotting._style import FONT, INK, PAPER, SOFT, drawing_axes, legend_below, short_labels, text_size, titled
 
 FEW_LOOSE = 3  # nodes without an arc that may stand among the others
 GAP_LOOSE = (0.2, 0.12)
+
+
+class Box(NamedTuple):
+    label: str
+    fill: str = PAPER
+    edge: str = SOFT
+    style: str = "-"
+    width: float = 0.9
+    ink: str = INK
+
+
+class Line(NamedTuple):
+    color: str = INK
+    width: float = 1.2
+    style: Any = "-"  # of matplotlib: a text, or (offset, dashes)
+    level: float = 2.0
+    arrow: bool = True
 
 
 def layout_graph(nodes, arcs, sizes, method="auto", hub=None, layers=None):
@@ -55,12 +75,12 @@ def _above(nodes, arcs, sizes, method, hub):
             x, y = rest.positions[other]
             points = [(centre[0], centre[1] - sizes[hub][1] / 2), (x, y + sizes[other][1] / 2)]
             routes[tail, head] = points if tail == hub else points[::-1]
-    return Layout({hub: centre, **rest.positions}, routes, (width, centre[1] + sizes[hub][1] / 2 + MARGIN))
+    return GraphLayout({hub: centre, **rest.positions}, routes, (width, centre[1] + sizes[hub][1] / 2 + MARGIN))
 
 
 def _below(linked, loose, arcs, sizes, method, hub):
     """Nodes without an arc in rows below the others: in the layers they would stand between them."""
-    rest = layout_graph(linked, arcs, sizes, method, hub) if linked else Layout({}, {}, (0.0, MARGIN))
+    rest = layout_graph(linked, arcs, sizes, method, hub) if linked else GraphLayout({}, {}, (0.0, MARGIN))
     across, down = (max(sizes[v][k] for v in loose) + gap for k, gap in ((0, GAP_LOOSE[0]), (1, GAP_LOOSE[1])))
     square = math.sqrt(1.4 * len(loose) * down / across)  # columns that make the rows alone fit a page
     n_columns = min(len(loose), max(math.ceil(square), int((rest.size[0] - 2 * MARGIN) / across), 1))
@@ -73,7 +93,7 @@ def _below(linked, loose, arcs, sizes, method, hub):
         row, column = divmod(i, n_columns)
         positions[v] = (width / 2 + (column - (n_columns - 1) / 2) * across, raised - (row + 0.5) * down)
     routes = {arc: [shift(point) for point in points] for arc, points in rest.routes.items()}
-    return Layout(positions, routes, (width, rest.size[1] + raised))
+    return GraphLayout(positions, routes, (width, rest.size[1] + raised))
 
 
 def has_graphviz():
@@ -102,7 +122,7 @@ def fan_layout(nodes, arcs, sizes, hub):
         (x0, y0), (x1, y1) = positions[tail], positions[head]
         side = 1 if x1 > x0 else -1
         routes[tail, head] = [(x0 + side * sizes[tail][0] / 2, y0), (x1 - side * sizes[head][0] / 2, y1)]
-    return Layout(positions, routes, (width, height))
+    return GraphLayout(positions, routes, (width, height))
 
 
 def given_layout(nodes, arcs, sizes, places):
@@ -119,7 +139,7 @@ def given_layout(nodes, arcs, sizes, places):
     for tail, head in arcs:
         a, b = positions[tail], positions[head]
         routes[tail, head] = [_border(a, b, sizes[tail]), _border(b, a, sizes[head])]
-    return Layout(positions, routes, (high[0] - low[0], high[1] - low[1]))
+    return GraphLayout(positions, routes, (high[0] - low[0], high[1] - low[1]))
 
 
 def _border(centre, towards, size):
@@ -160,11 +180,12 @@ def _run_dot(nodes, arcs, sizes, rankdir):
         )
     for tail, head in arcs:
         graph.add_edge(pydot.Edge(name[tail], name[head], arrowhead="none"))  # the curve then reaches the box
-    return graph.create(prog="dot", format="plain").decode()
+    plain: Any = graph.create(prog="dot", format="plain")  # bytes, which pydot calls str
+    return plain.decode()
 
 
 def parse_plain(text, nodes, arcs):
-    """Layout from the output of ``dot -Tplain`` whose nodes are called n0, n1, ..."""
+    """GraphLayout from the output of ``dot -Tplain`` whose nodes are called n0, n1, ..."""
     positions, routes, size = {}, {}, (1.0, 1.0)
     by_name = {f"n{i}": v for i, v in enumerate(nodes)}
     for line in text.replace("\\\n", "").splitlines():
@@ -178,7 +199,7 @@ def parse_plain(text, nodes, arcs):
             numbers = [float(r) + MARGIN for r in rest[3 : 3 + 2 * n]]
             points = list(zip(numbers[::2], numbers[1::2]))
             routes[by_name[rest[0]], by_name[rest[1]]] = _points_on_bezier(points)
-    return Layout(positions, {arc: routes[arc] for arc in arcs if arc in routes}, size)
+    return GraphLayout(positions, {arc: routes[arc] for arc in arcs if arc in routes}, size)
 
 
 def _points_on_bezier(points):
@@ -211,3 +232,74 @@ def _ring_order(nodes, edges):
     second = second * np.sign(second[np.argmax(np.abs(second).round(9))])
     angle = np.round(np.arctan2(second, first), 9)
     return [nodes[i] for i in np.lexsort((np.arange(len(nodes)), angle))]
+
+
+# ------------------------------------------------------------------------------------------------- painting
+
+
+def box_labels(names, limit=None):
+    """Labels for boxes; long names are shortened more where there are many."""
+    names = list(names)
+    return short_labels(names, limit or (24 if len(names) <= 20 else 18))
+
+
+def box_sizes(labels):
+    """name -> (width, height) in inches of a box around each label."""
+    texts = {name: text_size(label) for name, label in labels.items()}
+    return {name: (max(width + 0.18, 0.42), height + 0.12) for name, (width, height) in texts.items()}
+
+
+def paint(layout, boxes, lines, ax=None, handles=(), title=None, remark=None):
+    """Draw a layout. boxes : node -> Box    lines : arc -> Line    returns the axes
+
+    Boxes carry the gid "node:<name>", arcs "arc:<tail>-><head>", so that an SVG can be searched and tests can look.
+    """
+    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+    width, height = layout.size
+    remarks = (remark or "").splitlines()
+    around = 0.35 * bool(handles) + 0.2 * bool(remark) + 0.165 * len(remarks) + 0.3 * bool(title) + 0.08
+    least = max([5.0 if handles else 3.0, *(text_size(line, FONT - 1.5)[0] + 0.2 for line in remarks)])
+    ax, scale = drawing_axes(ax, width, height, around, least)
+    for (tail, head), points in layout.routes.items():
+        line = lines[tail, head]
+        arrow = FancyArrowPatch(
+            path=smooth_path(points), arrowstyle="-|>" if line.arrow else "-", color=line.color,
+            linewidth=line.width * scale, linestyle=line.style, shrinkA=0, shrinkB=0,
+            mutation_scale=(6 + 1.8 * line.width) * scale, zorder=line.level, joinstyle="miter", capstyle="butt",
+        )  # fmt: skip
+        arrow.set_gid(f"arc:{tail}->{head}")
+        ax.add_patch(arrow)
+    for node, (x, y) in layout.positions.items():
+        box = boxes[node]
+        w, h = box_sizes({node: box.label})[node]
+        patch = FancyBboxPatch(
+            (x - w / 2, y - h / 2), w, h, boxstyle="round,pad=0,rounding_size=0.07", facecolor=box.fill,
+            edgecolor=box.edge, linestyle=box.style, linewidth=box.width * scale, zorder=3,
+        )  # fmt: skip
+        patch.set_gid(f"node:{node}")
+        ax.add_patch(patch)
+        ax.text(
+            x, y, box.label, ha="center", va="center", fontsize=FONT * scale, color=box.ink, zorder=4, parse_math=False,
+            linespacing=1.15,
+        )  # fmt: skip
+    legend_below(ax, list(handles), remark)
+    return titled(ax, title)
+
+
+def smooth_path(points, radius=0.45):
+    """A line through the points with rounded corners; it never leaves the hull of its corners."""
+    from matplotlib.path import Path
+
+    vertices, codes = [points[0]], [Path.MOVETO]
+    for before, corner, after in zip(points, points[1:], points[2:]):
+        vertices += [_towards(corner, before, radius), corner, _towards(corner, after, radius)]
+        codes += [Path.LINETO, Path.CURVE3, Path.CURVE3]
+    return Path([*vertices, points[-1]], [*codes, Path.LINETO])
+
+
+def _towards(point, other, distance):
+    """A point that far along the way, at most half of it."""
+    length = math.dist(point, other)
+    share = min(distance / length, 0.5) if length else 0.0
+    return (point[0] + (other[0] - point[0]) * share, point[1] + (other[1] - point[1]) * share)

@@ -1,4 +1,4 @@
-"""Cluster profiles: P(x | cluster) of every variable as small bars, side by side for all clusters."""
+"""Cluster profiles: P(x | cluster) of every variable, as small bars or as points with their intervals."""
 
 import math
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ from pgm_bma.plotting._style import (
     DRAWN,
     FONT,
     INK,
+    MARKERS,
     PAPER,
     RULE,
     SERIES,
@@ -31,12 +32,16 @@ from pgm_bma.plotting._style import (
     drawing_axes,
     note,
     short_labels,
+    table_rule,
     text_size,
     titled,
 )
 
 NETWORK = Fitted("a network with its tables, or a fitted clusterer", "get_cpds", "latents", "nodes")
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
+LINE, SPAN, AXIS = 0.075, 2.3, 0.3  # inches: an interval, the scale from 0 to 1 at least, the room for its figures
+TALLEST = 11.0  # inches of a block of profiles
+LEAST = 4.4  # inches: width of a new figure of profiles
 
 
 @fill(drawn=DRAWN)
@@ -150,6 +155,85 @@ def plot_cluster_profiles(
     return titled(ax, title)
 
 
+@fill(drawn=DRAWN)
+def plot_profile_intervals(profiles: Any, *, top: int = 60, title: str | None = None, ax: Any = None) -> Any:
+    """P(state | cluster) as points with their 95 % intervals, one line per column and state, on a scale from 0 to 1.
+
+    Of columns with two states the second is drawn. Columns that differ most between the clusters come first.
+
+    Parameters
+    ----------
+    profiles : DataFrame or fitted clusterer
+        `profiles_`, or what has it.
+    top : int, default=60
+        Draw at most so many columns.
+    {drawn}
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from pgm_bma import LatentClassClusterer
+    >>> from pgm_bma.plotting import plot_profile_intervals
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.integers(0, 2, 200)
+    >>> X = pd.DataFrame({name: np.where(rng.random(200) < 0.9, z, 1 - z) for name in "abc"})
+    >>> ax = plot_profile_intervals(LatentClassClusterer(2, n_init=4, random_state=0).fit(X))
+    >>> sorted(text.get_text() for text in ax.texts if "=" in text.get_text())
+    ['a = 1', 'b = 1', 'c = 1']
+    """
+    frame = getattr(profiles, "profiles_", profiles)
+    check_arguments(locals(), top=Integer(1), title=TITLE)
+    check("profiles", frame, table_rule("probability", "low", "high", others=("column", "state", "cluster")))
+    sizes = frame[frame["column"].isna()]
+    tables = frame[frame["column"].notna()]
+    clusters = list(sizes["cluster"])
+    names = _by_difference(tables)
+    lines = _lines(tables, names[:top])
+    labels = short_labels(names[:top], 30)
+    texts = [f"{labels[name]} = {_state_text(state)}" for name, state, _ in lines]
+    label_width = max(text_size(text, FONT - 1)[0] for text in texts) + 0.15
+    row = max(0.19, LINE * len(clusters) + 0.09)
+    n_blocks = max(1, math.ceil(len(lines) * row / TALLEST))
+    per_block = math.ceil(len(lines) / n_blocks)
+    span = max(SPAN, LEAST / n_blocks - label_width - 0.3)
+    block, height = label_width + span + 0.3, per_block * row + 2 * AXIS
+    keys = [_key_text(line) for line in sizes.itertuples()]
+    per_line = max(1, int(n_blocks * block / (max(text_size(text, FONT - 1)[0] for text in keys) + 0.55)))
+    above = 0.32 + 0.19 * math.ceil(len(keys) / per_line) + 0.3 * bool(title)
+    ax, scale = drawing_axes(ax, n_blocks * block, height, above + 0.25 * (len(names) > top), LEAST)
+    ax.set_anchor("S")  # what room is to spare stands above, where the key is
+    style = {"parse_math": False, "va": "center"}
+    for b in range(n_blocks):
+        left, n_here = b * block + label_width, min(per_block, len(lines) - b * per_block)
+        bottom = height - AXIS - n_here * row
+        for share, text in ((0.0, "0"), (0.25, ""), (0.5, ".5"), (0.75, ""), (1.0, "1")):
+            x = left + span * share
+            ax.plot([x, x], [bottom, height - AXIS], color=RULE, linewidth=0.7 * scale, zorder=0)
+            for y in (height - AXIS / 2, bottom - AXIS / 2):
+                ax.text(x, y, text, ha="center", fontsize=(FONT - 1.5) * scale, color=SOFT, **style)
+    for i, ((_, _, values), text) in enumerate(zip(lines, texts)):
+        left = (i // per_block) * block + label_width
+        middle = height - AXIS - (i % per_block + 0.5) * row
+        ax.text(left - 0.1, middle, text, ha="right", fontsize=(FONT - 1) * scale, color=INK, **style)
+        if i % 2 == 0:
+            ax.axhspan(
+                middle - row / 2, middle + row / 2, xmin=left / (n_blocks * block), facecolor=PAPER, zorder=-1,
+                xmax=(left + span) / (n_blocks * block), linewidth=0,
+            )  # fmt: skip
+        for c, line in enumerate(values.itertuples()):
+            y = middle + LINE * ((len(clusters) - 1) / 2 - c)
+            colour = SERIES[c % len(SERIES)]
+            ax.plot([left + span * line.low, left + span * line.high], [y, y], color=colour, linewidth=1.1 * scale)
+            (point,) = ax.plot(
+                left + span * line.probability, y, MARKERS[c % 8], color=colour, markersize=3.4 * scale, zorder=4
+            )
+            point.set_gid(f"profile:{line.column}:{line.state}:{line.cluster}")
+    _key(ax, keys, min(per_line, len(keys)), scale)
+    if len(names) > top:
+        note(ax, f"{top} of {len(names)} columns, those that differ most between the clusters")
+    return titled(ax, title, pad=72 * (above - 0.3))
+
+
 def conditional_table(network, variable, given):
     """P(variable | given): (n_states_given, n_states), or P(variable) : (n_states,) when given is None; exact.
 
@@ -163,7 +247,7 @@ def conditional_table(network, variable, given):
             f"{variable!r} has {len(above)} ancestors; profiles are drawn for networks with at most 50 of them"
         )
     index = {v: i for i, v in enumerate(v for v in network.nodes() if v in above)}
-    operands = []
+    operands: list[Any] = []  # of einsum: a table, then the numbers of its axes, and so on
     for v in index:
         cpd = network.get_cpds(v)
         operands += [np.asarray(cpd.values, dtype=float), [index[u] for u in cpd.variables]]
@@ -208,3 +292,46 @@ def _state_line(states, limit=34):
     if len(line) <= limit:
         return line
     return f"{states[0][:12]} · … · {states[-1][:12]} ({len(states)} states)"
+
+
+def _key(ax, texts, per_line, scale):
+    """Clusters and their sizes, above the drawing."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=SERIES[c % len(SERIES)], marker=MARKERS[c % 8], markersize=4, label=text)
+        for c, text in enumerate(texts)
+    ]
+    ax.legend(
+        handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=per_line, frameon=False,
+        fontsize=(FONT - 1) * scale, handlelength=1.8, columnspacing=1.2, title="cluster: size (95 % interval)",
+        title_fontsize=(FONT - 1) * scale, borderpad=0.2,
+    )  # fmt: skip
+
+
+def _key_text(line):
+    return f"{line.cluster}: {100 * line.probability:.0f} % ({100 * line.low:.0f}-{100 * line.high:.0f})"
+
+
+def _state_text(state):
+    """1.0, which a gap in a column of whole numbers makes of 1, as 1."""
+    text = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
+    return short_labels([text], 18)[text]
+
+
+def _by_difference(tables):
+    """Columns by the largest difference of a state's probability between two clusters."""
+    spread = tables.groupby(["column", "state"], sort=False, dropna=False)["probability"].agg(np.ptp)
+    largest = spread.groupby(level=0, sort=False).max()
+    return list(largest.sort_values(ascending=False, kind="stable").index)
+
+
+def _lines(tables, names):
+    """(column, state, lines of all clusters); of two states the second only."""
+    found = []
+    for name in names:
+        here = tables[tables["column"] == name]
+        states = list(dict.fromkeys(here["state"]))
+        for state in states[1:] if len(states) == 2 else states:
+            found.append((name, state, here[here["state"] == state]))
+    return found

@@ -4,8 +4,9 @@ whatever a colour says is also said by a dash pattern, a marker or a text."""
 import math
 
 import numpy as np
+import pandas as pd
 
-from pgm_bma.foundation.faces.validation import TEXT, Optional
+from pgm_bma.foundation.faces.validation import TEXT, Optional, Rule
 
 ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BLACK = (
     "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#000000",
@@ -13,7 +14,9 @@ ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, BLACK = (
 SERIES = [BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, BLACK, "#8C8C8C"]  # grey: yellow lines vanish on white
 INK, SOFT, PAPER, RULE = "#222222", "#6B7780", "#EEF3F7", "#D5DCE2"
 PALE = "#B9D3E6"
+MARKERS = "osD^vPX*"
 FONT = 9.0
+MANY = 40  # nodes: with more, pictures show less of each
 
 TITLE = Optional(TEXT)
 
@@ -161,3 +164,18 @@ def number(value):
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
     return f"{value:.3g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def table_rule(*numbers, others=()):
+    """A table with rows, with these columns of numbers, and with others."""
+    names = [*others, *numbers]
+
+    def admits(value):
+        if not isinstance(value, pd.DataFrame) or value.empty or not {*names} <= {*value.columns}:
+            return False
+        return all(value[name].dtype.kind in "iuf" for name in numbers)
+
+    listed = ", ".join(map(repr, names))
+    return Rule(
+        f"a table with the columns {listed} (numbers: {', '.join(numbers)}), or an estimator that has it", admits
+    )

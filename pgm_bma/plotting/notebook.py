@@ -43,7 +43,7 @@ def estimator_html(estimator: Any) -> str:
     options = {"plot_network": {"max_nodes": MOST_NODES}, "plot_relevance": {"top": MOST_ITEMS},
                "plot_cluster_profiles": {"top": MOST_ITEMS}}.get(estimator._picture, {})  # fmt: skip
     if estimator._picture == "plot_arc_posteriors" and estimator.n_features_in_ > MOST_NODES:
-        from pgm_bma.plotting._networks import plot_network
+        from pgm_bma.plotting import plot_network
 
         return _box([first, _learned(estimator)], lambda: plot_network(estimator, max_nodes=MOST_NODES))
     return _box([first, _learned(estimator)], lambda: estimator.plot(**options))
@@ -82,7 +82,7 @@ def draw_graph(graph: Any, **options: Any) -> Any:
     matplotlib axes
         Where it was drawn.
     """
-    from pgm_bma.plotting._networks import plot_interactions, plot_network, plot_region_graph
+    from pgm_bma.plotting import plot_interactions, plot_network, plot_region_graph
 
     if any("counting_number" in data for _, data in graph.nodes(data=True)):
         options.pop("max_nodes", None)

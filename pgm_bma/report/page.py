@@ -5,7 +5,7 @@ section says is decided elsewhere (`findings`); here is only the page. Its style
 file and are written into the page. A content policy in the page forbids it to fetch anything.
 
 A section of one's own is `words`, `facts`, `figure`, `table` or `code`; `live` adds what can be explored: its data come from
-`graph_data`, `cluster_data` or `row_data`, and one script for each kind draws them. The picture given with it stays on paper
+`live_data`, and one script for each kind draws them. The picture given with it stays on paper
 and where no script runs.
 """
 
@@ -13,6 +13,7 @@ import base64
 import html
 import io
 import json
+import math
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -21,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from pgm_bma.foundation.runtime.atomic import replacing
-from pgm_bma.report.cells import finite, format_cell
 from pgm_bma.report.glossary import TERMS
 
 LARGEST_SVG = 500_000  # bytes; a larger picture is put in as PNG
@@ -120,7 +120,7 @@ class Report:
         kind : {"graph", "clusters", "rows"}
             Which script shows it.
         data : dict
-            What `graph_data`, `cluster_data` or `row_data` made.
+            What a function of `live_data` made.
         caption : str, optional
             A line that says what is seen.
         drawing : matplotlib axes or str, optional
@@ -269,6 +269,40 @@ def _saved(ax, ending):
     with matplotlib.rc_context({"svg.hashsalt": "pgm_bma"}):  # neither a date nor random names: equal runs, equal files
         ax.figure.savefig(drawing, format=ending, bbox_inches="tight", **options)
     return drawing.getvalue()
+
+
+def format_cell(value: Any, digits: int = 3) -> str:
+    """Numbers with `digits` decimals, whole numbers without, missing ones as nothing.
+
+    Examples
+    --------
+    >>> from pgm_bma.report.page import format_cell
+    >>> format_cell(2), format_cell(0.12345), format_cell(float("nan")), format_cell("a")
+    ('2', '0.123', '', 'a')
+    """
+    if value is None or value != value:
+        return ""
+    if type(value).__name__ in ("bool", "bool_") or not hasattr(value, "__float__"):
+        return str(value)
+    if float(value).is_integer() and not isinstance(value, float):
+        return str(int(value))
+    return f"{value:.{digits}f}"
+
+
+def finite(node: Any) -> Any:
+    """Lists and dicts with None for what JSON has no number for.
+
+    Examples
+    --------
+    >>> from pgm_bma.report.page import finite
+    >>> finite({"a": [1.0, float("nan")]})
+    {'a': [1.0, None]}
+    """
+    if isinstance(node, dict):
+        return {key: finite(value) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [finite(value) for value in node]
+    return None if isinstance(node, float) and not math.isfinite(node) else node
 
 
 def _text(value):

@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands import findings, methods, reproduction, run_files, session, validation, warm_up
+from pgm_bma.commands import classify, findings, methods, run_files, warm_up
+from pgm_bma.commands import main as command_line
 from pgm_bma.commands.main import build_parser
 from pgm_bma.foundation.runtime import compiling
 from tests.commands.command_line import run
@@ -258,7 +259,7 @@ def test_groups_are_told_by_the_sign_of_their_interaction():
     X = pd.DataFrame({"a": a, "b": b, "c": c, "d": np.where(rng.random(600) < 0.9, c, 1 - c)})
     y = np.where(rng.random(600) < 0.95, 2 * (a ^ b) + c, rng.integers(0, 4, 600))
     fitted = pgm_bma.KikuchiBayesClassifier(significance_level=0.01).fit(X, y)
-    found = findings._regions(fitted, X, pd.Series(y, name="class"))
+    found = findings.region_findings(fitted, X, pd.Series(y, name="class"))
     words, taken = " ".join(found.words), found.tables[0][1]["taken"].tolist()
     assert taken == sorted(taken, reverse=True) and taken[0] == "yes" and taken[-1] == "no"
     assert "more about 'class' together than apart: a with b." in words
@@ -294,6 +295,8 @@ def test_impute_writes_completed_copies_and_tells_what_was_missing(table, tmp_pa
     said = " ".join(out.split())
     assert "20 cells in 1 column are missing ('b'), in 22.2 % of the rows; they were sampled together" in said
     assert "3 completed copies of the table" in said
+    out, _ = run(capsys, "repeat", tmp_path / "out")
+    assert "completed.csv came out the same" in out
 
 
 def test_compare_all_classifiers(tmp_path, capsys):
@@ -340,7 +343,7 @@ def test_a_method_that_fails_does_not_stop_the_comparison(monkeypatch, awkward, 
 
 def test_scores_have_the_standard_errors_of_the_textbook():
     proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.3, 0.7]])
-    found = validation.scores(np.array([0, 1, 1, 0]), proba)
+    found = classify.scores(np.array([0, 1, 1, 0]), proba)
     losses = -np.log([0.9, 0.4, 0.8, 0.3])
     assert found.accuracy == 0.5 and found.accuracy_error == pytest.approx(np.sqrt(0.25 / 3))
     assert found.log_loss == pytest.approx(losses.mean())
@@ -350,11 +353,11 @@ def test_scores_have_the_standard_errors_of_the_textbook():
 @pytest.mark.parametrize("n_folds", [2, 7, 10])
 def test_folds_spread_every_class(n_folds):
     codes = np.repeat([0, 1, 2], [50, 23, 9])
-    fold = validation.stratified_folds(codes, n_folds, seed=4)
+    fold = classify.stratified_folds(codes, n_folds, seed=4)
     for which in (np.ones(82, bool), *(codes == c for c in range(3))):
         sizes = np.bincount(fold[which], minlength=n_folds)
         assert sizes.max() - sizes.min() <= 1
-    assert not np.array_equal(fold, validation.stratified_folds(codes, n_folds, seed=5))
+    assert not np.array_equal(fold, classify.stratified_folds(codes, n_folds, seed=5))
 
 
 # ------------------------------------------------------------------------------------------ repeat, reproduce
@@ -397,7 +400,7 @@ def test_arguments_survive_the_record(clusters):
         "--set=a=b",
     ]
     first = vars(build_parser().parse_args(words))
-    again = vars(build_parser().parse_args(session.to_argv("cluster", first)))
+    again = vars(build_parser().parse_args(run_files.to_argv("cluster", first)))
     assert {k: v for k, v in first.items() if k != "run"} == {k: v for k, v in again.items() if k != "run"}
 
 
@@ -411,7 +414,7 @@ def test_an_earlier_run_leaves_the_folder_but_other_files_stay(tmp_path, capsys)
 
 
 def test_reproduce_lists_and_runs_tables(monkeypatch, capsys):
-    entry = reproduction._benchmarks()
+    entry = command_line._benchmarks()
     tables = [name for name, (_, is_table) in entry.benchmarks().items() if is_table]
     out, _ = run(capsys, "reproduce")
     assert all(name in out for name in tables) and "speed_" not in out
@@ -421,7 +424,7 @@ def test_reproduce_lists_and_runs_tables(monkeypatch, capsys):
     run(capsys, "reproduce", "paper-table9", "--full", "--seed", 3)
     run(capsys, "reproduce", "all", "--out", "x")
     assert given == [
-        ("paper_table9", ["--full", "--seed", "3", "--out", reproduction.FOLDER]),
+        ("paper_table9", ["--full", "--seed", "3", "--out", command_line.TABLES_FOLDER]),
         ("paper_table9", ["--out", "x"]),
     ]
     _, err = run(capsys, "reproduce", "paper_table8", code=2)
@@ -437,10 +440,7 @@ def test_tables_are_found_in_a_checkout_and_in_an_installed_package(tmp_path):
         shutil.copytree(root / "pgm_bma", tmp_path / layout / "pgm_bma", ignore=skip)
     (tmp_path / "installed" / "pgm_bma" / "_benchmarks").symlink_to(root / "benchmarks")
     (tmp_path / "checkout" / "benchmarks").symlink_to(root / "benchmarks")
-    script = (
-        "from pgm_bma.commands import main as cli; from pgm_bma.commands import reproduction as r; "
-        "print(r._benchmarks().__name__); cli.main(['reproduce'])"
-    )
+    script = "from pgm_bma.commands import main as cli; print(cli._benchmarks().__name__); cli.main(['reproduce'])"
     names = {}
     for layout in ("installed", "checkout"):
         done = subprocess.run(

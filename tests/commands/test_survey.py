@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands import cluster_findings, roles, session
+from pgm_bma.commands import cluster, preparation, run_files
 from pgm_bma.commands.findings import column_dependence
 from pgm_bma.commands.main import build_parser
 from pgm_bma.foundation.tables.column_kinds import column_kind, looks_like_weights, missing_codes
@@ -148,7 +148,7 @@ def test_codes_alone_are_pointed_out_and_taken_as_told(table, tmp_path, capsys):
 
 def test_a_code_that_is_a_value_elsewhere_is_named_with_its_column():
     frame = pd.DataFrame({"a": [1, 2, 3, 99], "percent": [98, 99, 100, 97]})
-    lines, told, words = roles.code_suspicions(frame, roles.Roles())
+    lines, told, words = preparation.code_suspicions(frame, preparation.Roles())
     assert len(lines) == 1 and told == "--missing-codes=a:99" and words == [("--missing-codes", "a:99")]
 
 
@@ -202,7 +202,7 @@ def test_roles_that_do_not_fit(words, said, table, tmp_path, capsys, no_pictures
 def test_codes_survive_the_record(text):
     words = ["cluster", "f.csv", f"--missing-codes={text}", "--weight=w", "--id=n", "--ordered=a,b"]
     first = vars(build_parser().parse_args(words))
-    again = vars(build_parser().parse_args(session.to_argv("cluster", first)))
+    again = vars(build_parser().parse_args(run_files.to_argv("cluster", first)))
     assert {k: v for k, v in first.items() if k != "run"} == {k: v for k, v in again.items() if k != "run"}
 
 
@@ -261,15 +261,15 @@ def test_numbers_tried_count_clusters_with_rows_and_explain_a_falling_likelihood
             "g2_p": [np.nan] * 3,
         }
     )
-    found = cluster_findings._numbers_tried(path)
+    found = cluster._numbers_tried(path)
     (_, table, caption), (_, more, _) = found.headline
     assert table.columns.tolist() == ["clusters", "score", "log likelihood", "clusters with rows"]
     assert table["clusters with rows"].tolist() == [2, 3, 3] and "can fall with more clusters" in caption
     assert more.columns.tolist() == ["clusters", "AIC"]  # what could not be computed is not shown
     tested = pd.DataFrame({"n_clusters": [2, 3, 4], "g2_p": [0.01, 0.4, 0.5], "x2_p": [0.01, 0.3, 0.6]})
-    more, caption = cluster_findings._numbers_tried(path, tested).headline[1][1:]
+    more, caption = cluster._numbers_tried(path, tested).headline[1][1:]
     assert more["p of G2"].tolist() == [0.01, 0.4, 0.5] and "bootstrap" in caption
-    rising = cluster_findings._numbers_tried(path.assign(log_likelihood=[-15.0, -8.0, -7.0]))
+    rising = cluster._numbers_tried(path.assign(log_likelihood=[-15.0, -8.0, -7.0]))
     assert "can fall" not in rising.headline[0][2]
 
 

@@ -17,7 +17,7 @@ from pgm_bma.commands.tabular_files import read_table
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 from tests.saved.make import FOLDER, VERSION, answers
 
-N_FLIPS, N_CUTS = 60, 25  # 500 flips of every estimator: benchmarks/damaged_files.py
+N_FLIPS, N_CUTS = 60, 25
 
 
 def network(path):

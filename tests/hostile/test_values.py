@@ -1,6 +1,6 @@
 """Bad values, one at a time, for every argument of every public callable: it works, or it is refused in words that we wrote.
 
-Every argument gets N_VALUES of the list here, others at each place; all of them: ``python -m benchmarks hostile --full``.
+Every argument gets N_VALUES of the list here, others at each place.
 """
 
 import inspect

@@ -9,7 +9,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from pgm_bma.plotting import _layered, _layout
-from pgm_bma.plotting._draw import box_labels, box_sizes, smooth_path
+from pgm_bma.plotting._layout import box_labels, box_sizes, smooth_path
 from tests.oracles import plotting as oracle
 from tests.oracles.plotting import random_dag, star
 

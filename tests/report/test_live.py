@@ -8,9 +8,7 @@ import pytest
 
 import pgm_bma
 from pgm_bma.report import Report
-from pgm_bma.report.cluster_data import cluster_data
-from pgm_bma.report.graph_data import interaction_data, network_data, region_data, with_target
-from pgm_bma.report.row_data import row_data
+from pgm_bma.report.live_data import cluster_data, interaction_data, network_data, region_data, row_data, with_target
 from tests.report.browser import as_phone, browser, on_desk, why_not
 from tests.report.posteriors import posterior
 

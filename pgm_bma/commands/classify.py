@@ -1,92 +1,66 @@
-"""The commands that learn from a table: cluster, classify, structure, impute, compare. Each reads, fits, tells and writes.
+"""``pgm-bma classify`` and ``compare``: fit classifiers, judge them on rows they have not seen, and predict.
 
-A command is a function (arguments, console) -> exit code. Data and model problems are ValueErrors with one clear line;
-`UsageError` means that the words of the command do not fit together.
+Standard errors are over rows: the spread of the rows' losses divided by the root of their number. In a cross-validation the
+folds share training rows, so they are a little too small; differences between two methods are taken row by row, which
+removes what is common to both.
 """
 
+import re
+import time
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import confusion_matrix
 
 from pgm_bma import plotting
-from pgm_bma.commands import cluster_findings as clusters
-from pgm_bma.commands import findings as telling
 from pgm_bma.commands import methods
-from pgm_bma.commands import relation_findings as relations
-from pgm_bma.commands.console import UsageError, count, ends_at_once, one_line
-from pgm_bma.commands.gap_findings import completed_table, gap_findings
+from pgm_bma.commands.console import UsageError, count, ends_at_once, listed, one_line
+from pgm_bma.commands.findings import Findings, arc_findings, column_dependence, percent, region_findings, relevance
 from pgm_bma.commands.preparation import conform, pipeline
-from pgm_bma.commands.scanned import is_scanned
-from pgm_bma.commands.session import Run, as_seen, last_step, source_record
-from pgm_bma.commands.tabular_files import closest, read_table
-from pgm_bma.commands.validation import (
-    class_frequencies,
-    class_probabilities,
-    cross_predict,
-    scaled,
-    scores,
-    standard_error,
+from pgm_bma.commands.session import (
+    CommandRun,
+    as_seen,
+    collected_warnings,
+    fitted,
+    last_step,
+    source_record,
+    with_row_names,
 )
+from pgm_bma.commands.structure import chain_findings, gap_findings
+from pgm_bma.commands.tabular_files import closest, read_table
+from pgm_bma.report.live_data import row_data
 
 SURELY = 2  # standard errors of a difference, less may be chance
 N_CALIBRATED = 3  # lines that can be told apart in one picture
+TINY_CLASS = 10
+SMALLEST = 1e-15  # a probability below it counts as this much in the log loss
 
 
-def cluster(arguments, console):
-    """Find clusters, and say what marks them."""
-    if arguments.discretize == "mdl":
-        raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
-    run = Run(arguments, console, methods.CLUSTERERS)
-    target = arguments.target if arguments.target is not None else run.raw.target
-    run.read(target)
-    if target is not None:
-        run.note(f"{target!r} takes no part in the clustering and is compared with the clusters afterwards")
-    frame = run.data.frame
-    model = run.fit(frame, weights=run.data.weights, n_clusters=arguments.clusters)
-    if run.scanned is not None:
-        return _tell_scanned_clusters(run, model)
-    estimator, proba = last_step(model), model.predict_proba(frame)
-    seen, weights = as_seen(model, frame), run.data.weights
-    weights = None if weights is None else scaled(weights)
-    goodness = clusters.goodness_of_fit(estimator, seen, weights, arguments.seed, arguments.jobs)
-    found = clusters.cluster_findings(estimator, seen, proba, run.data.target, goodness)
-    profiles, run.tables["profiles.csv"] = clusters.profile_findings(estimator)
-    if estimator.n_clusters_ > 1:
-        found.add(profiles).add(clusters.residual_findings(estimator, seen, weights))
-    aside = run.set_aside()
-    covariates = aside if arguments.outcome is None else aside[:-1]
-    related, files = relations.relation_findings(
-        estimator, seen, run.data.aside, covariates, arguments.outcome, run.data.weights
-    )
-    found.add(related)
-    run.tables.update(files)
-    labels = pd.DataFrame({estimator.cluster_name: estimator.labels_, "probability": proba.max(axis=1)})
-    labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))
-    labels = _with_row_names(labels, run.data.index)
-    run.finish(f"Clusters in {run.name}", found, model, "labels.csv", labels)
+class Predictions(NamedTuple):
+    """proba : (n_samples, n_classes)   fold : (n_samples,)   messages : warnings of the fits   seconds : of all fits"""
+
+    proba: np.ndarray
+    fold: np.ndarray
+    messages: list
+    seconds: float
 
 
-def _tell_scanned_clusters(run, estimator):
-    """Findings of clusters in a scan, told on its sample; the labels of all rows go to files of their own."""
-    seen = run.scanned.table.frame[list(run.data.frame.columns)]
-    found = clusters.cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target)
-    if estimator.n_clusters_ > 1:
-        found.add(clusters.residual_findings(estimator, seen, None))
-    _finish_scanned(run, f"Clusters in {run.name}", found, estimator, "labels")
+class Scores(NamedTuple):
+    """Accuracy and mean natural log loss with their standard errors; `losses` row by row."""
 
-
-def _finish_scanned(run, title, found, estimator, name):
-    run.console.step(f"predicting {count(run.scanned.scan.n_rows, 'row')}")
-    run.folder.prepare()
-    run.note(run.scanned.predict_to(estimator, run.folder.path, name))
-    run.finish(title, found, estimator, f"{name}.csv", None)
+    accuracy: float
+    accuracy_error: float
+    log_loss: float
+    log_loss_error: float
+    losses: np.ndarray
 
 
 def classify(arguments, console):
     """Fit a classifier, judge it on rows it has not seen, and predict."""
-    run = Run(arguments, console, methods.CLASSIFIERS)
+    run = CommandRun(arguments, console, methods.CLASSIFIERS)
     unknown = "they are predicted only" if arguments.test is None else "they are not used"
     known, frame, target, weights = _read_classes(run, unknown)
     data = run.data
@@ -98,60 +72,22 @@ def classify(arguments, console):
         model = run.fit(frame, target, weights)
         if run.scanned is not None:
             run.note("cross-validation: on the sample, whose models see fewer rows than the one that is kept")
-            found = telling.classifier_findings(model, frame, target, judged)
-            return _finish_scanned(run, f"Predicting {target.name} in {run.name}", found, model, "predictions")
+            found = classifier_findings(model, frame, target, judged)
+            return run.finish_scan(f"Predicting {target.name} in {run.name}", found, model, "predictions")
         full = class_probabilities(model, data.frame, target.cat.categories) if not known.all() else None
         table = _predictions(data, known, proba, fold, full)
-    judged.warnings += telling.class_warnings(target)
+    judged.warnings += class_warnings(target)
     names = [name for name, is_known in zip(data.index, known) if is_known]
-    found = telling.classifier_findings(last_step(model), as_seen(model, frame), target, judged, names)
+    found = classifier_findings(last_step(model), as_seen(model, frame), target, judged, names)
     found.add(gap_findings(last_step(model)))
     run.finish(f"Predicting {target.name} in {run.name}", found, model, "predictions.csv", table)
-
-
-def structure(arguments, console):
-    """Posterior probabilities of the arcs between all columns."""
-    run, model, estimator = _fit_structures(arguments, console)
-    found = telling.arc_findings(estimator).add(gap_findings(estimator)).add(telling.chain_findings(estimator))
-    run.finish(f"Structure of {run.name}", found, model, "arcs.csv", telling.arc_table(estimator.edge_posterior_))
-
-
-def impute(arguments, console):
-    """Completed copies of the table, drawn from the posterior over structures and their parameters."""
-    if is_scanned(arguments):
-        raise UsageError("impute completes tables that are read whole; give one file, without --memory and --workers")
-    run, model, estimator = _fit_structures(arguments, console)
-    rows = as_seen(model, run.data.frame)
-    if not pd.DataFrame(rows).isna().to_numpy().any():
-        run.note("no cell is missing: every copy is the table itself")
-    found = gap_findings(estimator).add(telling.chain_findings(estimator))
-    copies = estimator.complete(rows, arguments.copies, random_state=arguments.seed)
-    found.words.insert(
-        0,
-        f"completed.csv holds {count(arguments.copies, 'completed copy', 'completed copies')} of the table, one below the other. "
-        "Analyse each by itself and pool the results: how the copies differ is what the gaps leave open.",
-    )
-    index = pd.Index(np.tile(run.data.index, len(copies)), name=run.data.index.name)
-    run.finish(f"Completed {run.name}", found, model, "completed.csv", _with_row_names(completed_table(copies), index))
-
-
-def _fit_structures(arguments, console):
-    """The run, what was fitted to all columns of its table, and the estimator in it."""
-    if arguments.discretize == "mdl":
-        raise UsageError(
-            f"--discretize mdl needs a class, and {arguments.command} treats all columns alike; take frequency or width"
-        )
-    run = Run(arguments, console, methods.STRUCTURES)
-    run.read(None)
-    model = run.fit(run.data.frame, weights=run.data.weights)
-    return run, model, last_step(model)
 
 
 def compare(arguments, console):
     """All classifiers on the same folds, in one table."""
     offered = methods.CLASSIFIERS
     chosen = _chosen_methods(arguments.methods, offered)
-    run = Run(arguments, console, offered, chosen[0])
+    run = CommandRun(arguments, console, offered, chosen[0])
     _, frame, target, weights = _read_classes(run, "they are not used")
     n_folds = folds(arguments.cv, target)
     codes, n_classes = target.cat.codes.to_numpy(), len(target.cat.categories)
@@ -173,13 +109,13 @@ def compare(arguments, console):
     fold = predictions.fold
     results["(class frequencies)"] = (scores(codes, class_frequencies(codes, n_classes, fold)), 0.0)
     table = _comparison(results)
-    for message in telling.class_warnings(target):
+    for message in class_warnings(target):
         console.warn(message)
     found = _compare_findings(table, n_folds, probabilities, target)
     run.finish(f"Classifiers compared on {run.name}", found, None, "comparison.csv", table.drop(columns="seconds"))
 
 
-# ------------------------------------------------------------------------------------------------ predictions
+# ---------------------------------------------------------------------------------------------- predictions
 
 
 def class_column(arguments, raw):
@@ -217,7 +153,7 @@ def _on_folds(run, frame, target, weights, n_folds):
     if smallest < n_folds:
         run.console.note(f"the smallest class has {count(smallest, 'row')}, fewer than the {n_folds} folds")
     baseline = class_frequencies(target.cat.codes.to_numpy(), len(target.cat.categories), predictions.fold)
-    judged = telling.prediction_findings(target, predictions.proba, baseline, f"{n_folds}-fold cross-validation")
+    judged = prediction_findings(target, predictions.proba, baseline, f"{n_folds}-fold cross-validation")
     return judged, predictions.proba, predictions.fold
 
 
@@ -241,7 +177,7 @@ def _predictions(data, known, proba, fold, full):
         everything[~known] = full[~known]
     table = _prediction_table(data.target, everything, classes)
     table.insert(0, "fold", folds_of_rows)
-    return _with_row_names(table, data.index)
+    return with_row_names(table, data.index)
 
 
 def _on_test_file(run, frame, target, weights):
@@ -253,8 +189,8 @@ def _on_test_file(run, frame, target, weights):
     run.others["test"] = {**source_record(raw, run.folder.path), "rows": len(X)}
     model = run.fit(frame, target, weights)
     proba = class_probabilities(model, X, target.cat.categories)
-    table = _with_row_names(_prediction_table(truth, proba, list(target.cat.categories)), index)
-    judged = telling.Findings()
+    table = with_row_names(_prediction_table(truth, proba, list(target.cat.categories)), index)
+    judged = Findings()
     if truth is None or truth.isna().all():
         judged.words.append(
             f"{count(len(X), 'row')} of {Path(raw.source).name} were predicted; it does not tell their true classes."
@@ -265,13 +201,7 @@ def _on_test_file(run, frame, target, weights):
     baseline = np.tile(counts / counts.sum(), (int(seen.sum()), 1))
     console.step(f"judging on {count(int(seen.sum()), 'row')} of {raw.source}")
     how = f"On the {count(int(seen.sum()), 'row')} of {Path(raw.source).name}"
-    return telling.prediction_findings(truth[seen], proba[seen], baseline, how), table, model
-
-
-def _with_row_names(table, index):
-    """The table behind a column that names its rows as the file does; called row if that name is taken."""
-    table.insert(0, "row" if index.name in table else index.name, index)
-    return table
+    return prediction_findings(truth[seen], proba[seen], baseline, how), table, model
 
 
 def _prediction_table(truth, proba, classes):
@@ -283,7 +213,162 @@ def _prediction_table(truth, proba, classes):
     return table.join(pd.DataFrame(proba, columns=[f"P({c})" for c in classes]))
 
 
-# ------------------------------------------------------------------------------------------------- comparison
+def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None, weights=None):
+    """Predict every row by a model that has not seen it.
+
+    Parameters
+    ----------
+    estimator : classifier or pipeline, cloned for every fold
+    X, y : DataFrame; categorical Series without missing values
+    n_folds : stratified and shuffled by `seed`
+    n_jobs : folds at a time
+    follow : function (steps, total) -> steps that shows progress
+    weights : (n_samples,) of the rows in the fits, or None
+
+    Returns
+    -------
+    Predictions
+    """
+    from joblib import Parallel, delayed
+
+    fold = stratified_folds(y.cat.codes.to_numpy(), n_folds, seed)
+    began = time.perf_counter()
+    work = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_one_fold)(estimator, X, y, fold == k, weights) for k in range(n_folds)
+    )
+    proba = np.zeros((len(y), len(y.cat.categories)))
+    messages: dict[str, str] = {}
+    for k, (found, said) in enumerate(follow(work, n_folds) if follow else work):
+        proba[fold == k] = found
+        for message in said:  # every fold says it with its own numbers: once is enough
+            messages.setdefault(re.sub(r"\d+(\.\d+)?", "#", message), f"in fold {k + 1}: {message}")
+    return Predictions(proba, fold, list(messages.values()), time.perf_counter() - began)
+
+
+def stratified_folds(codes, n_folds, seed):
+    """Fold of every row: rows shuffled inside each class, then dealt out in turn, so that every class is spread evenly."""
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(len(codes))
+    dealt = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    fold = np.empty(len(codes), dtype=np.int64)
+    fold[dealt] = np.arange(len(codes)) % n_folds
+    return fold
+
+
+def _one_fold(estimator, X, y, held_out, weights):
+    from sklearn.base import clone
+
+    with collected_warnings() as messages:
+        model = fitted(clone(estimator), X[~held_out], y[~held_out], None if weights is None else weights[~held_out])
+        proba = class_probabilities(model, X[held_out], y.cat.categories)
+    return proba, messages
+
+
+def class_probabilities(model, X, classes):
+    """`predict_proba` with one column per class of the whole table, also for classes that a fold did not have."""
+    found = pd.DataFrame(model.predict_proba(X), columns=list(model.classes_))
+    return found.reindex(columns=list(classes), fill_value=0.0).to_numpy()
+
+
+def class_frequencies(codes, n_classes, fold):
+    """The prediction of somebody who knows no column: class frequencies of the other folds, one pseudo-count each."""
+    proba = np.empty((len(codes), n_classes))
+    for k in np.unique(fold):
+        counts = np.bincount(codes[fold != k], minlength=n_classes) + 1.0
+        proba[fold == k] = counts / counts.sum()
+    return proba
+
+
+# ------------------------------------------------------------------------------------------------- findings
+
+
+def classifier_findings(estimator, frame, target, judged=None, names=None):
+    """What a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
+    found = judged or Findings()
+    known = np.eye(len(target.cat.categories))[target.cat.codes]
+    found.add(relevance(estimator, repr(target.name), column_dependence(frame, known)))
+    found.add(arc_findings(estimator)).add(region_findings(estimator, frame, target)).add(chain_findings(estimator))
+    return found.add(_explained_rows(estimator, frame, target, names))
+
+
+def _explained_rows(estimator, frame, target, names):
+    """Rows to pick, and what each column says in them."""
+    caption = (
+        "Pick a row: bars to the right speak for the first class, bars to the left for the second, in nats. The rows that went "
+        "most wrong come first. Probabilities are those of the final model, which has seen the row."
+    )
+    make = lambda: row_data(estimator, frame, target, names)  # noqa: E731
+    return Findings(live=[("Why a row is predicted as it is", "rows", make, caption, None)])
+
+
+def prediction_findings(truth, proba, baseline, how):
+    """How well the rows were predicted. truth : categorical Series; proba, baseline : (n_samples, n_classes)."""
+    codes, classes = truth.cat.codes.to_numpy(), list(truth.cat.categories)
+    ours, simple = scores(codes, proba), scores(codes, baseline)
+    frequent = truth.value_counts().index[0]
+    found = Findings(
+        words=[
+            f"{how}: {percent(ours.accuracy)} of the rows are classified correctly (standard error "
+            f"{100 * ours.accuracy_error:.1f} points); who always says {listed([frequent])} reaches "
+            f"{percent((codes == classes.index(frequent)).mean())}.",
+            f"The mean log loss is {ours.log_loss:.3f} (standard error {ours.log_loss_error:.3f}); class frequencies alone have "
+            f"{simple.log_loss:.3f}. Lower is better; it punishes sure and wrong predictions.",
+        ],
+        numbers={
+            "accuracy": float(ours.accuracy),
+            "accuracy_standard_error": ours.accuracy_error,
+            "log_loss": float(ours.log_loss),
+            "log_loss_standard_error": ours.log_loss_error,
+        },
+    )
+    predicted = np.argmax(proba, axis=1)
+    counts = confusion_matrix(codes, predicted, labels=range(len(classes)))
+    table = pd.DataFrame(counts, columns=[f"predicted {c}" for c in classes])
+    table.insert(0, "true class", [str(c) for c in classes])
+    found.head("True and predicted classes", table, "Rows of each true class by what was predicted.")
+    if ours.log_loss > simple.log_loss:
+        found.warnings.append(
+            "the predictions are worse than class frequencies alone (by log loss): too sure where they are wrong"
+        )
+    if len(codes) >= 30:
+        found.figure(
+            "Can the probabilities be believed?",
+            lambda: plotting.plot_calibration(
+                np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
+            ),
+            "Of the rows predicted with some probability, how many came true. On the diagonal they can be taken at their word.",
+        )
+    return found
+
+
+def class_warnings(truth):
+    sizes = truth.value_counts()
+    small = sizes[sizes < TINY_CLASS]
+    if small.empty:
+        return []
+    said = ", ".join(f"{listed([name])} ({count(int(size), 'row')})" for name, size in small.items())
+    return [f"tiny classes: {said}; what is said about them rests on few rows"]
+
+
+def scores(codes, proba):
+    """`Scores` of predicted probabilities against the true classes `codes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgm_bma.commands.validation import scores
+    >>> found = scores(np.array([0, 1]), np.array([[0.5, 0.5], [0.25, 0.75]]))
+    >>> float(found.accuracy), round(float(found.log_loss), 4)
+    (1.0, 0.4904)
+    """
+    right = (np.argmax(proba, axis=1) == codes).astype(float)
+    losses = -np.log(np.maximum(proba[np.arange(len(codes)), codes], SMALLEST))
+    return Scores(right.mean(), standard_error(right), losses.mean(), standard_error(losses), losses)
+
+
+def standard_error(values):
+    """Of the mean of `values`; NaN for a single one."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
 def _chosen_methods(text, offered):
@@ -323,7 +408,7 @@ def _comparison(results):
 
 def _compare_findings(table, n_folds, probabilities, target):
     best = table["method"].iloc[0]
-    found = telling.Findings(
+    found = Findings(
         numbers={
             row["method"]: {"accuracy": row["accuracy"], "log_loss": row["log loss"]}
             for row in table.to_dict("records")

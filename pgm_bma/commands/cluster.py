@@ -1,6 +1,7 @@
-"""What clusters say of themselves: how many, how large, what marks them, which columns matter, what the model leaves unexplained.
+"""``pgm-bma cluster``: how many clusters, how large, what marks them, which columns matter, what the model leaves unexplained.
 
 An estimator is asked for what it has (fit statistics of every number tried, profiles with errors, starts, ...); see `findings`.
+Columns set aside are related to the clusters afterwards: covariates that may predict them, an outcome that may differ.
 """
 
 import numpy as np
@@ -8,9 +9,11 @@ import pandas as pd
 
 import pgm_bma
 from pgm_bma import plotting
-from pgm_bma.commands.console import count, listed
+from pgm_bma.commands import methods
+from pgm_bma.commands.console import UsageError, count, listed
 from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
-from pgm_bma.report.cluster_data import cluster_data
+from pgm_bma.commands.session import CommandRun, as_seen, collected_warnings, last_step, scaled, with_row_names
+from pgm_bma.report.live_data import cluster_data
 
 ESTIMATED = "Sizes of clusters are those that the model estimates."
 MARKED = 1.05  # times as often as overall: less does not mark a cluster
@@ -20,6 +23,7 @@ MOST_PAIRS = 40  # in the table of pairs that stay dependent
 UNLIKELY = 0.001  # of a pair's residual under the model, by its limiting law
 N_BOOTSTRAP = 99  # tables drawn for p-values, where that takes seconds
 MOST_WORK = 400_000  # distinct rows x columns x clusters (of all numbers tried) for it
+SIGNIFICANT = 0.05
 
 # columns of `n_clusters_path_` in words; the first ones are printed, all are in the report
 PATH = {
@@ -37,6 +41,59 @@ MORE = {
     "aic": "AIC", "adjusted_bic": "adjusted BIC", "caic": "CAIC", "icl": "ICL", "g2": "G2", "x2": "X2", "df": "degrees of freedom",
     "g2_p": "p of G2", "x2_p": "p of X2", "smallest_cluster": "smallest cluster",
 }  # fmt: skip
+HOW = {
+    "ml": "The error of classification is corrected by maximum likelihood",
+    "bch": "The error of classification is corrected by Bolck, Croon and Hagenaars' weights",
+    "none": "The error of classification is not corrected",
+}
+RELATION_COLUMNS = {
+    "standard_error": "standard error",
+    "p_value": "p",
+    "odds_ratio": "odds ratio",
+    "wald": "Wald",
+    "df": "degrees of freedom",
+}
+
+
+def cluster(arguments, console):
+    """Find clusters, and say what marks them."""
+    if arguments.discretize == "mdl":
+        raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
+    run = CommandRun(arguments, console, methods.CLUSTERERS)
+    target = arguments.target if arguments.target is not None else run.raw.target
+    run.read(target)
+    if target is not None:
+        run.note(f"{target!r} takes no part in the clustering and is compared with the clusters afterwards")
+    frame = run.data.frame
+    model = run.fit(frame, weights=run.data.weights, n_clusters=arguments.clusters)
+    if run.scanned is not None:
+        return _finish_scan(run, model)
+    estimator, proba = last_step(model), model.predict_proba(frame)
+    seen, weights = as_seen(model, frame), run.data.weights
+    weights = None if weights is None else scaled(weights)
+    goodness = goodness_of_fit(estimator, seen, weights, arguments.seed, arguments.jobs)
+    found = cluster_findings(estimator, seen, proba, run.data.target, goodness)
+    profiles, run.tables["profiles.csv"] = profile_findings(estimator)
+    if estimator.n_clusters_ > 1:
+        found.add(profiles).add(residual_findings(estimator, seen, weights))
+    aside = run.set_aside()
+    covariates = aside if arguments.outcome is None else aside[:-1]
+    related, files = relation_findings(estimator, seen, run.data.aside, covariates, arguments.outcome, run.data.weights)
+    found.add(related)
+    run.tables.update(files)
+    labels = pd.DataFrame({estimator.cluster_name: estimator.labels_, "probability": proba.max(axis=1)})
+    labels = labels.join(pd.DataFrame(proba, columns=[f"P({k})" for k in range(proba.shape[1])]))
+    labels = with_row_names(labels, run.data.index)
+    run.finish(f"Clusters in {run.name}", found, model, "labels.csv", labels)
+
+
+def _finish_scan(run, estimator):
+    """Findings of clusters in a scan, made on its sample; the labels of all rows go to files of their own."""
+    seen = run.scanned.table.frame[list(run.data.frame.columns)]
+    found = cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target)
+    if estimator.n_clusters_ > 1:
+        found.add(residual_findings(estimator, seen, None))
+    run.finish_scan(f"Clusters in {run.name}", found, estimator, "labels")
 
 
 def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
@@ -264,3 +321,104 @@ def _starts(estimator):
             f"more starts, --set n_init={4 * len(starts)}, may find better clusters"
         )
     return found
+
+
+# ---------------------------------------------------------------------------------------- covariates and outcome
+
+
+def relation_findings(estimator, frame, aside, covariates, outcome, weights=None):
+    """(findings, tables for files): membership regressed on the columns `covariates` of `aside`, `outcome` compared."""
+    found = Findings()
+    files: dict[str, pd.DataFrame] = {}
+    if not covariates and outcome is None:
+        return found, files
+    if estimator.n_clusters_ < 2:
+        return Findings(warnings=["covariates and outcome say nothing about a single cluster"]), files
+    if covariates:
+        each, files["covariates.csv"] = _covariates(estimator, frame, aside[list(covariates)], weights)
+        found.add(each)
+    if outcome is not None:
+        each, files["outcome.csv"] = _outcome(estimator, frame, aside[outcome], weights)
+        found.add(each)
+    return found, files
+
+
+def _covariates(estimator, frame, columns, weights):
+    result, warnings = _three_step(estimator, frame, weights, covariates=columns)
+    found = Findings(warnings=warnings)
+    tests = result.tests.sort_values("p_value", kind="stable")
+    likely = tests[tests["p_value"] < SIGNIFICANT]
+    said = "; ".join(f"{row.test} ({_wald(row)})" for row in likely.itertuples())
+    found.words.append(
+        f"What predicts the cluster: {said}." if said else "None of the covariates clearly predicts the cluster."
+    )
+    if len(likely) and len(likely) < len(tests):
+        rest = ", ".join(str(name) for name in tests["test"][len(likely) :])
+        found.words[-1] += f" Not clearly: {rest}."
+    reference = sorted(set(range(estimator.n_clusters_)) - set(result.estimates["cluster"]))[0]
+    caption = (
+        f"Log odds of a cluster against cluster {reference}: positive where the covariate makes it more probable. "
+        f"{HOW[result.correction]}. {_rows(result)}"
+    )
+    shown = result.estimates.rename(columns=RELATION_COLUMNS)
+    found.tables += [
+        ("What predicts the cluster", shown, caption),
+        ("Tests of the covariates", result.tests.rename(columns=RELATION_COLUMNS), "Wald tests over all clusters."),
+        _classification(result),
+    ]
+    found.numbers["covariates"] = {str(row.test): row.p_value for row in tests.itertuples()}
+    return found, result.estimates
+
+
+def _outcome(estimator, frame, column, weights):
+    result, warnings = _three_step(estimator, frame, weights, outcome=column)
+    found = Findings(warnings=warnings)
+    overall = result.tests.iloc[0]
+    verb = "differs" if overall["p_value"] < SIGNIFICANT else "does not clearly differ"
+    text = f"{column.name} {verb} between the clusters ({_wald(overall)})"
+    if "state" not in result.estimates:
+        means = ", ".join(_mean(row.estimate, row.standard_error) for row in result.estimates.itertuples())
+        text += f": means {means} in clusters 0 to {estimator.n_clusters_ - 1}"
+    found.words.append(f"{text}.")
+    what = "Mean" if "state" not in result.estimates else "Probability of each value"
+    caption = f"{what} in every cluster. {HOW[result.correction]}. {_rows(result)}"
+    found.tables += [
+        (f"{column.name} by cluster", result.estimates.rename(columns=RELATION_COLUMNS), caption),
+        (
+            f"Tests of {column.name}",
+            result.tests.rename(columns=RELATION_COLUMNS),
+            "Wald tests: all clusters, and every two.",
+        ),
+        _classification(result),
+    ]
+    found.numbers["outcome"] = {str(column.name): overall["p_value"]}
+    return found, result.estimates
+
+
+def _three_step(estimator, frame, weights, **what):
+    with collected_warnings() as messages:
+        result = pgm_bma.three_step(estimator, frame, sample_weight=weights, **what)
+    return result, list(messages)
+
+
+def _mean(estimate, error):
+    """12.3 ± 0.4, 1950 ± 60: as many digits as the error lets stand."""
+    digits = 0 if not 0 < error < 10 else int(np.ceil(1 - np.log10(error)))
+    return f"{estimate:.{digits}f} ± {error:.{digits}f}"
+
+
+def _wald(test):
+    p = test.p_value
+    text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"Wald {test.wald:.1f}, {count(int(test.df), 'degree')} of freedom, {text}"
+
+
+def _rows(result):
+    missing = f", {count(result.n_left_out, 'row')} without a value left out" if result.n_left_out else ""
+    return f"{count(result.n_samples, 'row')}{missing}."
+
+
+def _classification(result):
+    frame = result.classification.reset_index()
+    caption = "Share of the rows of a cluster (line) that are given each cluster (column): the error that is corrected."
+    return "How sure the clusters are", pd.DataFrame(frame), caption
