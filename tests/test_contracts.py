@@ -26,7 +26,10 @@ CLASSIFIERS = {
     "AdditiveBayesClassifier": {},
     "KikuchiBayesClassifier": {"random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
-    "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=5), "random_state": 0},
+    "OrderAveragedClassifier": {
+        "sampler": pgm_bma.GibbsSampler(tol=0.1, max_sweeps=1024, n_orders=5),
+        "random_state": 0,
+    },
 }
 CLUSTERERS = {
     "LatentClassClusterer": {"n_init": 4, "random_state": 0},

@@ -27,9 +27,8 @@ def lean(name, X):
     """Settings that keep the runs short where cells are missing: few sweeps over structures and cells, or none."""
     incomplete = X.isna().any(axis=1).mean()
     if name == "OrderAveragedClassifier" and incomplete:
-        return {
-            "max_sweeps": 40 if X.nunique().max() < 30 else 2
-        }  # tables of 50 x 50 x 50 states are drawn in every sweep
+        sweeps = 40 if X.nunique().max() < 30 else 2  # tables of 50 x 50 x 50 states are drawn in every sweep
+        return {"sampler": pgm_bma.GibbsSampler(tol=0.1, max_sweeps=sweeps, n_orders=5)}
     if name == "FixedOrderClassifier" and incomplete:
         return {"missing": "state" if incomplete > 0.8 else "drop"}
     return {}

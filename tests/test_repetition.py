@@ -52,4 +52,6 @@ def test_no_file_is_longer_than_500_lines():
         for folder in ("pgm_bma", "tests", "benchmarks", "docs")
         for path in (PACKAGE.parent / folder).rglob("*.py")
     ]
-    assert {path.name: n for path in files if (n := len(path.read_text(encoding="utf-8").splitlines())) > 500} == {}
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    # tests and benchmarks may be a little longer
+    assert {path.name for path, n in lengths.items() if n > (500 if path.is_relative_to(PACKAGE) else 600)} == set()

@@ -121,17 +121,17 @@ class AdditiveBayesClassifier(ClassifierBase):
         self.verbose = verbose
 
     def log_scores(self, X: Any) -> np.ndarray:
-        """Sum of the weighted terms, not normalised.
+        """Add up what all terms say for each class.
 
         Parameters
         ----------
         X : table
-            Rows, with the columns of the fit.
+            Rows to score.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In nats.
+            Sums in nats, not normalised.
         """
         return self._log_joint(self._encode(X))
 
@@ -240,6 +240,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         return numeric, "average"
 
     def _read_training(self, X, y, sample_weight):
+        X = as_table(X, self, fitting=True)
         training = super()._read_training(X, y, sample_weight)
         weights = table.check_weights(sample_weight, len(X))
         values = self._raw_values(X, len(X))

@@ -356,7 +356,7 @@ def scores(codes, proba):
     Examples
     --------
     >>> import numpy as np
-    >>> from pgm_bma.commands.validation import scores
+    >>> from pgm_bma.commands.classify import scores
     >>> found = scores(np.array([0, 1]), np.array([[0.5, 0.5], [0.25, 0.75]]))
     >>> float(found.accuracy), round(float(found.log_loss), 4)
     (1.0, 0.4904)

@@ -166,7 +166,7 @@ class LatentClassBase(LatentClassResults):
     def _fitted_weights(self, folded):
         """Weights of the distinct rows under `weight_type`: sampling weights add up to the number of rows; and their sums of
         squares, else None."""
-        if self.weight_type != "sampling":
+        if not isinstance(self.weight_type, str) or self.weight_type != "sampling":
             return folded.weights, None
         if "_cached_scan" in self.__dict__:
             raise ValueError(NO_SAMPLING)

@@ -165,7 +165,7 @@ def test_interrupted_with_several_processes(tmp_path):
 
 
 def test_on_a_terminal_progress_is_a_bar(capsys, monkeypatch):
-    monkeypatch.setattr("pgm_bma.foundation.runtime.parallel.DELAY", 0)
+    monkeypatch.setattr("pgm_bma.foundation.runtime.messages.DELAY", 0)
 
     class Terminal:
         text = ""

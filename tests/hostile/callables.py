@@ -30,8 +30,11 @@ SMALL = {
     "AdditiveBayesClassifier": {},
     "KikuchiBayesClassifier": {"n_resamples": 10, "random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
-    "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(n_orders=3), "random_state": 0},
-    "OrderPosterior": {"sampler": pgm_bma.GibbsSampler(n_orders=3), "random_state": 0},
+    "OrderAveragedClassifier": {
+        "sampler": pgm_bma.GibbsSampler(tol=0.1, max_sweeps=1024, n_orders=3),
+        "random_state": 0,
+    },
+    "OrderPosterior": {"sampler": pgm_bma.GibbsSampler(tol=0.1, max_sweeps=1024, n_orders=3), "random_state": 0},
 }
 DISCRETIZERS = ("MDLDiscretizer", "FrequencyDiscretizer", "WidthDiscretizer")
 PGMPY_FACES = {

@@ -360,7 +360,7 @@ def test_arc_prior_by_column_and_alpha_by_role():
 
 @BOTH
 def test_until_replicated_and_progress(build, capsys, monkeypatch):
-    monkeypatch.setattr("pgm_bma.foundation.runtime.parallel.DELAY", 0)
+    monkeypatch.setattr("pgm_bma.foundation.runtime.messages.DELAY", 0)
     X, _ = table()
     model = build(n_clusters=2, n_init="until-replicated", random_state=0, verbose=1).fit(X)
     assert 2 <= len(model.starts_) <= 200

@@ -169,7 +169,7 @@ def test_missing_cells_and_declared_states(missing, frame, scan):
         left_out = [str(w.message) for w in said if "are left out of the scores" in str(w.message)]
         assert len(left_out) == (missing == "drop") and all("of 600 rows have missing" in text for text in left_out)
     want, got = told
-    assert got.classes_.tolist() == [1, 0, 7] and got.schema_ == want.schema_
+    assert got.classes_.tolist() == [0, 1, 7] and got.schema_ == want.schema_
     pd.testing.assert_frame_equal(got.gaps_, want.gaps_)
     assert got.gaps_.attrs == want.gaps_.attrs and got.gaps_.attrs["treatment"] == missing
     np.testing.assert_allclose(got.edge_posterior_, want.edge_posterior_, atol=1e-9)

@@ -86,7 +86,7 @@ class Rows:
     def reduce(self, f, *args):
         """The sum over all blocks of the tuples ``f(block, *args)``, in one pass."""
         found = self.sums(f, *args)
-        for tell in _watchers:
+        for tell in () if self.in_memory else _watchers:
             tell()
         return found
 
