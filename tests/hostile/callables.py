@@ -168,7 +168,7 @@ def _functions():
     proba = np.tile([0.25, 0.75], (12, 1))
     found = {
         "average_families": {"log_scores": [0.0, 1.0], "means": [[0.5, 0.5], [0.1, 0.9]]},
-        "default_classifier": {"verbose": 0},
+        "default_classifier": {"terms": ("single", "pair")},
         "default_clusterer": {"n_clusters": 2},
         "bivariate_residuals": {"clusterer": clusterer, "X": table()},
         "three_step": {"clusterer": clusterer, "X": table(), "covariates": numbers()},
