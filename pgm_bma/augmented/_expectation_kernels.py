@@ -49,57 +49,58 @@ _CHOOSE = np.array([[float(comb(n, j)) for j in range(N_POWERS + 1)] for n in ra
 
 
 @compiled
-def expect_cells(cells, weights, shares, likely, powers, alphas, tables, out, space, ends):
+def expect_cells(cells, weights, shares, likely, powers, alphas, tables, out):
     """Fill out (n_alphas, n_cells) with the expectations of one cluster.
 
     cells, weights, shares : (n,) of the rows; whole weights     likely : the rows with a share above SMALL
     powers : (N_POWERS, n_cells), overwritten     alphas : (n_alphas,)     tables : (n_alphas, LENGTH), log Gamma(n + alpha)
-    space : (n_cells, LENGTH)     ends : (4, n_cells) int64
     """
     n_cells = out.shape[1]
     cumulants, moments = np.empty(N_POWERS + 1), np.empty(N_POWERS + 1)
-    exact, first, last, certain = ends[0], ends[1], ends[2], ends[3]
     smallest = alphas.min()
-    some = False
+    place = np.full(n_cells, -1)  # of the distributions that are made
+    n_made = 0
     for cell in range(n_cells):
         _cumulate(powers[:, cell], cumulants)
-        exact[cell] = 0 if _is_expandable(cumulants[1] + smallest, cumulants[2]) else 1
-        if exact[cell] == 1:
-            some = True
+        if not _is_expandable(cumulants[1] + smallest, cumulants[2]):
+            place[cell] = n_made
+            n_made += 1
             continue
         _centre(cumulants, moments)
         for a in range(len(alphas)):
             out[a, cell] = _expand(cumulants[1] + alphas[a], cumulants[2], moments)
-    if not some:
+    if n_made == 0:
         return
+    space = np.empty((n_made, LENGTH))
+    first, last, certain = np.zeros(n_made, np.int64), np.empty(n_made, np.int64), np.zeros(n_made, np.int64)
     for s in likely:
-        if exact[cells[s]] == 1:
+        if place[cells[s]] >= 0:
             power = weights[s]
             for j in range(N_POWERS):
                 power *= shares[s]
                 powers[j, cells[s]] -= power
     for cell in range(n_cells):
-        if exact[cell] == 1:
-            last[cell] = _unlikely(powers[:, cell], cumulants, space[cell])
-            first[cell] = certain[cell] = 0
+        if place[cell] >= 0:
+            last[place[cell]] = _unlikely(powers[:, cell], cumulants, space[place[cell]])
     for s in likely:
-        cell = cells[s]
-        if exact[cell] == 0:
+        p = place[cells[s]]
+        if p < 0:
             continue
         if shares[s] >= _CERTAIN:
-            certain[cell] += int(weights[s])
+            certain[p] += int(weights[s])
             continue
         for _ in range(int(weights[s])):
-            first[cell], last[cell] = _add_row(space[cell], first[cell], last[cell], shares[s])
+            first[p], last[p] = _add_row(space[p], first[p], last[p], shares[s])
     for cell in range(n_cells):
-        if exact[cell] == 0:
+        p = place[cell]
+        if p < 0:
             continue
         for a in range(len(alphas)):
             total = 0.0
-            for n in range(first[cell], last[cell] + 1):
-                count = n + certain[cell]
+            for n in range(first[p], last[p] + 1):
+                count = n + certain[p]
                 value = tables[a, count] if count < LENGTH else log_gamma(count + alphas[a])
-                total += space[cell, n] * value
+                total += space[p, n] * value
             out[a, cell] = total
 
 
@@ -174,17 +175,14 @@ def _unlikely(powers, factors, distribution):
 @compiled
 def _add_row(distribution, first, last, share):
     """One more row; returns the first and the last place that count."""
-    if last + 1 < LENGTH:
-        top = distribution[last] * share
-        if top > _LOST:
-            distribution[last + 1] = top
-        rest = last
-        last += 1 if top > _LOST else 0
-    else:
-        rest = last
-    for n in range(rest, first, -1):
+    top = distribution[last] * share
+    grows = top > _LOST and last + 1 < LENGTH
+    if grows:
+        distribution[last + 1] = top
+    for n in range(last, first, -1):
         distribution[n] += share * (distribution[n - 1] - distribution[n])
     distribution[first] *= 1.0 - share
+    last += 1 if grows else 0
     while first < last and abs(distribution[first]) < _LOST:
         first += 1
     return first, last

@@ -35,13 +35,12 @@ def expected_log_gammas(rows, alphas):
     n_clusters = rows.shares.shape[1]
     tables = gammaln(np.arange(LENGTH) + alphas[:, None])
     out = np.empty((n_clusters, len(alphas), rows.n_cells))
-    space, ends = np.empty((rows.n_cells, LENGTH)), np.empty((4, rows.n_cells), dtype=np.int64)
     cells = np.ascontiguousarray(rows.cells, dtype=np.int64)
     for c in range(n_clusters):
         shares = np.ascontiguousarray(rows.shares[:, c])
         powers = _power_sums(rows, shares) if rows.powers is None else rows.powers[:, c].copy()
         likely = np.flatnonzero(shares > SMALL)
-        kernels.expect_cells(cells, rows.weights, shares, likely, powers, alphas, tables, out[c], space, ends)
+        kernels.expect_cells(cells, rows.weights, shares, likely, powers, alphas, tables, out[c])
     return out.swapaxes(0, 1)
 
 
