@@ -19,6 +19,8 @@ WAYS = {
     "BS-BC+EM": {"preset": "paper", "parameters": "bound_collapse"},
     "default, EM": {"n_init": 6},
     "default, BC+EM": {"n_init": 6, "parameters": "bound_collapse"},
+    "expectation, EM": {"n_init": 6, "completion": "expectation"},
+    "most probable, EM": {"n_init": 6, "completion": "most_probable"},
 }
 
 

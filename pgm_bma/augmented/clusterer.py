@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pgm_bma.augmented._expectation_kernels import N_POWERS
 from pgm_bma.augmented.kinds import KINDS, ClusterTable, kind_of, make_starts
 from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.search import WIDE
@@ -95,9 +96,10 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     search : {"branching", "hill_climb"}, default="branching"
         The best structure there is (maximum-weight branching), or the paper's greedy search. General structures are always
         searched by hill climbing.
-    completion : {"expected", "most_probable"}, default="expected"
-        Structures are scored at expected counts, or on rows given to their most probable cluster (the paper), which
-        invents arcs.
+    completion : {"expected", "most_probable", "expectation"}, default="expected"
+        Structures are scored at expected counts; on rows given to their most probable cluster (the paper's runs), which
+        invents arcs; or by the expectation of the log score over all completions (the paper's algorithm), exactly. The last one
+        takes rows in memory, whole weights, and with structures="general" no missing cells.
     convergence : {"log_posterior", "log_likelihood", "completed_score"}, default="log_posterior"
         What EM watches: the value it climbs, the likelihood, or the score of the data completed with the most probable cluster
         (the paper; it stops early on plateaus).
@@ -137,7 +139,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     score_path_ : array of shape (n_iter_ + 1,)
         The score of the run, which no round lowers: with completion "most_probable" the log marginal likelihood of the
         completed data (sc_initial ... sc_final of the paper, in nats), with "expected" that of the expected counts plus the
-        entropy of the completion. First value: the start; second: after the first fit.
+        entropy of the completion, with "expectation" its expectation plus that entropy. First value: the start; second:
+        after the first fit.
     structure_path_ : list of dict
         Arcs "added", "removed" and "reversed" between rounds.
     n_iter_ : int
@@ -239,9 +242,10 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     def _fit_rows(self, rows, sample_rows):
         """Fit on rows that are visited in passes; starts are screened on `sample_rows` of them, None for no screening."""
         values = self._checked_values(rows.schema)
-        for name, needed in (("parameters", "em"), ("structures", "augmented")):
-            if values[name] != needed:
-                raise NeedsRows(f"{name}={values[name]!r}", f"{name}={needed!r}")
+        possible = {"parameters": ["em"], "structures": ["augmented"], "completion": ["expected", "most_probable"]}
+        for name, choices in possible.items():
+            if values[name] not in choices:
+                raise NeedsRows(f"{name}={values[name]!r}", f"{name}={choices[0]!r}")
         rows = rows.prepared(as_is)
         sample = None
         if sample_rows is not None:
@@ -252,6 +256,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
 
     def _fit(self, folded):
         values = self._checked_values(folded.schema, not (folded.codes < 0).any())
+        if values["completion"] == "expectation":
+            check_expectation(folded.codes, folded.weights, folded.schema.names, KINDS[values["structures"]])
         rows = ClusterTable(folded.codes, folded.weights, folded.schema.cardinalities)
         try:
             self._fit_structures(folded.schema, rows, values)
@@ -361,8 +367,9 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         ----------
         X : table of discrete values
             Rows with the columns of the fit.
-        completion : {"most_probable", "expected"}, default="most_probable"
-            The most probable cluster (the sc of the paper's tables, there in log10), or expected counts.
+        completion : {"most_probable", "expected", "expectation"}, default="most_probable"
+            The most probable cluster (the sc of the paper's tables, there in log10), expected counts, or the expectation over all
+            completions.
         sample_weight : array of shape (n_samples,), optional
             A weight is a repetition of the row.
 
@@ -373,7 +380,10 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         """
         check_choice("completion", completion, COMPLETIONS)
         codes = self._encode(X)
-        model = self._model_of(codes, table.check_weights(sample_weight, len(codes)))
+        weights = table.check_weights(sample_weight, len(codes))
+        if completion == "expectation":
+            check_expectation(codes, weights, self.schema_.names, self._kind)
+        model = self._model_of(codes, weights)
         return model.completed_score(self._parameters, completion)
 
     def family_scores(
@@ -488,15 +498,17 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
             raise ValueError(
                 f"init= a network fixes the number of clusters, but n_clusters={self.n_clusters!r}; pass a number"
             )
-        self._check_pairs(schema, max(numbers), values["structures"] == "augmented" and is_complete)
+        is_expectation = values["completion"] == "expectation"
+        in_blocks = values["structures"] == "augmented" and is_complete and not is_expectation
+        self._check_pairs(schema, max(numbers), in_blocks, N_POWERS if is_expectation else 1)
         return values
 
-    def _check_pairs(self, schema, n_clusters, in_blocks):
+    def _check_pairs(self, schema, n_clusters, in_blocks, n_tables):
         """Refuse before memory or hours are taken; in_blocks : pairs may be counted some columns at a time."""
         cards = schema.cardinalities
         n_states, worst = int(cards.sum()), int(np.argmax(cards))
         in_blocks = in_blocks and n_states > WIDE and n_clusters * n_states * cards[worst] <= MAX_PAIR_CELLS
-        limit = MAX_BLOCKED_CELLS if in_blocks else MAX_PAIR_CELLS
+        limit = MAX_BLOCKED_CELLS if in_blocks else MAX_PAIR_CELLS // n_tables
         if n_clusters * n_states**2 > limit:
             raise ValueError(
                 f"the {len(schema.names)} columns have {n_states} states together, {schema.names[worst]!r} alone "
@@ -523,6 +535,22 @@ def _starts_table(runs, finished, best, inits):
         cheeseman_stutz=[run.cheeseman_stutz for run in runs],
     )
     return frame.assign(init=inits, em_updates=[run.n_em_updates for run in runs])
+
+
+def check_expectation(codes, weights, names, kind):
+    """Errors of what completion="expectation" does not take."""
+    if weights is not None and (weights != np.floor(weights)).any():
+        row = int(np.argmax(weights != np.floor(weights)))
+        raise ValueError(
+            f"completion='expectation' takes a weight as a number of rows, but one is {weights[row]:g}; pass whole numbers, or "
+            "completion='expected'"
+        )
+    missing = (codes < 0).any(axis=0)
+    if kind is KINDS["general"] and missing.any():
+        raise ValueError(
+            f"column {names[int(np.argmax(missing))]!r} has missing cells, for which completion='expectation' with "
+            "structures='general' is not built; pass completion='expected', or structures='augmented'"
+        )
 
 
 def run_settings(values):

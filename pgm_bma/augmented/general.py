@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
+from pgm_bma.augmented.expectation import expected_family_score
 from pgm_bma.augmented.model import Prior, make_cases
 from pgm_bma.augmented.search import graph_change
 from pgm_bma.augmented.structures import tree_structure
@@ -194,14 +195,26 @@ class GeneralModel:
     def completed_score(self, parameters, completion):
         if completion == "most_probable":
             return self.log_score(self._hard_counts(parameters))
+        if completion == "expectation":
+            shares = self.responsibilities(parameters)
+            return float(sum(self._expected_score(child, ps, shares) for child, ps in enumerate(self.parents)))
         return self.log_score(self.e_step(parameters)[1])
+
+    def _expected_score(self, child, ps, shares):
+        """Expected score of a family over all clusters of complete rows."""
+        if child and 0 not in ps:
+            return self._score(child, ps, family_counts(self.codes, self.cardinalities, child, ps, self.weights))
+        alpha = self._alpha(child, ps, self.prior.for_scores())
+        return expected_family_score(self.codes, self.cardinalities, self.weights, shares, child, ps, alpha)
 
     def run_score(self, parameters, completion):
         """The completed score plus the entropy of the completion (0 when hard)."""
         if completion == "most_probable":
             return self.completed_score(parameters, completion)
         log_likelihood, counts, _ = self.e_step(parameters)
-        return self.log_score(counts) + log_likelihood - _expected_log_joint(counts, parameters)
+        expected = completion == "expectation"
+        score = self.completed_score(parameters, completion) if expected else self.log_score(counts)
+        return score + log_likelihood - _expected_log_joint(counts, parameters)
 
     def cheeseman_stutz(self, parameters):
         _, counts, _ = self.e_step(parameters)
@@ -218,6 +231,8 @@ class GeneralModel:
         winner = responsibilities.argmax(axis=1) if completion == "most_probable" else None
 
         def scores(families):
+            if completion == "expectation":
+                return [self._expected_score(child, ps, responsibilities) for child, ps in families]
             counts = self._family_counts(parameters, families, winner)
             return [self._score(child, ps, table) for (child, ps), table in zip(families, counts)]
 

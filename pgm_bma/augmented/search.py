@@ -11,6 +11,8 @@ import numpy as np
 
 from pgm_bma.augmented import _kernels as kernels
 from pgm_bma.augmented._branching_kernels import maximum_arborescence
+from pgm_bma.augmented._expectation_kernels import N_POWERS
+from pgm_bma.augmented.expectation import Completion
 from pgm_bma.augmented.model import Prior
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.pair_groups import (
@@ -23,6 +25,7 @@ from pgm_bma.foundation.numbers.pair_groups import (
 from pgm_bma.foundation.numbers.pairs import complete_pair_scores, indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
+MAX_POSTERIOR_CELLS = 2**26  # half a GB
 WIDE = 2048  # states of all columns; the pairs of more are not held at once
 
 
@@ -97,23 +100,61 @@ def completed_pairs(cases, responsibilities, layout=None, parameters=None, sourc
     pairs = grouped_pair_counts(source.groups, weights[:m])
     if m < len(cases.codes):
         pairs += pair_counts(source.flags, weights[m:])
-        for c in range(len(pairs) if parameters is not None else 0):
-            kernels.missing_pair_counts(
-                cases.codes[m:],
-                cases.cardinalities,
-                layout.parents,
-                layout.order,
-                layout.offsets,
-                state_offsets(cases.cardinalities),
-                cases.weights[m:],
-                parameters.table,
-                np.ascontiguousarray(responsibilities[m:]),
-                c,
-                pairs[c],
-                kernels.make_space(cases.cardinalities, len(pairs)),
-                np.empty(pairs[c].shape),
-            )
+        if parameters is not None:
+            _add_missing_pairs(cases, slice(m, None), cases.weights[m:], responsibilities, layout, parameters, pairs)
     return pairs
+
+
+def _add_missing_pairs(cases, rows, weights, responsibilities, layout, parameters, pairs):
+    """Add the expected counts of all pairs with a missing member."""
+    for c in range(len(pairs)):
+        kernels.missing_pair_counts(
+            cases.codes[rows],
+            cases.cardinalities,
+            layout.parents,
+            layout.order,
+            layout.offsets,
+            state_offsets(cases.cardinalities),
+            weights,
+            parameters.table,
+            np.ascontiguousarray(responsibilities[rows]),
+            c,
+            pairs[c],
+            kernels.make_space(cases.cardinalities, len(pairs)),
+            np.empty(pairs[c].shape),
+        )
+
+
+def complete(cases, responsibilities, layout, parameters, source):
+    """`Completion` of the rows by a model: what expectations over all completions need."""
+    k, m, n_states = responsibilities.shape[1], cases.n_complete, int(cases.cardinalities.sum())
+    n_cells = (len(cases.codes) - m) * k * n_states**2
+    if n_cells > MAX_POSTERIOR_CELLS:
+        raise ValueError(
+            f"completion='expectation' takes the posteriors of all pairs of cells in {len(cases.codes) - m} rows with missing "
+            f"cells, {n_cells:,} numbers, and the limit is {MAX_POSTERIOR_CELLS:,}: pass completion='expected'"
+        )
+    source = _held_source(cases) if source.groups is None else source
+    weights = np.empty((len(cases.codes), N_POWERS, k))
+    product = cases.weights[:, None]
+    for j in range(N_POWERS):
+        product = weights[:, j] = product * responsibilities
+    powers = grouped_pair_counts(source.groups, weights[:m].reshape(m, N_POWERS * k))
+    powers = powers.reshape(N_POWERS, k, n_states, n_states)
+    posteriors = np.empty((len(cases.codes) - m, k, n_states, n_states))
+    one = np.ones(1)
+    for s, found in enumerate(posteriors):
+        row = slice(m + s, m + s + 1)
+        found[:] = pair_counts(source.flags[s : s + 1], responsibilities[row])
+        _add_missing_pairs(cases, row, one, responsibilities, layout, parameters, found)
+        products = found * cases.weights[m + s]
+        for power in powers:
+            power += products
+            products *= found
+    shares = np.ascontiguousarray(responsibilities)
+    return Completion(
+        cases.codes[:m], cases.weights, shares, cases.cardinalities, posteriors, powers, weights.sum(axis=0)
+    )
 
 
 class PairSource(NamedTuple):

@@ -9,9 +9,10 @@ What is watched for convergence is a choice: "log_posterior", the penalised log-
 which has plateaus and stops early. A fit ends when the value changes by less than tol times itself, or after max_iter updates.
 
 A round of structural EM that lowers the score of the run is not kept. With completion "most_probable" that score is the completed
-score, the sc of the paper's tables. With completion "expected" it is the score at the expected counts plus the entropy of the
+score, the sc of the paper's tables. With "expectation" it is the expected log score over all completions plus the entropy of the
 completion: different models complete differently, and only with its entropy is the score of one completion comparable with that
-of another. The sum is a lower bound of log p(data | structure), by Jensen, the score being convex in the counts.
+of another. The sum is a lower bound of log p(data | structure). With "expected" the score at the expected counts stands for the
+expectation, which it bounds from below, by Jensen, the score being convex in the counts.
 
 The loops see a model, a structure with its data: `structures.AugmentedModel` or `general.GeneralModel`,
 and its parameters, whatever they are. The methods they call:

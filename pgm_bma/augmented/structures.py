@@ -15,20 +15,25 @@ import numpy as np
 
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
+from pgm_bma.augmented.expectation import expected_class_score, expected_pair_scores
 from pgm_bma.augmented.search import (
     PairSource,
     best_structure,
+    complete,
     completed_pairs,
     family_scores,
     graph_change,
     make_pair_source,
     maximum_branching,
     scores_of_pairs,
+    total_score,
 )
 from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import cell_alpha
+from pgm_bma.foundation.numbers.pairs import pair_prior
 from pgm_bma.foundation.rows.blocks import Rows
 
-COMPLETIONS = ("expected", "most_probable")
+COMPLETIONS = ("expected", "most_probable", "expectation")
 SEARCHES = ("branching", "hill_climb")
 
 
@@ -59,6 +64,10 @@ class Structured:
         """Log-likelihood, and expected counts in which every missing cell is completed."""
         raise NotImplementedError
 
+    def expected_score(self, parameters):
+        """Expectation of the log score over all completions."""
+        raise NotImplementedError
+
     def tree(self):
         """The best structure without a cluster: a start that already knows the dependences all clusters share."""
         raise NotImplementedError
@@ -80,9 +89,11 @@ class Structured:
         return anb.log_score(counts, self.layout, self.prior)
 
     def completed_score(self, parameters, completion):
-        """Score of the data completed by a model: at expected counts, or with the most probable cluster."""
+        """Score of data completed by a model: at expected counts, with the most probable cluster, or expected over completions."""
         if completion == "most_probable":
             return self.log_score(self.e_step(parameters, True)[2])
+        if completion == "expectation":
+            return self.expected_score(parameters)
         return self.log_score(self.expected_completion(parameters)[1])
 
     def run_score(self, parameters, completion):
@@ -92,8 +103,9 @@ class Structured:
         log_likelihood, counts = self.expected_completion(parameters)
         if log_likelihood == -np.inf:  # the start finds a row impossible
             return log_likelihood
+        score = self.expected_score(parameters) if completion == "expectation" else self.log_score(counts)
         # log p(observed) = E log p(completion, observed) + entropy, under the parameters that complete
-        return self.log_score(counts) + log_likelihood - anb.expected_log_joint(counts, parameters)
+        return score + log_likelihood - anb.expected_log_joint(counts, parameters)
 
     def cheeseman_stutz(self, parameters):
         """Cheeseman-Stutz approximation of log p(data | structure), in nats.
@@ -193,9 +205,24 @@ class AugmentedModel(Structured):
         counts = anb.expected_counts(self.cases, self.layout, parameters, weights, self.groups, every_cell=True)
         return log_likelihood, counts
 
-    def family_scores(self, parameters, responsibilities):
+    def family_scores(self, parameters, responsibilities, completion="expected"):
         """[i, j + 1]: score of attribute i with the cluster and attribute j as parents; [i, 0]: the cluster alone."""
+        if completion == "expectation":
+            return self._expected_scores(parameters, responsibilities)[1]
         return family_scores(self.cases, responsibilities, self.prior, self.layout, parameters, self.source)
+
+    def expected_score(self, parameters):
+        own, scores = self._expected_scores(parameters, self.responsibilities(parameters), self.parents)
+        return own + total_score(scores, self.parents)
+
+    def _expected_scores(self, parameters, responsibilities, parents=None):
+        """Expected over all completions: score of the cluster, and scores of all families or of those of one structure."""
+        completion = complete(self.cases, responsibilities, self.layout, parameters, self.source)
+        alpha, sample_size = self.prior.for_scores()
+        n_clusters = responsibilities.shape[1]
+        own = expected_class_score(completion, cell_alpha(1, n_clusters, alpha, sample_size))
+        cells = pair_prior(n_clusters, self.cases.cardinalities, alpha, sample_size)
+        return own, expected_pair_scores(completion, cells, parents)
 
     def collapse(self, assigned, n_clusters):
         """Parameters by Bound and Collapse from the rows and a partly known cluster column (-1 = unknown)."""
@@ -213,7 +240,7 @@ class AugmentedModel(Structured):
         weights = responsibilities
         if completion == "most_probable":
             weights = anb.one_hot(weights.argmax(axis=1), weights.shape[1])
-        found = self._best_structure(parameters, weights, search)
+        found = self._best_structure(parameters, weights, search, completion)
         if np.array_equal(found, self.parents):
             return None
         new = self.with_structure(found)
@@ -221,17 +248,17 @@ class AugmentedModel(Structured):
         first = new.update(self._counts_for(new, parameters, responsibilities))
         return new, first, graph_change(attribute_families(self.parents), attribute_families(found))
 
-    def _best_structure(self, parameters, weights, search):
+    def _best_structure(self, parameters, weights, search, completion):
         """The best structure for a completion; of complete rows it is looked up where another start came by the same one."""
         if not self._is_shared(weights.shape[1]):
-            return best_structure(self.family_scores(parameters, weights), self.parents, search)
+            return best_structure(self.family_scores(parameters, weights, completion), self.parents, search)
         weights = in_one_order(weights)
-        completion = search, hashlib.blake2b(weights.tobytes()).digest()
-        found = self.known.structures.get((completion, self.parents.tobytes()))
+        key = search, completion, hashlib.blake2b(weights.tobytes()).digest()
+        found = self.known.structures.get((key, self.parents.tobytes()))
         if found is None:
-            found = best_structure(self.family_scores(parameters, weights), self.parents, search)
+            found = best_structure(self.family_scores(parameters, weights, completion), self.parents, search)
             for parents in (self.parents, found):  # what was found is the best for the same completion when asked again
-                self.known.structures[completion, parents.tobytes()] = found
+                self.known.structures[key, parents.tobytes()] = found
         return found
 
     def _is_shared(self, n_clusters):

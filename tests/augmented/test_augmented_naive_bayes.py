@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from pgm_bma.augmented import general, search
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structural_em import CONVERGENCES, fit_em
-from pgm_bma.augmented.structures import AugmentedModel, tree_structure
+from pgm_bma.augmented.structures import COMPLETIONS, AugmentedModel, tree_structure
 from pgm_bma.foundation.numbers import pair_groups
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
@@ -403,7 +403,7 @@ def test_the_general_room_agrees_on_an_augmented_structure(seed):
         theirs = fit_em(other, tables, convergence, max_iter=3, tol=0.0)
         np.testing.assert_allclose(mine.path, theirs.path, rtol=1e-10)
         np.testing.assert_allclose(mine.responsibilities, theirs.responsibilities, atol=1e-9)
-    for completion in ("expected", "most_probable"):
+    for completion in COMPLETIONS:
         assert model.run_score(parameters, completion) == pytest.approx(other.run_score(tables, completion), rel=1e-10)
     assert model.cheeseman_stutz(parameters) == pytest.approx(other.cheeseman_stutz(tables), rel=1e-10)
     assigned = np.random.default_rng(seed).integers(-1, 2, len(codes))

@@ -16,7 +16,7 @@ from benchmarks._random_models import random_augmented_naive_bayes
 from pgm_bma import StructuralEMClusterer, load_dataset, simulate
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structural_em import StructuralEMSettings, run_structural_em
-from pgm_bma.augmented.structures import AugmentedModel
+from pgm_bma.augmented.structures import COMPLETIONS, AugmentedModel
 from pgm_bma.networks.evidence import ImpossibleEvidence
 from pgm_bma.networks.objects import bayesian_network
 from tests.augmented.test_bound_collapse import columns, data_of, network_of
@@ -162,7 +162,7 @@ CHOICES = st.fixed_dictionaries(
     {
         "parameters": st.sampled_from(["em", "bound_collapse", "bound_collapse_alternating"]),
         "search": st.sampled_from(["branching", "hill_climb"]),
-        "completion": st.sampled_from(["expected", "most_probable"]),
+        "completion": st.sampled_from(COMPLETIONS),
         "convergence": st.sampled_from(["log_posterior", "log_likelihood", "completed_score"]),
         "init": st.sampled_from(["naive_bayes", "tree"]),
         "alpha": st.sampled_from([1.0, 0.5, 0.0]),
@@ -365,7 +365,7 @@ def test_results_hang_together(structures):
     np.testing.assert_allclose(overall, sizes @ tables[5], atol=0.02)
     assert set(clusterer.describe()["cluster"]) == {0, 1}
     assert type(clusterer.causal_graph_).__name__ == "DAG" and clusterer.causal_graph_.latents == {"cluster"}
-    for completion in ("most_probable", "expected"):
+    for completion in COMPLETIONS[: 2 if structures == "general" else 3]:  # X has missing cells
         assert clusterer.completed_score(X, completion) < clusterer.cheeseman_stutz_ + 1e-6
     weights = np.arange(len(X)) % 3
     repeated = X.iloc[np.repeat(np.arange(len(X)), weights)]

@@ -7,7 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma import ForestAveragedClassifier, load
 from pgm_bma.forests import augment
-from pgm_bma.forests.average import fit_forest_average
+from pgm_bma.forests.average import complete_log_joint, fit_forest_average
+from tests.oracles import forests as oracle
+from tests.oracles import gaps
+from tests.oracles.orders import Problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -56,6 +59,38 @@ def test_log_loss_falls(fitted):
         losses["complete"].append(log_loss(full, X_test, y_test))
     mean = {how: np.mean(found) for how, found in losses.items()}
     assert mean["complete"] < mean["augment"] < mean["auto"]
+
+
+def test_all_completions_times_all_forests(monkeypatch):
+    """Four columns, five missing cells: every completion with its probability under all networks, and all forests on each.
+
+    4 chains keep 20 tables each. The standard error of a mean over 80 independent tables is the spread over completions / sqrt(80);
+    neighbours in a chain are alike: five times 1.5 such errors. Completions of equal weight would be found out.
+    """
+    monkeypatch.setattr(augment, "KEPT", 20)
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 64)  # 64 rows: the pseudo-counts of no table are cut
+    columns = [np.where(rng.random(64) < 0.75, y, 1 - y)]
+    for _ in range(3):
+        columns.append(np.where(rng.random(64) < 0.72, columns[-1], 1 - columns[-1]))
+    codes, query = np.column_stack(columns), [1, 0, 1, 1]
+    codes[[3, 8, 8, 20, 30], [0, 1, 2, 3, 1]] = -1
+    names = ["c0", "c1", "c2", "c3", "class"]
+    found = augment.augmented_forests(names, codes, np.full(4, 2), y, 2, None, None, np.random.default_rng(0))
+    rows = [[None if v < 0 else int(v) for v in row] for row in np.column_stack([codes, y])]
+    parts = []
+    for table, _ in gaps.completed_tables(rows, [2] * 5):
+        # every table of a column has the mass 2 per cell below the class alone, spread over its lines
+        given = [row[:4] for row in table], [row[4] for row in table], [2] * 4, 2, lambda q, r: 4 / q, -np.log(4), None
+        joint, arcs, *_ = oracle.class_joint(*given, query, 1.0)
+        parts.append((Problem(table, [2] * 5, 3).evidence("order"), np.append(joint, arcs)))
+    logs, values = (np.array(part) for part in zip(*parts))
+    shares = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    truth = shares @ values
+    tolerance = 5 * 1.5 * np.sqrt(shares @ (values - truth) ** 2 / 80) + 1e-9
+    joint = np.mean([np.exp(complete_log_joint(one, np.array([query]))[0]) for one in found.tables], axis=0)
+    assert (np.abs(np.append(joint, found.average.arc_posterior) - truth) < tolerance).all()
+    assert (np.abs(values.mean(0) - truth) > 2 * tolerance).any()
 
 
 def test_joints_are_means_over_tables(fitted):

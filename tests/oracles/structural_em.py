@@ -352,3 +352,23 @@ def structural_em(model, rows, cards, parameters_by="em", search="hill_climb", c
             return model, list(parents), updates, scores
         parents = list(new)
         model = parameters(expected_counts(rows, cards, parents, soft))
+
+
+# ---------------------------------------------------------------- the expectation over completions
+
+
+def expected_log_score(rows, cards, parents, model):
+    """Sum over all completions of cluster and missing cells (-1) of probability x log score of the completed table."""
+    k = len(model[0])
+    ways = []
+    for row in rows:
+        fillings = itertools.product(*[range(r) if x < 0 else [x] for x, r in zip(row, cards)])
+        found = [(c, filled, joint(model, parents, filled)[c]) for filled in fillings for c in range(k)]
+        total = sum(p for *_, p in found)
+        ways.append([(c, filled, p / total) for c, filled, p in found])
+    expectation = 0.0
+    for completion in itertools.product(*ways):
+        clusters = [[float(c == b) for b in range(k)] for c, *_ in completion]
+        score = completed_score([filled for _, filled, _ in completion], cards, parents, clusters)
+        expectation += math.prod(p for *_, p in completion) * score
+    return expectation
