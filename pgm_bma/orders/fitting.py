@@ -135,25 +135,35 @@ def _check_checkpoint(path):
         raise ValueError(f"checkpoint={str(path)!r} cannot be written: {wrong}")
 
 
-def training_rows(schema, codes, weights, settings):
+def training_rows(schema, codes, weights, settings, held=None):
     """Folded rows with the parameter prior: a `Training` of complete rows, or a `GapTable` if missing cells are to be sampled.
 
     Scores of families are comparable only on the same rows, so under "drop" a row with a missing cell is left out as a whole.
+    held : (n_rows, n) bool, where variables were set by an experiment, or None
     """
     prior = schema.cardinalities, settings.alpha, settings.equivalent_sample_size
     holes = (codes < 0).any(1)
     if holes.any():
         name = schema.names[int(np.argmax((codes < 0).sum(0)))]
         if samples_gaps(settings, int((codes < 0).sum()), name):
+            if held is not None:
+                raise ValueError(
+                    f"interventions need complete rows, but cells are missing (most in {name!r}); pass missing='drop' or 'state', or "
+                    "impute before"
+                )
             return augmented_average.gap_table(
                 schema.names, codes, weights, *prior, max_total(settings, _total(codes, weights))
             )
         _tell_of_dropped(int(holes.sum()), len(holes), name)
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
+        held = None if held is None else held[~holes]
+    n, most = codes.shape[1], max_total(settings, _total(codes, weights))
+    if held is not None:  # equal rows of different experiments stay apart
+        codes = np.column_stack([codes, held])
     rows, row_weights, _ = table.fold(codes, weights)
-    most = max_total(settings, _total(codes, weights))
-    return Training(np.asfortranarray(rows, dtype=np.int32), row_weights, *prior, most)
+    held = None if held is None else rows[:, n:].astype(bool)
+    return Training(np.asfortranarray(rows[:, :n], dtype=np.int32), row_weights, *prior, most, held)
 
 
 def counted_rows(schema, rows, settings, columns=()):
@@ -232,7 +242,7 @@ def score(training, names, settings, full, *, exact=False):
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
         _refuse_wide_tables(training, names, max_indegree)
-        families = family_table(*rows, scoring)
+        families = family_table(*rows, scoring, training.held)
         return (families if full else family_lists.prune_table(families, settings.sampler.eps)), arcs
     if exact:
         raise ValueError(
@@ -241,7 +251,7 @@ def score(training, names, settings, full, *, exact=False):
         )
     with progress(settings.verbose, "variables", total=n, label="families") as tick:
         limits = {"eps": settings.sampler.eps, "beam": settings.sampler.beam}
-        lists = family_lists.grow_lists(*rows, scoring, **limits, n_jobs=settings.n_jobs, progress=tick)
+        lists = family_lists.grow_lists(*rows, scoring, training.held, **limits, n_jobs=settings.n_jobs, progress=tick)
     return lists, arcs
 
 

@@ -14,6 +14,7 @@ from pgm_bma.orders.families import _list_kernels as kernels
 from pgm_bma.orders.families.family_table import (
     SCORING,
     binomials,
+    free_rows,
     lgamma_tables,
     local_sets,
     members,
@@ -56,7 +57,17 @@ def choose(lists, kept):
 
 
 def grow_lists(
-    codes, cardinalities, weights=None, scoring=SCORING, *, eps=EPS, beam=BEAM, n_jobs=None, progress=None, **changes
+    codes,
+    cardinalities,
+    weights=None,
+    scoring=SCORING,
+    held=None,
+    *,
+    eps=EPS,
+    beam=BEAM,
+    n_jobs=None,
+    progress=None,
+    **changes,
 ):
     """Score parent sets size by size, extending the best `beam` of every size by every variable; arguments as `family_table`.
 
@@ -68,9 +79,13 @@ def grow_lists(
     n = len(cardinalities)
     scoring = scoring._replace(**changes)
     max_indegree = min(scoring.max_indegree, n - 1)
-    rows = prepare_rows(codes, cardinalities, weights, 1)
-    prior = lgamma_tables(rows, scoring.prior, max_indegree)
-    data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
+
+    def prepared(*rows):
+        rows = prepare_rows(*rows, 1)
+        data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
+        return data, lgamma_tables(rows, scoring.prior, max_indegree)
+
+    everything = prepared(codes, cardinalities, weights)
     log_priors = size_priors(n, max_indegree, scoring.structure_prior)
     words = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)  # names of the variables, not chance
     allowed = ~np.eye(n, dtype=bool)
@@ -79,7 +94,9 @@ def grow_lists(
 
     def one(child):
         first = np.array(sorted({p for p, c in scoring.required if c == child}), dtype=np.int64)
-        found = kernels.grow(child, first, allowed[child], data, prior, log_priors, words, beam, -np.log(eps))
+        is_set = held is not None and held[:, child].any()
+        rows = prepared(*free_rows(codes, cardinalities, weights, held, child)) if is_set else everything
+        found = kernels.grow(child, first, allowed[child], *rows, log_priors, words, beam, -np.log(eps))
         if progress:
             progress(1)
         return found

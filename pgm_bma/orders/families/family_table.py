@@ -44,7 +44,7 @@ class Scoring(NamedTuple):
 SCORING = Scoring()
 
 
-def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes):
+def family_table(codes, cardinalities, weights=None, scoring=SCORING, held=None, **changes):
     """Score every family.
 
     Parameters
@@ -53,6 +53,7 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes)
     cardinalities : (n_variables,)
     weights : (n_samples,) or None; integers are repetitions, fractions are exact
     scoring : Scoring        changes : fields of it that differ
+    held : (n_samples, n_variables) bool or None; rows in which a variable was set do not count in its own families
 
     Returns
     -------
@@ -71,7 +72,21 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes)
     scoring = scoring._replace(max_indegree=min(scoring.max_indegree, len(cardinalities) - 1))
     prepared = prepare_rows(codes, cardinalities, weights, scoring.max_indegree)
     table, layout = family_layout(cardinalities, scoring)
-    return with_priors(table, _score(prepared, scoring.prior, table, layout), scoring)
+    scores = _score(prepared, scoring.prior, table, layout)
+    for child in () if held is None else np.flatnonzero(held.any(0)):
+        others = [(p, c) for p in range(len(cardinalities)) for c in range(len(cardinalities)) if c not in (p, child)]
+        alone = scoring._replace(required=(), forbidden=[*scoring.forbidden, *others])
+        small, places = family_layout(cardinalities, alone)
+        free = prepare_rows(*free_rows(codes, cardinalities, weights, held, child), scoring.max_indegree)
+        own = _score(free, scoring.prior, small, places)
+        scores[table.offsets[child] : table.offsets[child + 1]] = own[small.offsets[child] : small.offsets[child + 1]]
+    return with_priors(table, scores, scoring)
+
+
+def free_rows(codes, cardinalities, weights, held, child):
+    """(codes, cardinalities, weights) of the rows in which `child` was not set."""
+    free = ~held[:, child]
+    return np.asarray(codes)[free], cardinalities, None if weights is None else np.asarray(weights)[free]
 
 
 def family_layout(cardinalities, scoring):

@@ -302,6 +302,16 @@ class Training(NamedTuple):
     alpha: float
     equivalent_sample_size: float | None
     max_total: float | None = None  # most pseudo-counts of a table
+    held: np.ndarray | None = (
+        None  # (n_samples, n) bool: rows in which a variable was set, which do not count in its families
+    )
+
+    def free(self, child):
+        """The rows that count in the families of `child`, nothing held."""
+        if self.held is None:
+            return self
+        rows = ~self.held[:, child]
+        return self._replace(codes=np.asfortranarray(self.codes[rows]), weights=self.weights[rows], held=None)
 
     @property
     def prior(self):
@@ -316,11 +326,17 @@ class Training(NamedTuple):
     @property
     def digested(self):
         """Arrays by which the data are known again."""
-        return self.codes, self.weights, self.cardinalities
+        parts = self.codes, self.weights, self.cardinalities
+        return parts if self.held is None else (*parts, self.held)
 
     def predict(self, children, parents, rows):
         """(n_families, n_rows) posterior mean of every row's value under every family; rows (n_rows, n) int32."""
         out = np.empty((len(children), len(rows)))
+        if self.held is not None:
+            for child in np.unique(children):
+                own = np.flatnonzero(children == child)
+                out[own] = self.free(child).predict(children[own], parents[own], rows)
+            return out
         cells = np.append(self.cardinalities, 1.0)[parents].prod(axis=1) * self.cardinalities[children]
         space = np.empty(int(cells[cells <= MAX_CELLS].max(initial=1))), np.empty(len(rows), dtype=np.int64)
         predict_families(
@@ -332,6 +348,8 @@ class Training(NamedTuple):
 
     def mean_tables(self, children, parents):
         """(starts, tables): posterior means of one child, named for every family, one table after the other."""
+        if self.held is not None:
+            return self.free(children[0]).mean_tables(children, parents)
         cards = self.cardinalities
         starts = state_offsets(np.append(cards, 1)[parents].prod(axis=1) * cards[children])
         tables = np.empty(starts[-1])
@@ -342,7 +360,8 @@ class Training(NamedTuple):
 
     def family_counts(self, child, parents):
         """(n_parent_states, n_states) counts of one family; the first parent varies slowest."""
-        return family_counts(self.codes, self.cardinalities, child, parents, self.weights)
+        rows = self.free(child)
+        return family_counts(rows.codes, self.cardinalities, child, parents, rows.weights)
 
 
 class Mixture(NamedTuple):
