@@ -148,8 +148,8 @@ def training_rows(schema, codes, weights, settings, held=None):
         if samples_gaps(settings, int((codes < 0).sum()), name):
             if held is not None:
                 raise ValueError(
-                    f"interventions need complete rows, but cells are missing (most in {name!r}); pass missing='drop' or 'state', or "
-                    "impute before"
+                    f"interventions need complete rows, but cells are missing (most in {name!r}); pass missing='drop' or "
+                    "'state', or impute before"
                 )
             return augmented_average.gap_table(
                 schema.names, codes, weights, *prior, max_total(settings, _total(codes, weights))

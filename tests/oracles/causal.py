@@ -4,6 +4,7 @@
 that was set in it. A DAG is a tuple of parent tuples.
 """
 
+from functools import partial
 from itertools import permutations, product
 from math import exp
 
@@ -50,13 +51,19 @@ class Experiment(Problem):
         return sum(share for share, dag in zip(self.shares, self.all_dags) if holds(dag))
 
     def arcs(self):
-        return [[self.share(lambda dag: u in dag[v]) for v in range(self.n)] for u in range(self.n)]
+        return self._pairs(lambda dag, u, v: u in dag[v])
 
     def ancestors(self):
-        return [[self.share(lambda dag: is_ancestor(dag, u, v)) for v in range(self.n)] for u in range(self.n)]
+        return self._pairs(is_ancestor)
+
+    def _pairs(self, holds):
+        return [[self.share(partial(holds, u=u, v=v)) for v in range(self.n)] for u in range(self.n)]
 
     def parent_sets(self, v):
-        return {z: self.share(lambda dag: dag[v] == z) for z in self.sets(v)}
+        found = dict.fromkeys(self.sets(v), 0.0)
+        for share, dag in zip(self.shares, self.all_dags):
+            found[dag[v]] += share
+        return found
 
     def table(self, v, parents):
         """Posterior mean of P(v | parents) as a function of a full configuration."""

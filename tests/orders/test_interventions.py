@@ -181,7 +181,7 @@ def test_errors_name_the_cure():
     codes, cards, targets = experiment()
     X = frame_of(codes, cards)
     fit = OrderPosterior(**FREE).fit
-    with pytest.raises(ValueError, match="'z' in row 1, which is no variable.*None"):
+    with pytest.raises(ValueError, match=r"'z' in row 1, which is no variable.*None"):
         fit(X, interventions=[None, "z", *targets[2:]])
     with pytest.raises(ValueError, match="49 entries, X has 50 rows"):
         fit(X, interventions=targets[1:])

@@ -33,7 +33,8 @@ def held_rows(targets, names, codes, sample_weight):
     weights = np.ones(len(codes)) if np.ndim(sample_weight) == 0 else np.asarray(sample_weight, dtype=float)
     if len(targets) != len(weights):
         raise ValueError(
-            f"interventions has {len(targets)} entries, X has {len(weights)} rows; pass one entry per row, None where nothing was set"
+            f"interventions has {len(targets)} entries, X has {len(weights)} rows; pass one entry per row, None where nothing "
+            "was set"
         )
     held = np.zeros((len(targets), len(names)), dtype=bool)
     position = {name: k for k, name in enumerate(names)}
