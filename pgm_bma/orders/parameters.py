@@ -52,7 +52,7 @@ RESULTS = """edge_posterior_ : DataFrame
     edge_graph_ : networkx DiGraph
         Arcs with their `posterior`; may be cyclic.
     ancestor_posterior_ : DataFrame
-        Ancestor x descendant, share of 1000 sampled DAGs with a directed path.
+        Ancestor x descendant, P(a directed path), summed over all DAGs or from 1000 draws, with the Monte Carlo error in `attrs`.
     family_scores_ : DataFrame
         Scores of every variable with every set of parents that was kept.
     lost_mass_ : float

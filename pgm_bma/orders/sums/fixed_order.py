@@ -220,24 +220,6 @@ def draw_dags(mix, structures, rng):
     return dags
 
 
-def ancestors(dags, orders):
-    """(n, n) share of the DAGs (n_draws, n, width) in which row is an ancestor of column; orders (n_draws, n) fit the DAGs."""
-    n_draws, n, width = dags.shape
-    draw = np.arange(n_draws)
-    above = np.zeros(
-        (n_draws, n + 1, n + 1), dtype=bool
-    )  # above[d, v]: ancestors of v; the last place takes the padding (-1)
-    for node in np.asarray(orders).T:
-        found = np.zeros((n_draws, n + 1), dtype=bool)
-        for slot in range(width):
-            parent = dags[draw, node, slot]
-            found |= above[draw, parent]
-            found[draw, parent] = True
-        found[:, n] = False
-        above[draw, node] = found
-    return above[:, :n, :n].mean(0).T
-
-
 def best_parents(table, before):
     """Best parents of every node under one order, and their log score; ties to the fewest arcs, then the first set.
 
