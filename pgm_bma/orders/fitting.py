@@ -27,7 +27,7 @@ from pgm_bma.orders import structure_average
 from pgm_bma.orders.chains.convergence import R_HAT
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families import counted, family_lists
-from pgm_bma.orders.families.arcs import named_arcs, order_positions, start_orders
+from pgm_bma.orders.families.arcs import arc_log_odds, named_arcs, order_positions, start_orders
 from pgm_bma.orders.families.counted import CountedTraining
 from pgm_bma.orders.families.family_table import (
     MAX_FAMILIES,
@@ -95,6 +95,7 @@ class OrderSettings(NamedTuple):
     missing: str
     required_arcs: Any = None
     forbidden_arcs: Any = None
+    arc_prior: Any = None
     method: str = "auto"
     structure_weighting: str = "order"
     n_jobs: int | None = None
@@ -258,7 +259,7 @@ def score(training, names, settings, full, *, exact=False):
 def _scoring(training, max_indegree, settings, arcs):
     alpha, equivalent_sample_size, most = training.prior
     prior = settings.structure_prior
-    return Scoring(max_indegree, alpha, equivalent_sample_size, most, prior, arcs.required, arcs.forbidden)
+    return Scoring(max_indegree, alpha, equivalent_sample_size, most, prior, arcs.required, arcs.forbidden, arcs.odds)
 
 
 def _refuse_wide_tables(training, names, max_indegree):
@@ -276,7 +277,8 @@ def reach(names, settings):
     """(max_indegree that is possible, `arcs.Arcs`)"""
     most = min(settings.max_indegree, len(names) - 1)
     knowledge = _knowledge(settings.expert_knowledge)
-    return most, named_arcs(settings.required_arcs, settings.forbidden_arcs, knowledge, names, most)
+    arcs = named_arcs(settings.required_arcs, settings.forbidden_arcs, knowledge, names, most)
+    return most, arcs._replace(odds=arc_log_odds(settings.arc_prior, names))
 
 
 def _knowledge(given):
@@ -493,6 +495,7 @@ def fingerprint(training, names, settings, arcs, random_state, root, orders=None
     fields["orders"] = repr(orders)
     for name, pairs in zip(("required_arcs", "forbidden_arcs"), arcs):
         fields[name] = repr([(names[p], names[c]) for p, c in pairs])
+    fields["arc_prior"] = "None" if arcs.odds is None else hashlib.sha256(arcs.odds.tobytes()).hexdigest()
     # a fresh seed is new at every start: then the generators in the file carry on
     fields["random_state"] = "None" if random_state is None else repr((root.entropy, root.spawn_key))
     return fields

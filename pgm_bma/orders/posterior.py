@@ -42,6 +42,9 @@ class OrderPosterior(OrderResults):
     {sampler}
     {families}
     {arcs}
+    arc_prior : float, dict or DataFrame, optional
+        Prior probability of arcs: one for all, a dict (parent, child) -> probability, or a DataFrame parent x child (NaN: no
+        opinion). The log odds are added to the structure prior for every arc that a set of parents has; 0.5 changes nothing.
     {rows}
     {run}
     state_names : dict, optional
@@ -83,6 +86,7 @@ class OrderPosterior(OrderResults):
         parameter_prior: str = "consistent",
         required_arcs: Iterable | None = None,
         forbidden_arcs: Iterable | None = None,
+        arc_prior: Any = None,
         expert_knowledge: Any = None,
         missing: str = "auto",
         unobserved: str = "sum_out",
@@ -103,6 +107,7 @@ class OrderPosterior(OrderResults):
         self.parameter_prior = parameter_prior
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
+        self.arc_prior = arc_prior
         self.expert_knowledge = expert_knowledge
         self.missing = missing
         self.unobserved = unobserved

@@ -128,8 +128,8 @@ class DagResults:
         >>> X = pd.DataFrame({"a": list("0011") * 6, "b": list("0011") * 6, "c": list("0101") * 6})
         >>> OrderPosterior(equivalent_sample_size=1).fit(X).parent_set_posterior("b").round(2).head(2)
           parents  probability
-        0      ()          0.5
-        1    (a,)          0.5
+        0      ()         0.49
+        1    (a,)         0.41
         """
         v, average = self._position("node", node), self._average
         if average.method == "exact":

@@ -19,6 +19,7 @@ from pgm_bma.orders.families.family_table import (
     local_sets,
     members,
     prepare_rows,
+    set_odds,
     size_priors,
 )
 
@@ -88,6 +89,7 @@ def grow_lists(
     everything = prepared(codes, cardinalities, weights)
     log_priors = size_priors(n, max_indegree, scoring.structure_prior)
     words = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)  # names of the variables, not chance
+    odds = np.zeros((n, n)) if scoring.odds is None else np.ascontiguousarray(scoring.odds.T)  # row child
     allowed = ~np.eye(n, dtype=bool)
     for parent, child in scoring.forbidden:
         allowed[child, parent] = False
@@ -96,7 +98,7 @@ def grow_lists(
         first = np.array(sorted({p for p, c in scoring.required if c == child}), dtype=np.int64)
         is_set = held is not None and held[:, child].any()
         rows = prepared(*free_rows(codes, cardinalities, weights, held, child)) if is_set else everything
-        found = kernels.grow(child, first, allowed[child], *rows, log_priors, words, beam, -np.log(eps))
+        found = kernels.grow(child, first, allowed[child], *rows, log_priors, odds[child], words, beam, -np.log(eps))
         if progress:
             progress(1)
         return found
@@ -104,7 +106,8 @@ def grow_lists(
     found = map_jobs(one, [(child,) for child in range(n)], n_jobs, threads=True)
     sets, values, lost = zip(*found)
     sizes = np.concatenate([(some >= 0).sum(1) for some in sets])
-    return _join(cardinalities, max_indegree, sets, np.concatenate(values), log_priors[sizes], lost, beam)
+    own = np.concatenate([set_odds(odds[child], some) for child, some in enumerate(sets)])
+    return _join(cardinalities, max_indegree, sets, np.concatenate(values), log_priors[sizes] + own, lost, beam)
 
 
 def _join(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, beam):
