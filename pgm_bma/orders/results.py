@@ -228,10 +228,7 @@ class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
         check_choice("of", of, ("best", "consensus"))
         if of == "best":
             return self.causal_graph_.to_pdag()
-        names = list(self._variables.names)
-        graph = self.consensus()
-        parents = [[names.index(p) for p in graph.predecessors(name)] for name in names]
-        return network.dag(names, parents).to_pdag()
+        return self.consensus().to_pdag()
 
     def consensus(
         self, threshold: float | None = None, *, false_arc: float | None = None, missed_arc: float | None = None
@@ -250,8 +247,8 @@ class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
 
         Returns
         -------
-        networkx.DiGraph
-            Arcs with attribute `posterior`.
+        pgmpy DAG
+            All variables, and arcs with the attribute `posterior`; pgmpy's metrics take it.
         """
         check_is_fitted(self)
         if threshold is not None and (false_arc is not None or missed_arc is not None):
@@ -266,10 +263,7 @@ class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
             for name, cost in zip(("false_arc", "missed_arc"), costs):
                 check_number(name, cost, 0)
             arcs = consensus.least_expected_loss(edges, *costs)
-        chosen = np.zeros_like(edges)
-        for arc in arcs:
-            chosen[arc] = edges[arc]
-        return network.arc_graph(self._variables.names, chosen, self._labels())
+        return network.consensus_dag(self._variables.names, edges, arcs, self._labels())
 
     # ------------------------------------------------------------------------------------------------ networks
 

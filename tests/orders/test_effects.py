@@ -195,3 +195,17 @@ def test_errors_name_the_variables():
         posterior.parent_set_posterior("z")
     with pytest.raises(ValueError, match="level"):
         posterior.effects(level=2)
+
+
+def test_consensus_is_a_dag_of_pgmpy():
+    from pgmpy.base import DAG
+    from pgmpy.metrics import SHD
+
+    posterior, _ = fitted("order")
+    graph = posterior.consensus(0.3)
+    assert isinstance(graph, DAG) and list(graph.nodes) == NAMES
+    for a, b, data in graph.edges(data=True):
+        assert data["posterior"] == posterior.edge_posterior_.loc[a, b]
+    assert graph.graph["structure_weighting"] == "order"
+    assert list(posterior.consensus(1.0).nodes) == NAMES
+    assert SHD()(graph, graph) == 0
