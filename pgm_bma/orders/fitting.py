@@ -27,7 +27,7 @@ from pgm_bma.orders import structure_average
 from pgm_bma.orders.chains.convergence import R_HAT
 from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families import counted, family_lists
-from pgm_bma.orders.families.arcs import named_arcs, order_positions, start_orders
+from pgm_bma.orders.families.arcs import arc_log_odds, named_arcs, order_positions, start_orders
 from pgm_bma.orders.families.counted import CountedTraining
 from pgm_bma.orders.families.family_table import (
     MAX_FAMILIES,
@@ -95,6 +95,7 @@ class OrderSettings(NamedTuple):
     missing: str
     required_arcs: Any = None
     forbidden_arcs: Any = None
+    arc_prior: Any = None
     method: str = "auto"
     structure_weighting: str = "order"
     n_jobs: int | None = None
@@ -135,25 +136,35 @@ def _check_checkpoint(path):
         raise ValueError(f"checkpoint={str(path)!r} cannot be written: {wrong}")
 
 
-def training_rows(schema, codes, weights, settings):
+def training_rows(schema, codes, weights, settings, held=None):
     """Folded rows with the parameter prior: a `Training` of complete rows, or a `GapTable` if missing cells are to be sampled.
 
     Scores of families are comparable only on the same rows, so under "drop" a row with a missing cell is left out as a whole.
+    held : (n_rows, n) bool, where variables were set by an experiment, or None
     """
     prior = schema.cardinalities, settings.alpha, settings.equivalent_sample_size
     holes = (codes < 0).any(1)
     if holes.any():
         name = schema.names[int(np.argmax((codes < 0).sum(0)))]
         if samples_gaps(settings, int((codes < 0).sum()), name):
+            if held is not None:
+                raise ValueError(
+                    f"interventions need complete rows, but cells are missing (most in {name!r}); pass missing='drop' or "
+                    "'state', or impute before"
+                )
             return augmented_average.gap_table(
                 schema.names, codes, weights, *prior, max_total(settings, _total(codes, weights))
             )
         _tell_of_dropped(int(holes.sum()), len(holes), name)
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
+        held = None if held is None else held[~holes]
+    n, most = codes.shape[1], max_total(settings, _total(codes, weights))
+    if held is not None:  # equal rows of different experiments stay apart
+        codes = np.column_stack([codes, held])
     rows, row_weights, _ = table.fold(codes, weights)
-    most = max_total(settings, _total(codes, weights))
-    return Training(np.asfortranarray(rows, dtype=np.int32), row_weights, *prior, most)
+    held = None if held is None else rows[:, n:].astype(bool)
+    return Training(np.asfortranarray(rows[:, :n], dtype=np.int32), row_weights, *prior, most, held)
 
 
 def counted_rows(schema, rows, settings, columns=()):
@@ -232,7 +243,7 @@ def score(training, names, settings, full, *, exact=False):
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
         _refuse_wide_tables(training, names, max_indegree)
-        families = family_table(*rows, scoring)
+        families = family_table(*rows, scoring, training.held)
         return (families if full else family_lists.prune_table(families, settings.sampler.eps)), arcs
     if exact:
         raise ValueError(
@@ -241,14 +252,14 @@ def score(training, names, settings, full, *, exact=False):
         )
     with progress(settings.verbose, "variables", total=n, label="families") as tick:
         limits = {"eps": settings.sampler.eps, "beam": settings.sampler.beam}
-        lists = family_lists.grow_lists(*rows, scoring, **limits, n_jobs=settings.n_jobs, progress=tick)
+        lists = family_lists.grow_lists(*rows, scoring, training.held, **limits, n_jobs=settings.n_jobs, progress=tick)
     return lists, arcs
 
 
 def _scoring(training, max_indegree, settings, arcs):
     alpha, equivalent_sample_size, most = training.prior
     prior = settings.structure_prior
-    return Scoring(max_indegree, alpha, equivalent_sample_size, most, prior, arcs.required, arcs.forbidden)
+    return Scoring(max_indegree, alpha, equivalent_sample_size, most, prior, arcs.required, arcs.forbidden, arcs.odds)
 
 
 def _refuse_wide_tables(training, names, max_indegree):
@@ -266,7 +277,8 @@ def reach(names, settings):
     """(max_indegree that is possible, `arcs.Arcs`)"""
     most = min(settings.max_indegree, len(names) - 1)
     knowledge = _knowledge(settings.expert_knowledge)
-    return most, named_arcs(settings.required_arcs, settings.forbidden_arcs, knowledge, names, most)
+    arcs = named_arcs(settings.required_arcs, settings.forbidden_arcs, knowledge, names, most)
+    return most, arcs._replace(odds=arc_log_odds(settings.arc_prior, names))
 
 
 def _knowledge(given):
@@ -483,6 +495,7 @@ def fingerprint(training, names, settings, arcs, random_state, root, orders=None
     fields["orders"] = repr(orders)
     for name, pairs in zip(("required_arcs", "forbidden_arcs"), arcs):
         fields[name] = repr([(names[p], names[c]) for p, c in pairs])
+    fields["arc_prior"] = "None" if arcs.odds is None else hashlib.sha256(arcs.odds.tobytes()).hexdigest()
     # a fresh seed is new at every start: then the generators in the file carry on
     fields["random_state"] = "None" if random_state is None else repr((root.entropy, root.spawn_key))
     return fields

@@ -10,8 +10,9 @@ FAMILIES = """max_indegree : int, default=3
         "consistent": alpha in every cell, but no table holds more pseudo-counts than a quarter of the rows; those of larger
         tables are spread evenly, so that no arc gains from a larger table. "paper": alpha in every cell (K2 when 1), under which
         arcs into a column of very many states, noise or not, look certain.
-    structure_prior : {"mdl", "friedman_koller", "uniform"}, default="mdl"
-        Prior of a parent set by its size; "mdl" is the paper's (ORD eq. 13).
+    structure_prior : {"mdl", "friedman_koller", "fair", "fair+", "uniform"}, default="mdl"
+        Prior of a parent set by its size; "mdl" is the paper's (ORD eq. 13). "friedman_koller", or "fair": every number of parents
+        has the same prior. "fair+": k parents have 1 / (k + 1)^2 of that.
     expert_knowledge : pgmpy ExpertKnowledge or dict, optional
         Required and forbidden arcs, a temporal order and a search space; a dict says the same in the words `required_edges`,
         `forbidden_edges` (pairs (parent, child) of names), `temporal_order` and `search_space`."""
@@ -52,7 +53,7 @@ RESULTS = """edge_posterior_ : DataFrame
     edge_graph_ : networkx DiGraph
         Arcs with their `posterior`; may be cyclic.
     ancestor_posterior_ : DataFrame
-        Ancestor x descendant, share of 1000 sampled DAGs with a directed path.
+        Ancestor x descendant, P(a directed path), summed over all DAGs or from 1000 draws, with the Monte Carlo error in `attrs`.
     family_scores_ : DataFrame
         Scores of every variable with every set of parents that was kept.
     lost_mass_ : float

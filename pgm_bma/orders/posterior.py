@@ -15,6 +15,7 @@ from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import add_missing_state, as_frame, filled_column
 from pgm_bma.foundation.tables.table import as_table
 from pgm_bma.orders import fitting, parameters
+from pgm_bma.orders.families.interventions import held_rows, split_targets
 from pgm_bma.orders.gaps.augmented_average import draw_completions
 from pgm_bma.orders.network import graph_metric
 from pgm_bma.orders.results import OrderResults
@@ -41,6 +42,9 @@ class OrderPosterior(OrderResults):
     {sampler}
     {families}
     {arcs}
+    arc_prior : float, dict or DataFrame, optional
+        Prior probability of arcs: one for all, a dict (parent, child) -> probability, or a DataFrame parent x child (NaN: no
+        opinion). The log odds are added to the structure prior for every arc that a set of parents has; 0.5 changes nothing.
     {rows}
     {run}
     state_names : dict, optional
@@ -82,6 +86,7 @@ class OrderPosterior(OrderResults):
         parameter_prior: str = "consistent",
         required_arcs: Iterable | None = None,
         forbidden_arcs: Iterable | None = None,
+        arc_prior: Any = None,
         expert_knowledge: Any = None,
         missing: str = "auto",
         unobserved: str = "sum_out",
@@ -102,6 +107,7 @@ class OrderPosterior(OrderResults):
         self.parameter_prior = parameter_prior
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
+        self.arc_prior = arc_prior
         self.expert_knowledge = expert_knowledge
         self.missing = missing
         self.unobserved = unobserved
@@ -112,7 +118,7 @@ class OrderPosterior(OrderResults):
         self.state_names = state_names
         self.handle_unknown = handle_unknown
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, interventions: Any = None) -> Self:
         """Learn the posterior over structures of the columns of `X`.
 
         Parameters
@@ -123,20 +129,38 @@ class OrderPosterior(OrderResults):
             Not used.
         sample_weight : array of shape (n_samples,), optional
             A weight is a repetition of the row.
+        interventions : list or str, optional
+            For rows of experiments: per row the name of the variable that was set from outside, a list of such names, or None;
+            or the name of a column of `X` that holds these names, which is then no variable. A row in which a variable was set
+            does not count in that variable's own family and counts in all others. This is what settles directions of arcs.
 
         Returns
         -------
         self : object
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from pgm_bma import OrderPosterior
+        >>> X = pd.DataFrame({"a": list("0011") * 6, "b": list("0011") * 3 + list("0101") * 3})
+        >>> X["set"] = [None] * 12 + ["b"] * 12
+        >>> seen = OrderPosterior(equivalent_sample_size=1).fit(X[["a", "b"]][:12])
+        >>> experiment = OrderPosterior(equivalent_sample_size=1).fit(X, interventions="set")
+        >>> [round(float(each.edge_posterior_.loc["a", "b"]), 2) for each in (seen, experiment)]
+        [0.5, 1.0]
         """
         with self._unchanged_by_failure():
+            targets = None
+            if interventions is not None:
+                X, targets = split_targets(X, interventions)
             try:
                 X, sample_weight = self._fold_scan(X, sample_weight)
             except NotFolded as refusal:
                 with self._in_passes(refusal):
                     self._fit_rows(sample_weight)
                 return self
-            self._fit(X, sample_weight)
+            self._fit(X, sample_weight, targets)
         return self
 
     def _fit_rows(self, sample_weight):
@@ -144,17 +168,18 @@ class OrderPosterior(OrderResults):
         rows, _ = self._read_rows(sample_weight, None)
         self._finish(self._count_passes(rows, settings), settings)
 
-    def _fit(self, X, sample_weight):
+    def _fit(self, X, sample_weight, targets):
         settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
         read = self._read_features(X, sample_weight, None)
         self._forget()
         self._feature_states = read.schema.states
         schema, codes = read.schema, read.codes
+        held = None if targets is None else held_rows(targets, schema.names, codes, sample_weight)
         self._count_missing(codes, read.weights)
         if settings.missing == "state":
             schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema(schema.names, schema.states)
-        self._finish(fitting.training_rows(schema, codes, read.weights, settings), settings)
+        self._finish(fitting.training_rows(schema, codes, read.weights, settings, held), settings)
 
     def _finish(self, training, settings):
         ready = self._average_over(training, settings, predicts=False)

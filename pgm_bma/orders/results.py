@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import check_choice, check_number
 from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.runtime.seeds import random_generator, seed_sequence
+from pgm_bma.foundation.runtime.seeds import seed_sequence
 from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.tables.table import Schema
 from pgm_bma.orders import consensus, network
@@ -26,14 +26,14 @@ from pgm_bma.orders.structure_average import (
     mixed_log_joint,
     state_mixture,
 )
+from pgm_bma.orders.structures import DagResults
 from pgm_bma.orders.sums import fixed_order, unobserved
 
-N_ANCESTOR_DAGS = 1000
 MAX_COMPLETIONS = 1024  # of a row that are summed out exactly
 N_COMPLETIONS = 200  # draws for rows past that
 
 
-class OrderResults(ChainDiagnostics, DiscreteEstimator):
+class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
     """An estimator over ``_average`` (a `StructureAverage`) and ``_variables`` (a `Schema`, the class last if there is one).
 
     ``_seed`` is drawn in fit.
@@ -194,23 +194,6 @@ class OrderResults(ChainDiagnostics, DiscreteEstimator):
         return network.arc_graph(self._variables.names, self._average.edges, self._labels())
 
     @property
-    def ancestor_posterior_(self):
-        """DataFrame ancestor x descendant: share of 1000 sampled DAGs with a directed path from row to column."""
-        dags, structures = self._sampled_dags(1)
-        names = list(self._variables.names)
-        orders = self._flat_orders()[structures]
-        paths = pd.DataFrame(fixed_order.ancestors(dags, orders), index=names, columns=names)
-        paths.index.name, paths.columns.name = "ancestor", "descendant"
-        paths.attrs.update(self._labels(), n_dags=N_ANCESTOR_DAGS)
-        return paths
-
-    def _sampled_dags(self, stream):
-        """(N_ANCESTOR_DAGS, n, width) parents of DAGs that the kept orders give in turn, and the number of the order of each."""
-        mix = self._mixture()
-        structures = np.arange(N_ANCESTOR_DAGS) % len(mix.weights[0])
-        return fixed_order.draw_dags(mix, structures, np.random.default_rng([self._seed, stream])), structures
-
-    @property
     def family_scores_(self):
         """DataFrame child, parents, log_marginal_likelihood, log_prior of every family scored."""
         table, names = self._average.table, self._variables.names
@@ -227,37 +210,6 @@ class OrderResults(ChainDiagnostics, DiscreteEstimator):
                 "log_prior": table.log_prior,
             }
         )
-
-    def markov_blanket_posterior(self, node: Any) -> pd.Series:
-        """Probability that each other variable is in the Markov blanket of `node`: a parent, a child or a child's other parent.
-
-        Parameters
-        ----------
-        node : label
-            A variable.
-
-        Returns
-        -------
-        Series
-            Share of 1000 sampled DAGs, by variable.
-        """
-        check_is_fitted(self)
-        names = list(self._variables.names)
-        if node not in names:
-            raise ValueError(f"node={node!r} is no variable; the variables are {names}")
-        v, draws = names.index(node), np.arange(N_ANCESTOR_DAGS)
-        dags, _ = self._sampled_dags(4)
-        arcs = np.zeros(
-            (N_ANCESTOR_DAGS, len(names), len(names) + 1), dtype=bool
-        )  # [draw, child, parent]; the last: padding
-        for slot in range(dags.shape[2]):
-            arcs[draws[:, None], np.arange(len(names)), dags[:, :, slot]] = True
-        arcs = arcs[:, :, :-1]
-        children = arcs[:, :, v]
-        blanket = arcs[:, v] | children | (arcs & children[:, :, None]).any(1)
-        share = pd.Series(blanket.mean(0), index=names, name=node).drop(node)
-        share.attrs.update(self._labels(), n_dags=N_ANCESTOR_DAGS)
-        return share
 
     def cpdag(self, of: str = "best") -> Any:
         """The class of equivalent DAGs of one structure: arcs that all of them share are directed.
@@ -276,10 +228,7 @@ class OrderResults(ChainDiagnostics, DiscreteEstimator):
         check_choice("of", of, ("best", "consensus"))
         if of == "best":
             return self.causal_graph_.to_pdag()
-        names = list(self._variables.names)
-        graph = self.consensus()
-        parents = [[names.index(p) for p in graph.predecessors(name)] for name in names]
-        return network.dag(names, parents).to_pdag()
+        return self.consensus().to_pdag()
 
     def consensus(
         self, threshold: float | None = None, *, false_arc: float | None = None, missed_arc: float | None = None
@@ -298,8 +247,8 @@ class OrderResults(ChainDiagnostics, DiscreteEstimator):
 
         Returns
         -------
-        networkx.DiGraph
-            Arcs with attribute `posterior`.
+        pgmpy DAG
+            All variables, and arcs with the attribute `posterior`; pgmpy's metrics take it.
         """
         check_is_fitted(self)
         if threshold is not None and (false_arc is not None or missed_arc is not None):
@@ -314,10 +263,7 @@ class OrderResults(ChainDiagnostics, DiscreteEstimator):
             for name, cost in zip(("false_arc", "missed_arc"), costs):
                 check_number(name, cost, 0)
             arcs = consensus.least_expected_loss(edges, *costs)
-        chosen = np.zeros_like(edges)
-        for arc in arcs:
-            chosen[arc] = edges[arc]
-        return network.arc_graph(self._variables.names, chosen, self._labels())
+        return network.consensus_dag(self._variables.names, edges, arcs, self._labels())
 
     # ------------------------------------------------------------------------------------------------ networks
 
@@ -340,37 +286,8 @@ class OrderResults(ChainDiagnostics, DiscreteEstimator):
             matrix.iloc[list(parents), child] = 1
         return matrix
 
-    def sample_dags(self, n_dags: int = 1, random_state: Any = None) -> list:
-        """Draw DAGs from the posterior, as pgmpy networks with posterior-mean tables.
-
-        The kept orders take turns; within an order, parents are drawn exactly.
-
-        Parameters
-        ----------
-        n_dags : int, default=1
-            How many.
-        random_state : int, Generator, RandomState or None, default=None
-            Seed; without it, equal calls give equal networks.
-
-        Returns
-        -------
-        list of DiscreteBayesianNetwork
-            The networks.
-        """
-        check_is_fitted(self)
-        check_number("n_dags", n_dags, 0, integer=True)
-        mix = self._mixture()
-        rng = np.random.default_rng([self._seed, 2]) if random_state is None else random_generator(random_state)
-        n_states = len(mix.weights[0])
-        structures = rng.permutation(n_states)[np.arange(n_dags) % n_states]
-        dags = fixed_order.draw_dags(mix, structures, rng)
-        return [self._network([tuple(int(p) for p in z if p >= 0) for z in parents]) for parents in dags]
-
     def _build_model(self):
         return self._network(self._average.best_parents)
-
-    def _network(self, parents):
-        return network.dag_network(self._variables, self._average.training, parents)
 
     def _flat_orders(self):
         return self._weighting().order(self._average.states.reshape(-1, len(self._variables.names)))

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from pgm_bma.orders.chains._layer_kernels import run_layers
 from pgm_bma.orders.chains._relocation_kernels import run_orders
 from pgm_bma.orders.families.arcs import random_order
-from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
+from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order, parent_sets
 
 
 class OrderWeighting:
@@ -27,6 +27,7 @@ class OrderWeighting:
     edges = staticmethod(exact_orders.edge_posterior)
     log_joint = staticmethod(exact_orders.log_joint)
     draw = staticmethod(exact_orders.draw_orders)
+    parent_sets = staticmethod(parent_sets.over_orders)
 
     def masks(self, states):
         """(before, touching or None) of states, see `fixed_order`."""
@@ -64,6 +65,7 @@ class DagWeighting:
     edges = staticmethod(exact_dags.edge_posterior)
     log_joint = staticmethod(exact_dags.log_joint)
     draw = staticmethod(exact_dags.draw_layers)
+    parent_sets = staticmethod(parent_sets.over_dags)
 
     def masks(self, states):
         """(before, touching) of layers."""

@@ -69,13 +69,14 @@ def best_below(members, binomials, size_start, best):
 
 
 @compiled
-def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin):
+def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_margin):
     """The list of one child: (members (n_sets, max_indegree) ascending, padded with -1, log marginal likelihoods, lost share).
 
     first : (k,) members that every set must have    allowed : (n,) variables that may be parents
     data : (bits, first_value, codes, weights, cards) as in `_family_kernels.score_families`
     prior : as in `_family_kernels.score_families`
-    log_priors : (max_indegree + 1,) structure prior by size    words : (n,) random uint64
+    log_priors : (max_indegree + 1,) structure prior by size    odds : (n,) log prior odds of every parent
+    words : (n,) random uint64
     The share is of the sets that were scored, summed over all of them; sets that were never reached are not in it.
     """
     n, max_indegree = allowed.size, log_priors.size - 1
@@ -92,6 +93,8 @@ def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin
     values[0] = score_set(child, base[0], size, data, prior)
     members[0] = base[0]
     bests = np.array([values[0] + log_priors[size]])
+    for k in range(first.size):
+        bests[0] += odds[first[k]]
     empty_best = bests[0]
     count, lost = 1, 0.0
     single_best = np.full(n, empty_best)
@@ -101,7 +104,7 @@ def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin
         ranked = np.argsort(keys)
         sorted_keys = keys[ranked]
         new = np.empty((n_bases * n, 2), dtype=np.int64)  # base and added variable
-        new_scores, new_bests = np.empty(n_bases * n), np.empty(n_bases * n)
+        new_scores, new_bests, new_values = np.empty(n_bases * n), np.empty(n_bases * n), np.empty(n_bases * n)
         n_new = 0
         wanted = np.empty(n, dtype=np.bool_)
         below = np.empty(n)
@@ -122,18 +125,21 @@ def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin
                             wanted[x] = False
                             break
                         below[x] = max(below[x], bests[ranked[place]])
+            carried = log_priors[size]
+            for t in range(size - 1):
+                carried += odds[base[i, t]]
             extend(child, base[i], size - 1, wanted, data, prior, marginal)
             for x in range(n):
                 if not wanted[x]:
                     continue
-                score = marginal[x] + log_priors[size]
+                score = marginal[x] + carried + odds[x]
                 if first.size == 0 and size == 1:
                     single_best[x] = max(score, empty_best)
                 if score < below[x] - log_margin:
                     lost += np.exp(score - below[x])
                     continue
                 new[n_new, 0], new[n_new, 1] = i, x
-                new_scores[n_new], new_bests[n_new] = score, max(score, below[x])
+                new_scores[n_new], new_bests[n_new], new_values[n_new] = score, max(score, below[x]), marginal[x]
                 n_new += 1
         while count + n_new > room:
             room *= 2
@@ -149,7 +155,7 @@ def grow(child, first, allowed, data, prior, log_priors, words, beam, log_margin
             members[count + k, place] = x
             for t in range(place, size - 1):
                 members[count + k, t + 1] = base[new[k, 0], t]
-            values[count + k] = new_scores[k] - log_priors[size]
+            values[count + k] = new_values[k]
         chosen = np.argsort(-new_scores[:n_new], kind="mergesort")[:beam]
         next_keys = np.empty(chosen.size, dtype=np.uint64)
         next_base = np.empty((chosen.size, max_indegree), dtype=np.int32)

@@ -12,6 +12,7 @@ class Arcs(NamedTuple):
 
     required: list
     forbidden: list
+    odds: np.ndarray | None = None  # (n, n) log prior odds, row parent
 
 
 def named_arcs(required, forbidden, knowledge, names, max_indegree):
@@ -56,6 +57,36 @@ def arc_positions(parameter, arcs, names):
                 raise ValueError(f"{parameter} names {name!r}, which is no variable; the variables are {names}")
         pairs.append((position[arc[0]], position[arc[1]]))
     return pairs
+
+
+def arc_log_odds(arc_prior, names):
+    """(n, n) log prior odds of every arc, row parent, or None; arc_prior : number, dict (parent, child) -> number, or DataFrame."""
+    if arc_prior is None:
+        return None
+    n = len(names)
+    if hasattr(arc_prior, "columns"):
+        items = [((p, c), arc_prior.loc[p, c]) for p in arc_prior.index for c in arc_prior.columns if p != c]
+        items = [(arc, value) for arc, value in items if value == value]  # NaN: no opinion
+    elif isinstance(arc_prior, dict):
+        items = list(arc_prior.items())
+    else:
+        return np.where(np.eye(n, dtype=bool), 0.0, _log_odds("arc_prior", arc_prior))
+    odds = np.zeros((n, n))
+    pairs = arc_positions("arc_prior", [arc for arc, _ in items], names)
+    for (arc, value), (parent, child) in zip(items, pairs):
+        if parent == child:
+            raise ValueError(f"arc_prior names the loop {arc!r}; an arc has two different ends")
+        odds[parent, child] = _log_odds(f"arc_prior of {arc[0]!r} -> {arc[1]!r}", value)
+    return odds
+
+
+def _log_odds(what, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
+        raise ValueError(
+            f"{what} is {brief(value)}; it must be a probability between 0 and 1, both excluded: forbidden_arcs and required_arcs "
+            "say 0 and 1"
+        )
+    return np.log(value) - np.log1p(-value)
 
 
 def order_positions(parameter, order, names, required=()):

@@ -14,10 +14,12 @@ from pgm_bma.orders.families import _list_kernels as kernels
 from pgm_bma.orders.families.family_table import (
     SCORING,
     binomials,
+    free_rows,
     lgamma_tables,
     local_sets,
     members,
     prepare_rows,
+    set_odds,
     size_priors,
 )
 
@@ -56,7 +58,17 @@ def choose(lists, kept):
 
 
 def grow_lists(
-    codes, cardinalities, weights=None, scoring=SCORING, *, eps=EPS, beam=BEAM, n_jobs=None, progress=None, **changes
+    codes,
+    cardinalities,
+    weights=None,
+    scoring=SCORING,
+    held=None,
+    *,
+    eps=EPS,
+    beam=BEAM,
+    n_jobs=None,
+    progress=None,
+    **changes,
 ):
     """Score parent sets size by size, extending the best `beam` of every size by every variable; arguments as `family_table`.
 
@@ -68,18 +80,25 @@ def grow_lists(
     n = len(cardinalities)
     scoring = scoring._replace(**changes)
     max_indegree = min(scoring.max_indegree, n - 1)
-    rows = prepare_rows(codes, cardinalities, weights, 1)
-    prior = lgamma_tables(rows, scoring.prior, max_indegree)
-    data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
+
+    def prepared(*rows):
+        rows = prepare_rows(*rows, 1)
+        data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
+        return data, lgamma_tables(rows, scoring.prior, max_indegree)
+
+    everything = prepared(codes, cardinalities, weights)
     log_priors = size_priors(n, max_indegree, scoring.structure_prior)
     words = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)  # names of the variables, not chance
+    odds = np.zeros((n, n)) if scoring.odds is None else np.ascontiguousarray(scoring.odds.T)  # row child
     allowed = ~np.eye(n, dtype=bool)
     for parent, child in scoring.forbidden:
         allowed[child, parent] = False
 
     def one(child):
         first = np.array(sorted({p for p, c in scoring.required if c == child}), dtype=np.int64)
-        found = kernels.grow(child, first, allowed[child], data, prior, log_priors, words, beam, -np.log(eps))
+        is_set = held is not None and held[:, child].any()
+        rows = prepared(*free_rows(codes, cardinalities, weights, held, child)) if is_set else everything
+        found = kernels.grow(child, first, allowed[child], *rows, log_priors, odds[child], words, beam, -np.log(eps))
         if progress:
             progress(1)
         return found
@@ -87,7 +106,8 @@ def grow_lists(
     found = map_jobs(one, [(child,) for child in range(n)], n_jobs, threads=True)
     sets, values, lost = zip(*found)
     sizes = np.concatenate([(some >= 0).sum(1) for some in sets])
-    return _join(cardinalities, max_indegree, sets, np.concatenate(values), log_priors[sizes], lost, beam)
+    own = np.concatenate([set_odds(odds[child], some) for child, some in enumerate(sets)])
+    return _join(cardinalities, max_indegree, sets, np.concatenate(values), log_priors[sizes] + own, lost, beam)
 
 
 def _join(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, beam):

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.orders.families._family_kernels import score_families
 
-STRUCTURE_PRIORS = ("mdl", "friedman_koller", "uniform")
+STRUCTURE_PRIORS = ("mdl", "friedman_koller", "fair", "fair+", "uniform")
 MAX_FAMILIES = 6_000_000  # a table of this size takes 96 MB; beyond it lists are grown (`family_lists`)
 MAX_BIT_ROWS = 2_000_000  # rows written out from integer weights, 0.25 MB per state
 MAX_CELL_BYTES = 50_000_000  # of the bitsets of the cells of one set of variables
@@ -31,9 +31,10 @@ class Scoring(NamedTuple):
     alpha: float = 1.0  # K2's pseudo-count per cell
     equivalent_sample_size: float | None = None  # BDeu's total instead
     max_total: float | None = None  # most of a table; where alpha in every cell is more, it is spread evenly
-    structure_prior: str = "mdl"  # or "friedman_koller" or "uniform"
+    structure_prior: str = "mdl"  # or another of STRUCTURE_PRIORS
     required: Sequence = ()  # pairs (parent, child) of positions
     forbidden: Sequence = ()
+    odds: np.ndarray | None = None  # (n, n) log prior odds of arcs, row parent, which are added to the structure prior
 
     @property
     def prior(self):
@@ -44,7 +45,7 @@ class Scoring(NamedTuple):
 SCORING = Scoring()
 
 
-def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes):
+def family_table(codes, cardinalities, weights=None, scoring=SCORING, held=None, **changes):
     """Score every family.
 
     Parameters
@@ -53,6 +54,7 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes)
     cardinalities : (n_variables,)
     weights : (n_samples,) or None; integers are repetitions, fractions are exact
     scoring : Scoring        changes : fields of it that differ
+    held : (n_samples, n_variables) bool or None; rows in which a variable was set do not count in its own families
 
     Returns
     -------
@@ -71,7 +73,21 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, **changes)
     scoring = scoring._replace(max_indegree=min(scoring.max_indegree, len(cardinalities) - 1))
     prepared = prepare_rows(codes, cardinalities, weights, scoring.max_indegree)
     table, layout = family_layout(cardinalities, scoring)
-    return with_priors(table, _score(prepared, scoring.prior, table, layout), scoring)
+    scores = _score(prepared, scoring.prior, table, layout)
+    for child in () if held is None else np.flatnonzero(held.any(0)):
+        others = [(p, c) for p in range(len(cardinalities)) for c in range(len(cardinalities)) if c not in (p, child)]
+        alone = scoring._replace(required=(), forbidden=[*scoring.forbidden, *others])
+        small, places = family_layout(cardinalities, alone)
+        free = prepare_rows(*free_rows(codes, cardinalities, weights, held, child), scoring.max_indegree)
+        own = _score(free, scoring.prior, small, places)
+        scores[table.offsets[child] : table.offsets[child + 1]] = own[small.offsets[child] : small.offsets[child + 1]]
+    return with_priors(table, scores, scoring)
+
+
+def free_rows(codes, cardinalities, weights, held, child):
+    """(codes, cardinalities, weights) of the rows in which `child` was not set."""
+    free = ~held[:, child]
+    return np.asarray(codes)[free], cardinalities, None if weights is None else np.asarray(weights)[free]
 
 
 def family_layout(cardinalities, scoring):
@@ -86,13 +102,21 @@ def family_layout(cardinalities, scoring):
 
 
 def with_priors(table, log_marginal, scoring):
-    """The table with its log marginal likelihoods and the structure prior; -inf where a required arc is missing."""
+    """The table with its log marginal likelihoods and priors of structures and arcs; -inf where a required arc is missing."""
     log_prior = _log_prior(table, scoring.structure_prior)
+    if scoring.odds is not None:
+        children = range(len(table.cardinalities))
+        log_prior += np.concatenate([set_odds(scoring.odds[:, child], members(table, child)) for child in children])
     for parent, child in scoring.required:
         start, stop = table.offsets[child], table.offsets[child + 1]
         lacks = np.array([parent not in parents for parents in parent_sets(table, child)])
         log_prior[start:stop][lacks] = -np.inf
     return table._replace(log_marginal=log_marginal, log_prior=log_prior)
+
+
+def set_odds(odds, sets):
+    """(n_sets,) sum of the log odds (n,) over the members of every set, padded with -1."""
+    return np.append(odds, 0.0)[sets].sum(1)
 
 
 def parent_sets(table, child):
@@ -180,8 +204,10 @@ def size_priors(n, max_indegree, structure_prior):
     sizes = range(max_indegree + 1)
     if structure_prior == "mdl":
         return np.array([-np.log(n * comb(n, size)) for size in sizes])  # ORD eq. 13, read as 1/(n binom(n, size))
-    if structure_prior == "friedman_koller":
+    if structure_prior in ("friedman_koller", "fair"):
         return np.array([-np.log(comb(n - 1, size)) for size in sizes])
+    if structure_prior == "fair+":
+        return np.array([-np.log(comb(n - 1, size) * (size + 1.0) ** 2) for size in sizes])
     if structure_prior == "uniform":
         return np.zeros(max_indegree + 1)
     raise ValueError(f"structure_prior={structure_prior!r} is not one of {', '.join(STRUCTURE_PRIORS)}")

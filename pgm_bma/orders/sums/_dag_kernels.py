@@ -149,6 +149,45 @@ def backward_edges(log_sums, codes, totals, log_total, coefficients):
 
 
 @compiled
+def draw_layers(rng, log_sums, codes, totals, values, subsets, log_q, draws):
+    """Layer numbers (n_draws, n) of DAGs drawn from their law, the last layer first.
+
+    values, subsets, log_q : (2^n,), (2^n,), (n,) space
+    """
+    n = log_sums.shape[0]
+    for d in range(draws.shape[0]):
+        placed, layer, depth = (1 << n) - 1, 0, 0
+        while placed:
+            count, top, previous = 0, -np.inf, placed
+            while previous:  # which layer comes before the one that was drawn last
+                value = totals[codes[placed] + codes[previous]]
+                if layer:
+                    layer_log_weights(log_sums, placed, previous, log_q)
+                    for i in range(n):
+                        if layer >> i & 1:
+                            value += log_q[i]
+                values[count], subsets[count] = value, previous
+                top = max(top, value)
+                count += 1
+                previous = (previous - 1) & placed
+            total = 0.0
+            for k in range(count):
+                total += np.exp(values[k] - top)
+                values[k] = total
+            point, k = rng.random() * total, 0
+            while k < count - 1 and values[k] <= point:
+                k += 1
+            layer = subsets[k]
+            for i in range(n):
+                if layer >> i & 1:
+                    draws[d, i] = depth
+            placed ^= layer
+            depth += 1
+        for i in range(n):
+            draws[d, i] = depth - 1 - draws[d, i]
+
+
+@compiled
 def predict_rows(log_sums, codes, totals, log_total, masks, offsets, set_shares, predictive, joint):
     """joint[row] = P(row | data) averaged over all DAGs; arguments as in `_exact_kernels.predict_rows`.
 

@@ -72,38 +72,9 @@ def draw_layers(sums, n_draws, rng):
     """Independent draws of the layers of a DAG, (n_draws, n): the layer number of every node, from the last layer back."""
     n = len(sums.log_sums)
     draws = np.zeros((n_draws, n), dtype=np.int64)
-    for draw in draws:
-        placed, layers = 2**n - 1, []
-        layer = _choose([(j, sums.totals[sums.codes[placed] + sums.codes[j]]) for j in _subsets(placed)], rng)
-        while True:
-            layers.append(layer)
-            placed ^= layer
-            if placed == 0:
-                break
-            options = []
-            for previous in _subsets(placed):
-                log_q = np.empty(n)
-                kernels.layer_log_weights(sums.log_sums, placed, previous, log_q)
-                weight = sum(log_q[i] for i in range(n) if layer >> i & 1)
-                options.append((previous, sums.totals[sums.codes[placed] + sums.codes[previous]] + weight))
-            layer = _choose(options, rng)
-        for number, nodes in enumerate(reversed(layers)):
-            draw[[i for i in range(n) if nodes >> i & 1]] = number
+    space = np.empty(2**n), np.empty(2**n, dtype=np.int64), np.empty(n)
+    kernels.draw_layers(rng, sums.log_sums, sums.codes, sums.totals, *space, draws)
     return draws
-
-
-def _choose(options, rng):
-    values = np.array([value for _, value in options])
-    shares = np.cumsum(np.exp(values - values.max()))
-    return options[int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))][0]
-
-
-def _subsets(mask):
-    """The non-empty subsets of a mask."""
-    subset = mask
-    while subset:
-        yield subset
-        subset = (subset - 1) & mask
 
 
 class DagSums(NamedTuple):

@@ -67,14 +67,17 @@ def draw_orders(sums, n_orders, rng):
     """Independent draws from P(order | data), (n_orders, n): the last node first, by its share of the forward sum."""
     n = len(sums.log_sums)
     orders = np.empty((n_orders, n), dtype=np.int64)
-    for order in orders:
-        subset = 2**n - 1
-        for place in range(n - 1, -1, -1):
-            nodes = [v for v in range(n) if subset >> v & 1]
-            terms = np.array([_prefix_term(sums, subset, v) for v in nodes])
-            shares = np.cumsum(np.exp(terms - terms.max()))
-            order[place] = nodes[int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))]
-            subset ^= 1 << int(order[place])
+    points = rng.random((n_orders, n))
+    subsets = np.full(n_orders, 2**n - 1)  # still to be placed, by draw
+    for step, place in enumerate(range(n - 1, -1, -1)):
+        terms = np.full((n_orders, n), -np.inf)
+        for node in range(n):
+            inside = np.flatnonzero(subsets >> node & 1)
+            here = subsets[inside]
+            terms[inside, node] = sums.prefixes[here ^ (1 << node)] + sums.log_sums[node, _without(here, node)]
+        shares = np.cumsum(np.exp(terms - terms.max(1, keepdims=True)), axis=1)
+        orders[:, place] = (shares <= (points[:, step] * shares[:, -1])[:, None]).sum(1)
+        subsets ^= 1 << orders[:, place]
     return orders
 
 
@@ -139,10 +142,6 @@ def mixing_shares(table):
     for node in range(n):
         kernels.log_zeta(masks[node], log_scores[node], np.empty(2 ** (n - 1)), shares[node])
     return np.concatenate(masks), shares
-
-
-def _prefix_term(sums, subset, node):
-    return sums.prefixes[subset ^ (1 << node)] + sums.log_sums[node, _without(subset, node)]
 
 
 _without = kernels.without.py_func

@@ -220,24 +220,6 @@ def draw_dags(mix, structures, rng):
     return dags
 
 
-def ancestors(dags, orders):
-    """(n, n) share of the DAGs (n_draws, n, width) in which row is an ancestor of column; orders (n_draws, n) fit the DAGs."""
-    n_draws, n, width = dags.shape
-    draw = np.arange(n_draws)
-    above = np.zeros(
-        (n_draws, n + 1, n + 1), dtype=bool
-    )  # above[d, v]: ancestors of v; the last place takes the padding (-1)
-    for node in np.asarray(orders).T:
-        found = np.zeros((n_draws, n + 1), dtype=bool)
-        for slot in range(width):
-            parent = dags[draw, node, slot]
-            found |= above[draw, parent]
-            found[draw, parent] = True
-        found[:, n] = False
-        above[draw, node] = found
-    return above[:, :n, :n].mean(0).T
-
-
 def best_parents(table, before):
     """Best parents of every node under one order, and their log score; ties to the fewest arcs, then the first set.
 
@@ -302,6 +284,16 @@ class Training(NamedTuple):
     alpha: float
     equivalent_sample_size: float | None
     max_total: float | None = None  # most pseudo-counts of a table
+    held: np.ndarray | None = (
+        None  # (n_samples, n) bool: rows in which a variable was set, which do not count in its families
+    )
+
+    def free(self, child):
+        """The rows that count in the families of `child`, nothing held."""
+        if self.held is None:
+            return self
+        rows = ~self.held[:, child]
+        return self._replace(codes=np.asfortranarray(self.codes[rows]), weights=self.weights[rows], held=None)
 
     @property
     def prior(self):
@@ -316,11 +308,17 @@ class Training(NamedTuple):
     @property
     def digested(self):
         """Arrays by which the data are known again."""
-        return self.codes, self.weights, self.cardinalities
+        parts = self.codes, self.weights, self.cardinalities
+        return parts if self.held is None else (*parts, self.held)
 
     def predict(self, children, parents, rows):
         """(n_families, n_rows) posterior mean of every row's value under every family; rows (n_rows, n) int32."""
         out = np.empty((len(children), len(rows)))
+        if self.held is not None:
+            for child in np.unique(children):
+                own = np.flatnonzero(children == child)
+                out[own] = self.free(child).predict(children[own], parents[own], rows)
+            return out
         cells = np.append(self.cardinalities, 1.0)[parents].prod(axis=1) * self.cardinalities[children]
         space = np.empty(int(cells[cells <= MAX_CELLS].max(initial=1))), np.empty(len(rows), dtype=np.int64)
         predict_families(
@@ -332,6 +330,8 @@ class Training(NamedTuple):
 
     def mean_tables(self, children, parents):
         """(starts, tables): posterior means of one child, named for every family, one table after the other."""
+        if self.held is not None:
+            return self.free(children[0]).mean_tables(children, parents)
         cards = self.cardinalities
         starts = state_offsets(np.append(cards, 1)[parents].prod(axis=1) * cards[children])
         tables = np.empty(starts[-1])
@@ -342,7 +342,8 @@ class Training(NamedTuple):
 
     def family_counts(self, child, parents):
         """(n_parent_states, n_states) counts of one family; the first parent varies slowest."""
-        return family_counts(self.codes, self.cardinalities, child, parents, self.weights)
+        rows = self.free(child)
+        return family_counts(rows.codes, self.cardinalities, child, parents, rows.weights)
 
 
 class Mixture(NamedTuple):

@@ -1,0 +1,131 @@
+"""What setting a variable does to others, averaged over DAGs and their tables: P(y | do(x)) by truncated factorisation.
+
+In one DAG, a full configuration takes one cell of every table and tables are independent a posteriori. So the posterior mean of
+P(y | do(x)) is that of the network of posterior-mean tables without x's own; for the spread, tables are drawn from their
+Dirichlets. Small tables are multiplied out, all DAGs at once; larger networks have a junction tree per DAG, in which every variable
+that is set has a switch for a parent: switched on, its table is flat. Switches are observed, so they cost nothing, and one pass
+answers for all variables and states.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.dirichlet import posterior_mean
+from pgm_bma.networks import evidence
+from pgm_bma.networks.junction_tree import build_tree, relevant_variables
+from pgm_bma.orders.families.family_table import bounds
+from pgm_bma.orders.gaps.augment import draw_tables
+
+MAX_JOINT = 4096  # joint states up to which tables are multiplied out
+BLOCK_CELLS = 4_000_000  # of such products at a time
+
+
+class EffectQuestion(NamedTuple):
+    """DAGs, where their tables come from, and what is asked."""
+
+    dags: list  # per DAG, parent tuples of every variable
+    sources: np.ndarray  # (n_dags,) which completed table a DAG belongs to; 0 without missing values
+    counts: Callable[[int, int, tuple], np.ndarray]  # of a source, a child and its parents: (n_parent_states, n_states)
+    prior: tuple  # arguments of `family_table.bounds`
+    cardinalities: np.ndarray
+    of: list  # variables that are set
+    on: list  # outcomes
+
+    def tables(self, source, child, parents, n_draws, rng):
+        """(n_draws, n_cells) tables of one family: drawn, or without `rng` posterior means (1, n_cells)."""
+        counts = self.counts(source, child, parents)
+        if rng is None:
+            alpha, total = bounds(*self.prior)
+            return posterior_mean(counts, min(alpha, total / counts.size)).reshape(1, -1)
+        return draw_tables(self.prior, [counts] * n_draws, rng).reshape(n_draws, -1)
+
+
+def effect_blocks(asked, rng=None):
+    """Yield (positions of DAGs, P(y | do(x))) block by block: (n_dags, states of all x, states of all y).
+
+    rng : draws one table of every family for each DAG; None takes posterior means
+    """
+    if np.prod(asked.cardinalities.astype(float)) <= MAX_JOINT:
+        yield from _by_joint(asked, rng)
+    else:
+        for k in range(len(asked.dags)):
+            yield np.array([k]), _by_tree(asked, k, rng)[None]
+
+
+def _by_joint(asked, rng):
+    cards = asked.cardinalities
+    digits = np.indices(cards).reshape(len(cards), -1)
+    size = digits.shape[1]
+    outcomes = np.concatenate([digits[y] == np.arange(cards[y])[:, None] for y in asked.on])  # (states of all y, size)
+    block = max(BLOCK_CELLS // (size * len(cards)), 1)
+    for start in range(0, len(asked.dags), block):
+        chosen = np.arange(start, min(start + block, len(asked.dags)))
+        factors = np.stack([_factors(asked, chosen, child, digits, rng) for child in range(len(cards))])
+        found = []
+        for x in asked.of:
+            rest = factors[np.arange(len(cards)) != x].prod(0)
+            found += [(rest * (digits[x] == state)) @ outcomes.T for state in range(cards[x])]
+        yield chosen, np.stack(found, axis=1)
+
+
+def _factors(asked, chosen, child, digits, rng):
+    """(n_chosen, size) the table of a child at every configuration, DAG by DAG."""
+    groups: dict[tuple, list] = {}
+    for place, k in enumerate(chosen):
+        groups.setdefault((int(asked.sources[k]), asked.dags[k][child]), []).append(place)
+    values = np.empty((len(chosen), digits.shape[1]))
+    for (source, parents), places in groups.items():
+        scope = [*parents, child]
+        cells = np.ravel_multi_index(tuple(digits[scope]), tuple(asked.cardinalities[scope]))
+        values[places] = asked.tables(source, child, parents, len(places), rng)[:, cells]
+    return values
+
+
+def _by_tree(asked, k, rng):
+    """(states of all x, states of all y) of one DAG."""
+    dag, cards = asked.dags[k], asked.cardinalities
+    used = relevant_variables(dag, [*asked.of, *asked.on])
+    place = {v: i for i, v in enumerate(used)}
+    n, n_switches = len(used), len(asked.of)
+    switch = {x: n + i for i, x in enumerate(asked.of)}
+    parents, tables = [], []
+    for v in used:
+        table = asked.tables(asked.sources[k], v, dag[v], 1, rng).reshape(-1, 1, cards[v])
+        own = tuple(place[p] for p in dag[v])
+        if v in switch:
+            table, own = np.concatenate([table, np.full_like(table, 1.0 / cards[v])], axis=1), (*own, switch[v])
+        parents.append(own)
+        tables.append(table.ravel())
+    sizes = [*(int(cards[v]) for v in used), *[2] * n_switches]
+    tree = build_tree(sizes, [*parents, *[()] * n_switches], range(n))
+    starts = state_offsets([cards[x] for x in asked.of])
+    rows = np.full((starts[-1], n + n_switches), -1, dtype=np.int64)
+    rows[:, n:] = 0
+    for x, first in zip(asked.of, starts):
+        for state in range(cards[x]):
+            rows[first + state, [place[x], switch[x]]] = state, 1
+    theta = np.concatenate([*tables, np.full(2 * n_switches, 0.5)])
+    found = evidence.posteriors(evidence.plan_rows(tree, rows), theta, [place[y] for y in asked.on])
+    return np.concatenate(found, axis=1)
+
+
+def total_variation(effects, of_cards, on_cards):
+    """(n_dags, n_of, n_on) largest total variation between two states that x is set to; effects : from `effect_blocks`."""
+    rows, columns = state_offsets(of_cards), state_offsets(on_cards)
+    sizes = np.zeros((len(effects), len(of_cards), len(on_cards)))
+    for x, (first, stop) in enumerate(pairwise(rows)):
+        for a in range(first, stop):
+            apart = np.abs(effects[:, a + 1 : stop] - effects[:, a : a + 1])
+            moved = np.add.reduceat(apart, columns[:-1], axis=2) / 2
+            sizes[:, x] = np.maximum(sizes[:, x], moved.max(1, initial=0.0))
+    return sizes
+
+
+def spread(values, level):
+    """(sd, low, high) of drawn values (n_dags, ...) with equal weights, `level` of them between low and high."""
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return values.std(0), low, high
