@@ -91,7 +91,7 @@ def line_sets(terms):
 
 def design_owners(terms):
     """[(set of columns, kind, columns of the design)]: levels belong to the empty set, slopes and states to their column."""
-    parts = [((), "level", 1)] if has_level(terms) else []
+    parts: list[tuple[tuple[int, ...], str, int]] = [((), "level", 1)] if has_level(terms) else []
     if terms.linear:
         parts += [((int(j),), "linear", 1) for j in np.flatnonzero(terms.numeric)]
     parts += [((j,), "linear", 1) for j, _ in terms.levels]
@@ -159,7 +159,7 @@ def average_factors(fit):
         )
     n = len(terms.singles)
     levels = weights.slopes[0] if has_level(terms) else 0.0
-    factors = [((n,), weights.sets[0] * np.log(terms.shares) + levels)]
+    factors: list[tuple[tuple[int, ...], np.ndarray]] = [((n,), weights.sets[0] * np.log(terms.shares) + levels)]
     for j, logs in enumerate(terms.singles):
         factors.append(((j, n), column_evidence(fit, j, np.zeros((len(logs), int(terms.numeric.sum()))))))
     for t, ((i, j), table) in enumerate(zip(terms.pairs, terms.tables), start=1 + n):

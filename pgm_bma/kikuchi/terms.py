@@ -48,7 +48,8 @@ def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_ou
     """
     layout = make_layout(sets, data.cardinalities, data.n_classes)
     taken = data.unit if leave_one_out else None
-    return terms_of_tables(layout, set_faces(layout), *count_tables(data, layout), prior, strength, taken)
+    counts, totals = count_tables(data, layout)
+    return terms_of_tables(layout, set_faces(layout), counts, totals, prior, strength, taken)
 
 
 def terms_of_tables(layout, faces, counts, totals, prior, strength, left_out=None):
