@@ -45,7 +45,8 @@ def tune_weights(data, sets, prior, strength, n_folds=None, progress=None):
         return Tuned(point["strength"], {order: point[order] for order in orders}, [])
     n_folds = n_folds or (3 if data.weights.sum() < _MANY_ROWS else 2)
     colours = row_colours(data.codes, data.target, data.weights)
-    folds = _RegionFolds(data, sets, prior, deal(data.target, data.weights, n_folds, colours), progress)
+    parts = deal(data.target, data.weights, n_folds, colours, data.repeats == "copies")
+    folds = _RegionFolds(data, sets, prior, parts, progress)
     tried: dict[tuple, float] = {}
     if choose_strength:
         walk(point, "strength", STRENGTHS, folds, tried)
