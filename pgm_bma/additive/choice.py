@@ -83,10 +83,10 @@ def _screened(data, singles, left, n_candidates):
     pairs = np.array(list(combinations(usable, 2)), dtype=np.int64).reshape(-1, 2)
     if len(pairs) > n_candidates:
         columns = [coarse(data.codes[:, j], data.n_bins[j], data.numeric[j], _SCREEN_BINS) for j in usable]
-        columns = np.array(columns, dtype=np.int64)
+        codes = np.array(columns, dtype=np.int64)
         scores = np.empty(len(pairs))
         kernels.screen_pairs(
-            columns, columns.max(axis=1) + 1, left.residuals, left.variances, np.searchsorted(usable, pairs), scores
+            codes, codes.max(axis=1) + 1, left.residuals, left.variances, np.searchsorted(usable, pairs), scores
         )
         pairs = pairs[np.sort(np.argsort(-scores, kind="stable")[:n_candidates])]
     return [(int(i), int(j)) for i, j in pairs]

@@ -71,6 +71,11 @@ class AdditiveBayesClassifier(ClassifierBase):
     interaction_strength_ : DataFrame
         In nats, I(X_i; class) on the diagonal, I(X_i; X_j | class) - I(X_i; X_j) off it: positive where a pair says more than
         its columns, negative where they repeat each other; NaN where not counted.
+    repeats_ : {"none", "data", "copies"}
+        How equal rows (same cells and class), or whole weights, were taken. "data": they count as so many rows. "copies": many more
+        rows are equal than the frequencies of the columns would give, so repeats say nothing new; weights are scaled to the
+        effective number of rows, and copies stay in one fold. A factor that all weights share is taken out before, so that a
+        table copied as a whole, or one weight for all, is the table itself.
     numeric_columns_ : list of names
         Columns that were taken as numeric.
     cut_posterior_ : dict of Series
@@ -262,7 +267,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         self.pairs_ = [(names[i], names[j]) for i, j in sorted({*terms.pairs, *terms.cells})]
         labels, weights = weight_series(self._result, names, states, list(training.classes))
         self.term_weights_ = pd.Series(weights, index=labels, name="weight")
-        self.ridge_ = self._result.ridge
+        self.ridge_, self.repeats_ = self._result.ridge, data.repeats
         self.feature_importances_ = average_importances(self._result, data)
         shown = data.take_columns(terms.columns)
         self._middles, self._bin_shares = shown.bin_middles(), shown.bin_shares()

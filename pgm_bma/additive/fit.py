@@ -64,7 +64,7 @@ def _sampled(data):
     n_parts = -(-len(data.target) // most)
     if n_parts <= 1:
         return data
-    part = deal(data.target, data.weights, n_parts, _colours(data))[0]
+    part = deal(data.target, data.weights, n_parts, _colours(data), data.repeats == "copies")[0]
     kept = part > 0
     warn(
         f"terms and weights are those of {kept.sum()} of the {len(kept)} different rows: all of them would take more than "
@@ -82,9 +82,11 @@ def choose_ridges(data, kinds, progress=None):
     colours = _colours(data)
     n_parts = int(total // SEARCH.enough_rows)
     if n_parts > 1:  # ridges do not ask for all rows
-        sample = deal(data.target, data.weights, n_parts, colours)[0]
+        sample = deal(data.target, data.weights, n_parts, colours, data.repeats == "copies")[0]
         data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
-    parts = deal(data.target, data.weights, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours)
+    parts = deal(
+        data.target, data.weights, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours, data.repeats == "copies"
+    )
     folds = _TermFolds(data, kinds, parts, progress)
     if parts[0].sum() >= SEARCH.telling_rows:  # one fold shows which are far off
         starts = sorted(starts, key=lambda start: folds.total(start, 1))[: SEARCH.n_final_starts]

@@ -54,7 +54,7 @@ def normal_scores(values, knots):
 def gaussian_terms(terms, values, target=None, unit=1.0):
     """(n_samples, n_classes, 3) log density minus its diagonal version; zero for a row with a missing value.
 
-    target : classes of training rows, each of which is then left out of its own class
+    target : classes of training rows, each of which is then left out of its own class, with the weight `unit` (n_samples,)
     """
     z = normal_scores(values, terms.knots)
     seen = ~np.isnan(z).any(axis=1)

@@ -9,6 +9,7 @@ from pgm_bma.additive.choice import coarse
 from pgm_bma.additive.gaussian import N_STRENGTHS
 from pgm_bma.additive.ridges import KINDS
 from pgm_bma.additive.terms import AdditiveData, design, has_level, row_features
+from pgm_bma.foundation.numbers.folds import weigh_repeats
 from pgm_bma.foundation.tables.table import fold
 
 _BLOCK = 4096  # rows scored at a time
@@ -27,23 +28,32 @@ def check_terms(terms):
 
 
 def additive_data(training, values, numeric):
-    """`AdditiveData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions."""
+    """`AdditiveData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions.
+
+    What repeats weigh is decided by `folds.weigh_repeats`.
+    """
     ranks = [np.unique(column, return_inverse=True)[1].ravel() for column in values.T]  # NaN is one value, the last
     keys = np.column_stack([training.codes, *ranks, training.target]).astype(np.int64)
     rows, weights, inverse = fold(keys, training.weights)
     first = np.full(len(rows), len(keys))
     np.minimum.at(first, inverse, np.arange(len(keys)))
+    target = np.asarray(training.target, dtype=np.int64)[first]
+    cells = np.column_stack(
+        [training.codes[first][:, ~np.array(numeric, dtype=bool)], *(rank[first] for rank in ranks)]
+    )
+    weights, repeats = weigh_repeats(cells, target, weights)
     total = weights.sum()
     return AdditiveData(
         np.asfortranarray(training.codes[first], dtype=np.int32),
         values[first],
         np.array(numeric, dtype=bool),
         training.schema.cardinalities,
-        np.asarray(training.target, dtype=np.int64)[first],
+        target,
         len(training.classes),
         weights,
         min(float(weights @ weights / total), 1.0) if total > 0 else 1.0,
         [None if is_number else _whole_levels(s) for s, is_number in zip(training.schema.states, numeric)],
+        repeats,
     )
 
 
@@ -91,7 +101,7 @@ def line_sets(terms):
 
 def design_owners(terms):
     """[(set of columns, kind, columns of the design)]: levels belong to the empty set, slopes and states to their column."""
-    parts = [((), "level", 1)] if has_level(terms) else []
+    parts: list[tuple[tuple[int, ...], str, int]] = [((), "level", 1)] if has_level(terms) else []
     if terms.linear:
         parts += [((int(j),), "linear", 1) for j in np.flatnonzero(terms.numeric)]
     parts += [((j,), "linear", 1) for j, _ in terms.levels]
@@ -159,7 +169,7 @@ def average_factors(fit):
         )
     n = len(terms.singles)
     levels = weights.slopes[0] if has_level(terms) else 0.0
-    factors = [((n,), weights.sets[0] * np.log(terms.shares) + levels)]
+    factors: list[tuple[tuple[int, ...], np.ndarray]] = [((n,), weights.sets[0] * np.log(terms.shares) + levels)]
     for j, logs in enumerate(terms.singles):
         factors.append(((j, n), column_evidence(fit, j, np.zeros((len(logs), int(terms.numeric.sum()))))))
     for t, ((i, j), table) in enumerate(zip(terms.pairs, terms.tables), start=1 + n):

@@ -55,7 +55,7 @@ def make_terms(data, kinds):
     )
     densities = []
     if gaussian is not None:
-        found = gaussian_terms(gaussian, data.values, data.target, data.unit)
+        found = gaussian_terms(gaussian, data.values, data.target, data.left_out_weights())
         densities = [against_own(found[:, :, g], data.target) for g in range(N_STRENGTHS)]
     x = design(terms, data.codes, data.values)
     contrasts = _contrasts(data, terms, values, densities, x)
@@ -257,6 +257,7 @@ class AdditiveData(NamedTuple):
 
     n_bins (d,); target (n,); weights (n,); unit : weight of a row that is left out
     levels : for each column the numbers that are its states, or None
+    repeats : how repeats of rows were taken, see `folds.weigh_repeats`
     """
 
     codes: np.ndarray
@@ -268,6 +269,7 @@ class AdditiveData(NamedTuple):
     weights: np.ndarray
     unit: float
     levels: list
+    repeats: str = "none"
 
     def take(self, rows, weights):
         return self._replace(
@@ -284,6 +286,10 @@ class AdditiveData(NamedTuple):
             n_bins=self.n_bins[columns],
             levels=[self.levels[j] for j in columns],
         )
+
+    def left_out_weights(self):
+        """What is taken away where a row is left out: all copies of it, else one unit."""
+        return self.weights if self.repeats == "copies" else np.minimum(self.weights, self.unit)
 
     def positions_of_numbers(self, columns):
         """Where the numeric ones of these columns stand in `values`."""

@@ -141,6 +141,11 @@ class KikuchiBayesClassifier(ClassifierBase):
         Ridge by number of attributes (learned weights only).
     prior_strength_ : float
         Total mass of the consistent prior.
+    repeats_ : {"none", "data", "copies"}
+        How equal rows (same cells and class), or weights, were taken where weights are learned, else "data". "data": they count as
+        so many rows. "copies": many more rows are equal than the frequencies of the columns would give, so repeats say nothing
+        new; weights are scaled to the effective number of rows, and copies stay in one fold. A factor that all weights share is
+        taken out before.
     model_ : pgmpy DiscreteMarkovNetwork
         Its factors are exp(weight x term); on complete rows its normalised query equals `predict_proba`.
     numeric_columns_ : list of names
@@ -416,7 +421,7 @@ class KikuchiBayesClassifier(ClassifierBase):
             self.initial_regions_ = [r for r in everything if not any(r < other for other in everything)]
         self.term_weights_ = region_series(result.terms.layout.sets, result.weights, names, target, "weight")
         self.ridge_ = None if result.learned is None else result.learned.ridge
-        self.prior_strength_ = result.strength
+        self.prior_strength_, self.repeats_ = result.strength, data.repeats
         self._information = self._count_information(data, values["level"] > 1 or given is not None)
 
     def _fit_rows(self, training):

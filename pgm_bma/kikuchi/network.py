@@ -111,7 +111,7 @@ def directed_tables(log_factors, cardinalities, steps):
     -------
     dict variable -> (parents, table (*parent cardinalities, n_states)), the last variable eliminated first
     """
-    waiting = {}  # variable that goes first among those of the factor -> factors
+    waiting: dict[Any, list] = {}  # variable that goes first among those of the factor -> factors
     when = {variable: step for step, (variable, _) in enumerate(steps)}
     for variables, values in log_factors:
         _wait(waiting, when, tuple(variables), np.asarray(values, dtype=float))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pgm_bma.foundation.numbers.folds import weigh_repeats
 from pgm_bma.foundation.rows.blocks import Rows, as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
 from pgm_bma.foundation.tables import table
@@ -18,9 +19,9 @@ def read_data(training, values, sample_rows):
 
     values : parameters by name     sample_rows : rows of the sample, where rows are visited in passes
     """
-    if not isinstance(training.codes, Rows):
-        return *read_class_data(training, values["missing"]), None
     learned = values["weights"] == "learned"
+    if not isinstance(training.codes, Rows):
+        return *read_class_data(training, values["missing"], learned), None
     for name, refused in _ROW_BY_ROW.items():
         if values[name] in refused and (learned or name != "ridge"):
             raise NeedsRows(f"{name}={values[name]!r}", _INSTEAD[name])
@@ -32,8 +33,11 @@ def read_data(training, values, sample_rows):
     return data, columns, sample_data(data, sample_rows)
 
 
-def read_class_data(training, missing):
-    """(ClassData of the folded rows, columns that have a state for missing cells, which is so when `missing` is "state")."""
+def read_class_data(training, missing, learned=False):
+    """(ClassData of the folded rows, columns that have a state for missing cells, which is so when `missing` is "state").
+
+    learned : weights are learned from rows that are left out, for which copies matter; else all repeats are data
+    """
     schema, codes, columns = training.schema, training.codes, np.zeros(0, dtype=np.int64)
     if missing == "state":
         schema, codes, columns = add_missing_state(schema, codes)
@@ -46,7 +50,12 @@ def read_class_data(training, missing):
     if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
         shares = training.weights / training.weights.sum()
         unit = min(float(shares @ training.weights), 1.0)
-    return class_data(rows[:, :-1], rows[:, -1], schema.cardinalities, len(training.classes), weights, unit), columns
+    repeats = "data"
+    if learned:
+        weights, repeats = weigh_repeats(rows[:, :-1], rows[:, -1], weights)
+        unit = 1.0 if repeats == "copies" else unit
+    parts = rows[:, :-1], rows[:, -1], schema.cardinalities, len(training.classes), weights, unit, repeats
+    return class_data(*parts), columns
 
 
 def rows_class_data(training, missing):
@@ -61,7 +70,7 @@ def rows_class_data(training, missing):
     rows = rows.prepared(as_is)
     total, squares = rows.reduce(weight_sums)
     unit = min(float(squares / total), 1.0)
-    return ClassData(rows, None, schema.cardinalities, len(training.classes), np.array([total]), unit), columns
+    return ClassData(rows, None, schema.cardinalities, len(training.classes), np.array([total]), unit, "data"), columns
 
 
 def weight_sums(block):

@@ -8,6 +8,8 @@ a subset is the intersection of the maximal regions that hold it. Sets that are 
 Inside, regions are bit masks (Python integers of any length), because subset walks over thousands of frozensets are slow.
 """
 
+from collections.abc import Hashable
+
 # subsets walked before the pairwise-intersection way is taken instead (one region of 30 names has 2^30 subsets)
 _MAX_SUBSETS = 4_000_000
 
@@ -48,7 +50,7 @@ def counting_numbers(masks):
 
 
 def _numbers_by_subsets(masks):
-    hull = {}  # subset -> intersection of the maximal regions that hold it
+    hull: dict[int, int] = {}  # subset -> intersection of the maximal regions that hold it
     for mask in masks:
         if mask in hull:  # inside a larger region: redundant
             continue
@@ -69,7 +71,7 @@ def _numbers_by_intersections(masks):
     while fresh:
         fresh = {a & b for a in fresh for b in maximal} - closed - {0}
         closed |= fresh
-    numbers = {}
+    numbers: dict[int, int] = {}
     for mask in sorted(closed, key=_falling_size):
         numbers[mask] = 1 - sum(number for other, number in numbers.items() if mask & other == mask)
     return numbers
@@ -77,7 +79,7 @@ def _numbers_by_intersections(masks):
 
 def maximal_masks(masks):
     """Those masks that lie inside no other, by falling size."""
-    kept = []
+    kept: list[int] = []
     for mask in sorted(set(masks) - {0}, key=_falling_size):
         if not any(mask & other == mask for other in kept):
             kept.append(mask)
@@ -94,7 +96,7 @@ def _cover_edges(closed):
             below = sorted((part for part in _submasks(mask) if part in members and part != mask), key=_falling_size)
         else:
             below = [other for other in closed[position + 1 :] if other & mask == other]
-        kept = []
+        kept: list[int] = []
         for part in below:
             if not any(part & other == part for other in kept):
                 kept.append(part)
@@ -115,7 +117,7 @@ def elimination_order(initial_regions, last=None):
     """
     regions = [set(region) for region in {frozenset(r) for r in initial_regions} if region]
     regions.sort(key=lambda region: (len(region), sorted(map(repr, region))))
-    holders = {}
+    holders: dict[Hashable, list[set]] = {}
     for region in regions:
         for name in region:
             holders.setdefault(name, []).append(region)

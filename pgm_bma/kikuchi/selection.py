@@ -89,7 +89,7 @@ def select_regions(data, level, test, cycles="allow", significance_level=0.1):
 
 def maximal_sets(sets):
     """Those sets that lie in no other one, in order of size and value."""
-    inside = set()
+    inside: set[tuple] = set()
     for s in sets:
         for size in range(len(s)):
             inside.update(combinations(s, size))
@@ -102,8 +102,8 @@ def acyclic_subset(candidates, order, chosen):
 
     taken = np.zeros(len(candidates), dtype=bool)
     regions = [s for s in chosen if len(s) > 1]
-    component = {}
-    neighbours = {}
+    component: dict[int, int] = {}
+    neighbours: dict[int, set[int]] = {}
     for region in regions:
         _join(region, component, neighbours)
     for k in order:
@@ -196,7 +196,7 @@ def focus_tables(data, chosen, candidates, options, leave_one_out=False):
         for taken in (0.0, data.unit) if leave_one_out else (0.0,):
             smoothed = log_tables(counts, totals, layout, own_prior, options.strength, taken)
             local = np.zeros_like(counts)
-            if marginal:
+            if base is None:
                 for t, focus in enumerate(layout.sets):
                     flat_table(local, layout, t)[...] = local_approximation(data, chosen, focus, options, taken)
             else:

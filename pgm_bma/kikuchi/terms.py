@@ -48,7 +48,8 @@ def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_ou
     """
     layout = make_layout(sets, data.cardinalities, data.n_classes)
     taken = data.unit if leave_one_out else None
-    return terms_of_tables(layout, set_faces(layout), *count_tables(data, layout), prior, strength, taken)
+    counts, totals = count_tables(data, layout)
+    return terms_of_tables(layout, set_faces(layout), counts, totals, prior, strength, taken)
 
 
 def terms_of_tables(layout, faces, counts, totals, prior, strength, left_out=None):
@@ -355,7 +356,7 @@ def subtract(values, layout, parts, source, source_layout):
     )
 
 
-def class_data(codes, target, cardinalities, n_classes, weights=None, unit=1.0):
+def class_data(codes, target, cardinalities, n_classes, weights=None, unit=1.0, repeats="none"):
     """Bring codes into the form that the kernels want."""
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
     return ClassData(
@@ -365,6 +366,7 @@ def class_data(codes, target, cardinalities, n_classes, weights=None, unit=1.0):
         int(n_classes),
         weights,
         unit,
+        repeats,
     )
 
 
@@ -376,6 +378,7 @@ class ClassData(NamedTuple):
     """codes (n_samples, n_features) column-contiguous, -1 = missing; target (n_samples,); weights (n_samples,).
 
     unit : weight of a row that is left out of its own tables; 1 unless the rows weigh less
+    repeats : how repeats of rows were taken, see `folds.weigh_repeats`
 
     Rows that are visited in passes stand in `codes`, as `Rows` of `ClassBlock`; then `target` is None and `weights` has one entry,
     the sum.
@@ -387,6 +390,7 @@ class ClassData(NamedTuple):
     n_classes: int
     weights: np.ndarray
     unit: float = 1.0
+    repeats: str = "none"
 
 
 class Layout(NamedTuple):

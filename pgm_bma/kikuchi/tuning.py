@@ -6,7 +6,7 @@ everything. The search walks along one grid after the other (prior mass, ridge o
 from a middle value as long as the held-out log loss falls.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pgm_bma.kikuchi.weights import fit_contrasts, leave_one_out_contrasts, naiv
 
 STRENGTHS = (2.0, 10.0, 30.0, 100.0)
 RIDGES = {1: (1.0, 5.0, 25.0), 2: (1.0, 5.0, 30.0, 200.0, 1000.0), 3: (1.0, 5.0, 30.0, 200.0, 1000.0)}
-START = {"strength": 10.0, 1: 1.0, 2: 30.0, 3: 200.0}
+START_STRENGTH, START = 10.0, {1: 1.0, 2: 30.0, 3: 200.0}  # the ridges by order
 DEFAULT_STRENGTH = 2.0
 _FEWEST_ROWS, _MANY_ROWS = 10, 1000
 _ROUNDING = 1e-9  # a gain below is noise of the order in which numbers were added
@@ -39,17 +39,19 @@ def tune_weights(data, sets, prior, strength, n_folds=None, progress=None):
     """
     choose_strength = strength is None and prior == "consistent"
     orders = sorted({min(max(len(s), 1), 3) for s in sets}, key=lambda order: (order == 1, order))
-    point = {"strength": START["strength"] if choose_strength else strength or DEFAULT_STRENGTH}
+    point: dict[Any, Any] = {"strength": START_STRENGTH if choose_strength else strength or DEFAULT_STRENGTH}
     point |= {order: START[order] for order in orders}
     if data.weights.sum() < _FEWEST_ROWS:
         return Tuned(point["strength"], {order: point[order] for order in orders}, [])
     n_folds = n_folds or (3 if data.weights.sum() < _MANY_ROWS else 2)
     colours = row_colours(data.codes, data.target, data.weights)
-    folds = _RegionFolds(data, sets, prior, deal(data.target, data.weights, n_folds, colours), progress)
-    tried = {}
-    for axis in (["strength"] if choose_strength else []) + orders:
-        grid = STRENGTHS if axis == "strength" else RIDGES[axis]
-        walk(point, axis, grid, folds, tried)
+    parts = deal(data.target, data.weights, n_folds, colours, data.repeats == "copies")
+    folds = _RegionFolds(data, sets, prior, parts, progress)
+    tried: dict[tuple, float] = {}
+    if choose_strength:
+        walk(point, "strength", STRENGTHS, folds, tried)
+    for order in orders:
+        walk(point, order, RIDGES[order], folds, tried)
     path = [{**dict(key), "log_loss": loss} for key, loss in tried.items()]
     return Tuned(point["strength"], {order: point[order] for order in orders}, path)
 

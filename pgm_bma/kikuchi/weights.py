@@ -58,7 +58,7 @@ def tree_weights(sets, copies=()):
         for attribute in members:
             group[attribute] = ("copies", number)
             size[attribute] = len(members)
-    bundles = {}
+    bundles: dict[frozenset, list[tuple]] = {}
     for s in sets:
         if len(s) == 2:
             ends = [group.get(a, a) for a in s]
@@ -153,13 +153,13 @@ def learned_weights(data, terms, ridge=5.0):
     contrasts = dense_contrasts(data, terms) if ridge == "loo" else leave_one_out_contrasts(data, terms)
     rows, path = data.weights, {}
     if ridge == "loo":
-        theta, best = start, None
+        theta, solutions = start, {}
         for value in reversed(RIDGE_GRID):  # from stiff to loose, each start near its solution
             theta = ridge_fit(contrasts, rows, start, np.full(len(sets), value), theta)
             path[value] = leave_one_out_loss(contrasts, rows, theta, np.full(len(sets), value))
-            if best is None or path[value] < path[best[0]]:
-                best = value, theta
-        ridge, theta = best
+            solutions[value] = theta
+        ridge = min(path, key=path.__getitem__)
+        theta = solutions[ridge]
     else:
         theta = fit_contrasts(contrasts, rows, start, ridge_vector(sets, ridge), start)
     return LearnedWeights(theta, _by_order(sets, ridge), path)
