@@ -110,6 +110,11 @@ def _add_cluster(commands):
         metavar="K",
         help="a number (3) or a choice (2:8) (default: 1:8)",
     )
+    parser.add_argument(
+        "--criterion",
+        choices=("evidence", "bic", "icl", "caic"),
+        help="what chooses among several numbers of clusters (default: evidence); where others disagree, it is said",
+    )
     _method(parser, methods.CLUSTERERS)
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"

@@ -330,6 +330,13 @@ def last_step(model):
     return model.steps[-1][1] if hasattr(model, "steps") else model
 
 
+def with_last_step(model, estimator):
+    """The model with another fitted estimator as its last step."""
+    if not hasattr(model, "steps"):
+        return estimator
+    return type(model)([*model.steps[:-1], (model.steps[-1][0], estimator)])
+
+
 def as_seen(model, frame):
     """The rows as the last step sees them."""
     return model[:-1].transform(frame) if hasattr(model, "steps") else frame
