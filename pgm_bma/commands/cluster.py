@@ -13,6 +13,7 @@ from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, listed
 from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
 from pgm_bma.commands.how_many import (
+    NOTHING_KNOWN,
     NumberChosen,
     check_criterion,
     fewer_with_arcs,

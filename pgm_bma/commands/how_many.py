@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 import pgm_bma
@@ -93,11 +94,10 @@ def fewer_with_arcs(estimator, frame, weights, seed):
             forests.fit(frame, sample_weight=weights)
     except (ValueError, MemoryError):  # too many missing cells or columns for it: nothing is known
         return None
-    posterior = forests.edge_posterior_
-    either = (posterior + posterior.T).rename_axis(index="first", columns="second").stack()
-    pairs = [
-        pair for pair, p in either.sort_values(ascending=False).items() if p >= LIKELY and str(pair[0]) < str(pair[1])
-    ]
+    names = list(forests.edge_posterior_.index)
+    either = forests.edge_posterior_.to_numpy() + forests.edge_posterior_.to_numpy().T
+    likely = np.argwhere(np.triu(either, 1) >= LIKELY).tolist()
+    pairs = [(names[i], names[j]) for i, j in sorted(likely, key=lambda pair: -either[*pair])]
     if forests.n_clusters_ >= k or not pairs:
         return None
     return FewerClusters(forests.n_clusters_, [f"{a} with {b}" for a, b in pairs])
