@@ -33,6 +33,7 @@ from pgm_bma.commands.session import (
 from pgm_bma.report.live_data import cluster_data
 
 ESTIMATED = "Sizes of clusters are those that the model estimates."
+SIZE = "(size of the cluster)"
 MARKED = 1.05  # times as often as overall: less does not mark a cluster
 TINY_CLUSTER = 5
 MOST_PARAMETERS = 400  # with more, standard errors of profiles take long
@@ -85,7 +86,8 @@ def cluster(arguments, console):
         arguments.words,
     )
     found = cluster_findings(estimator, seen, proba, run.data.target, number)
-    profiles, run.tables["profiles.csv"] = profile_findings(estimator)
+    profiles, files = profile_findings(estimator)
+    run.tables.update(files)
     if estimator.n_clusters_ > 1:
         found.add(profiles).add(residuals)
     aside = run.set_aside()
@@ -192,25 +194,37 @@ def _is_quick(estimator, frame):
 
 
 def profile_findings(estimator):
-    """(findings, table for profiles.csv or None): shares of every value in every cluster, with standard errors."""
-    size = getattr(estimator, "fit_statistics_", None)
-    if not hasattr(type(estimator), "profiles_") or size is None or size["n_parameters"] > MOST_PARAMETERS:
-        return Findings(), None
-    try:
-        profiles = estimator.profiles_
-    except ValueError as reason:
-        return Findings(warnings=[f"no standard errors of the profiles: {reason}"]), None
-    profiles = profiles.assign(
-        column=profiles["column"].fillna("(size of the cluster)"), state=profiles["state"].fillna("")
-    )
-    caption = f"Share of each value inside each cluster, its standard error and 95 % interval. {ESTIMATED}"
-    shown = profiles.rename(columns={"standard_error": "standard error"})
-    found = Findings(tables=[("Profiles of the clusters", shown, caption)])
-    if estimator.n_clusters_ > 1:
-        picture = lambda: plotting.plot_profile_intervals(estimator)  # noqa: E731
-        said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
-        found.figure("Profiles with intervals", picture, said)
-    return found, profiles
+    """(findings, tables for files): shares of every value in every cluster, with standard errors where the model has them."""
+    sizes, tables = estimator._profiles()
+    schema = estimator.schema_
+    named = [(name, state) for name, states in zip(schema.names, schema.states) for state in states]
+    shares = [sizes, *(line for each in tables for line in np.asarray(each).T)]
+    wide = pd.DataFrame([(SIZE, ""), *named], columns=["column", "state"])
+    for c in range(estimator.n_clusters_):
+        wide[f"cluster {c}"] = [float(line[c]) for line in shares]
+    long = wide.melt(["column", "state"], var_name="cluster", value_name="probability")
+    long["cluster"] = long["cluster"].str.removeprefix("cluster ").astype(int)
+    files = {"profiles.csv": long[["cluster", "column", "state", "probability"]], "profiles_wide.csv": wide}
+    found, profiles = Findings(), None
+    why = "the model has arcs between columns" if not _is_latent_class(estimator) else "it has too many parameters"
+    if _is_latent_class(estimator) and estimator.fit_statistics_["n_parameters"] <= MOST_PARAMETERS:
+        try:
+            profiles = estimator.profiles_
+        except ValueError as reason:
+            why = str(reason)
+            found.warnings.append(f"no standard errors of the profiles: {reason}")
+    caption = f"Share of each value inside each cluster. No standard errors: {why}. {ESTIMATED}"
+    if profiles is not None:
+        profiles = profiles.assign(column=profiles["column"].fillna(SIZE), state=profiles["state"].fillna(""))
+        files["profiles.csv"] = profiles
+        caption = f"Share of each value inside each cluster, its standard error and 95 % interval. {ESTIMATED}"
+        if estimator.n_clusters_ > 1:
+            picture = lambda: plotting.plot_profile_intervals(estimator)  # noqa: E731
+            said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
+            found.figure("Profiles with intervals", picture, said)
+    shown = files["profiles.csv"].rename(columns={"standard_error": "standard error"})
+    found.table("Profiles of the clusters", shown, caption)
+    return found, files
 
 
 def residual_findings(estimator, frame, weights):

@@ -134,8 +134,9 @@ def _tried(path, k, criterion):
 
 def _disagreement(path, criterion):
     """Which criteria would take another number."""
-    numbers = {name: int(path.loc[CRITERIA[name](path).idxmax(), "n_clusters"]) for name in COMPARED}
-    taken = int(path.loc[CRITERIA[criterion](path).idxmax(), "n_clusters"])
+    known = {name: CRITERIA[name](path) for name in {criterion: None, **dict.fromkeys(COMPARED)}}
+    best = {name: int(path.loc[v.idxmax(), "n_clusters"]) for name, v in known.items() if v.notna().all()}
+    taken, numbers = best[criterion], {name: best[name] for name in COMPARED if name in best}
     found = Findings(numbers={"n_clusters_by": numbers})
     others = [f"{NAMES[name]} would take {number}" for name, number in numbers.items() if number != taken]
     agreed = [NAMES[name] for name, number in numbers.items() if number == taken and name != criterion]

@@ -29,7 +29,6 @@ PROBLEMS = {
     "no file": (["nothing.csv"], "nothing.csv does not exist"),
     "no column": (["--target", "Y "], "has no column 'Y ': did you mean 'y'?"),
     "one class": (["--target", "one"], "the target 'one' has one class only, 'p'"),
-    "numbers": (["--target", "y"], "column 'number' holds 80 different numbers; add --discretize"),
     "target of numbers": (["--target", "number"], "the target 'number' holds 80 different numbers"),
     "drop": (["--target", "y", "--drop", "numbr"], "--drop names 'numbr'"),
     "drop the target": (["--target", "y", "--drop", "number,y"], "it cannot be left out"),
@@ -165,7 +164,7 @@ def test_interrupted_with_several_processes(tmp_path):
 
 
 def test_on_a_terminal_progress_is_a_bar(capsys, monkeypatch):
-    monkeypatch.setattr("pgm_bma.foundation.runtime.parallel.DELAY", 0)
+    monkeypatch.setattr("pgm_bma.foundation.runtime.messages.DELAY", 0)
 
     class Terminal:
         text = ""
