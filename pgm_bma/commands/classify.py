@@ -23,6 +23,7 @@ from pgm_bma.commands.preparation import conform, pipeline
 from pgm_bma.commands.session import (
     CommandRun,
     as_seen,
+    as_states,
     collected_warnings,
     fitted,
     last_step,
@@ -286,8 +287,9 @@ def classifier_findings(estimator, frame, target, judged=None, names=None):
     """What a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
     found = judged or Findings()
     known = np.eye(len(target.cat.categories))[target.cat.codes]
-    found.add(relevance(estimator, repr(target.name), column_dependence(frame, known)))
-    found.add(arc_findings(estimator)).add(region_findings(estimator, frame, target)).add(chain_findings(estimator))
+    states = as_states(estimator, frame)
+    found.add(relevance(estimator, repr(target.name), column_dependence(states, known)))
+    found.add(arc_findings(estimator)).add(region_findings(estimator, states, target)).add(chain_findings(estimator))
     return found.add(_explained_rows(estimator, frame, target, names))
 
 

@@ -12,10 +12,28 @@ from pgm_bma import plotting
 from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, listed
 from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
-from pgm_bma.commands.session import CommandRun, as_seen, collected_warnings, last_step, scaled, with_row_names
+from pgm_bma.commands.how_many import (
+    NOTHING_KNOWN,
+    NumberChosen,
+    check_criterion,
+    fewer_with_arcs,
+    fit_words,
+    number_words,
+    numbers_tried,
+)
+from pgm_bma.commands.session import (
+    CommandRun,
+    as_seen,
+    collected_warnings,
+    last_step,
+    scaled,
+    with_last_step,
+    with_row_names,
+)
 from pgm_bma.report.live_data import cluster_data
 
 ESTIMATED = "Sizes of clusters are those that the model estimates."
+SIZE = "(size of the cluster)"
 MARKED = 1.05  # times as often as overall: less does not mark a cluster
 TINY_CLUSTER = 5
 MOST_PARAMETERS = 400  # with more, standard errors of profiles take long
@@ -25,22 +43,6 @@ N_BOOTSTRAP = 99  # tables drawn for p-values, where that takes seconds
 MOST_WORK = 400_000  # distinct rows x columns x clusters (of all numbers tried) for it
 SIGNIFICANT = 0.05
 
-# columns of `n_clusters_path_` in words; the first ones are printed, all are in the report
-PATH = {
-    "n_clusters": "clusters",
-    "score": "score",
-    "probability": "probability",
-    "log_likelihood": "log likelihood",
-    "completed_score": "completed score",
-    "n_parameters": "parameters",
-    "bic": "BIC",
-    "entropy_r2": "entropy R2",
-    "n_occupied": "clusters with rows",
-}
-MORE = {
-    "aic": "AIC", "adjusted_bic": "adjusted BIC", "caic": "CAIC", "icl": "ICL", "g2": "G2", "x2": "X2", "df": "degrees of freedom",
-    "g2_p": "p of G2", "x2_p": "p of X2", "smallest_cluster": "smallest cluster",
-}  # fmt: skip
 HOW = {
     "ml": "The error of classification is corrected by maximum likelihood",
     "bch": "The error of classification is corrected by Bolck, Croon and Hagenaars' weights",
@@ -59,6 +61,7 @@ def cluster(arguments, console):
     """Find clusters, and say what marks them."""
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
+    check_criterion(arguments)
     run = CommandRun(arguments, console, methods.CLUSTERERS)
     target = arguments.target if arguments.target is not None else run.raw.target
     run.read(target)
@@ -68,14 +71,25 @@ def cluster(arguments, console):
     model = run.fit(frame, weights=run.data.weights, n_clusters=arguments.clusters)
     if run.scanned is not None:
         return _finish_scan(run, model)
-    estimator, proba = last_step(model), model.predict_proba(frame)
-    seen, weights = as_seen(model, frame), run.data.weights
+    estimator, seen, weights = last_step(model), as_seen(model, frame), run.data.weights
     weights = None if weights is None else scaled(weights)
-    goodness = goodness_of_fit(estimator, seen, weights, arguments.seed, arguments.jobs)
-    found = cluster_findings(estimator, seen, proba, run.data.target, goodness)
-    profiles, run.tables["profiles.csv"] = profile_findings(estimator)
+    if arguments.criterion not in (None, "evidence"):
+        estimator = estimator.chosen_by(arguments.criterion, seen)
+        model = with_last_step(model, estimator)
+    proba = model.predict_proba(frame)
+    residuals = residual_findings(estimator, seen, weights)
+    number = NumberChosen(
+        arguments.criterion or "evidence",
+        goodness_of_fit(estimator, seen, weights, arguments.seed, arguments.jobs),
+        fewer_with_arcs(estimator, seen, weights, arguments.seed) if _is_latent_class(estimator) else None,
+        residuals.numbers.get("dependent_pairs", 0) > 0,
+        arguments.words,
+    )
+    found = cluster_findings(estimator, seen, proba, run.data.target, number)
+    profiles, files = profile_findings(estimator)
+    run.tables.update(files)
     if estimator.n_clusters_ > 1:
-        found.add(profiles).add(residual_findings(estimator, seen, weights))
+        found.add(profiles).add(residuals)
     aside = run.set_aside()
     covariates = aside if arguments.outcome is None else aside[:-1]
     related, files = relation_findings(estimator, seen, run.data.aside, covariates, arguments.outcome, run.data.weights)
@@ -89,27 +103,33 @@ def cluster(arguments, console):
 
 def _finish_scan(run, estimator):
     """Findings of clusters in a scan, made on its sample; the labels of all rows go to files of their own."""
-    seen = run.scanned.table.frame[list(run.data.frame.columns)]
-    found = cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target)
+    seen, criterion = run.scanned.table.frame[list(run.data.frame.columns)], run.arguments.criterion or "evidence"
+    if criterion != "evidence":
+        estimator = estimator.chosen_by(criterion)
+    residuals = residual_findings(estimator, seen, None)
+    number = NumberChosen(criterion, is_dependent=residuals.numbers.get("dependent_pairs", 0) > 0)
+    found = cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target, number)
     if estimator.n_clusters_ > 1:
-        found.add(residual_findings(estimator, seen, None))
+        found.add(residuals)
     run.finish_scan(f"Clusters in {run.name}", found, estimator, "labels")
 
 
-def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
+def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
     """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes.
 
-    goodness : what `pgm_bma.goodness_of_fit` found, or None
+    number : `NumberChosen`, what is known of the number of clusters
     """
     labels, k = np.argmax(proba, axis=1), estimator.n_clusters_
     sizes = np.bincount(labels, minlength=k)
     found = Findings(numbers={"n_clusters": int(k), "cluster_sizes": sizes.tolist()})
     n_filled = int((sizes > 0).sum())
-    found.words.append(_how_many(estimator, k, n_filled))
+    found.add(number_words(estimator, n_filled, number))
     path = getattr(estimator, "n_clusters_path_", None)
     if path is not None:
-        found.add(_numbers_tried(path, goodness))
-    found.add(_patterns(goodness, k))
+        is_dependent = number.is_dependent or number.fewer is not None
+        found.add(numbers_tried(path, number.goodness, is_dependent))
+    n_patterns = float(np.prod([float(r) for r in estimator.schema_.cardinalities]))
+    found.add(fit_words(number.goodness, k, int(frame.notna().all(axis=1).sum()), n_patterns, N_BOOTSTRAP))
     marks = estimator.describe(n_states=4)
     if n_filled > 1:
         certainty = float(proba.max(axis=1).mean())
@@ -154,31 +174,17 @@ def cluster_findings(estimator, frame, proba, truth=None, goodness=None):
     return found
 
 
-def _how_many(estimator, k, n_filled):
-    path = getattr(estimator, "n_clusters_path_", None)
-    text = "The rows form one group: no clusters were found" if k == 1 else f"The rows fall into {k} clusters"
-    if n_filled < k:
-        empty = f"of {k} clusters only {n_filled} {'has' if n_filled == 1 else 'have'} rows"
-        text = (
-            f"The rows form one group: {empty}" if n_filled == 1 else f"The rows fall into {n_filled} clusters: {empty}"
-        )
-    if path is None or len(path) < 2:
-        return f"{text}."
-    best = path.groupby("n_clusters")["score"].max().sort_values(ascending=False)
-    tried = f"{best.index.min()} to {best.index.max()} were tried"
-    if len(best) < 2:
-        return f"{text} ({tried})."
-    gap = best.iloc[0] - best.iloc[1]
-    return f"{text} ({tried}; the next best number, {best.index[1]}, scores {gap:.1f} lower in natural logs)."
-
-
 def goodness_of_fit(estimator, frame, weights, seed, jobs):
     """`pgm_bma.goodness_of_fit` where the method has it and it takes seconds, else None."""
-    if not hasattr(type(estimator), "profiles_") or not _is_quick(estimator, frame):
+    if not _is_latent_class(estimator) or not _is_quick(estimator, frame):
         return None
     return pgm_bma.goodness_of_fit(
         estimator, frame, sample_weight=weights, n_bootstrap=N_BOOTSTRAP, random_state=seed, n_jobs=jobs
     )
+
+
+def _is_latent_class(estimator):
+    return hasattr(type(estimator), "profiles_")
 
 
 def _is_quick(estimator, frame):
@@ -187,72 +193,47 @@ def _is_quick(estimator, frame):
     return len(frame.drop_duplicates()) * frame.shape[1] * numbers <= MOST_WORK
 
 
-def _patterns(goodness, k):
-    if goodness is None or k not in goodness["n_clusters"].to_numpy():
-        return Findings()
-    line = goodness.set_index("n_clusters").loc[k]
-    if not np.isfinite(line["g2"]):
-        return Findings()
-    verb = "occur" if line["g2_p"] > 0.05 else "do not all occur"
-    how = f"G2 {line['g2']:.1f}, p = {line['g2_p']:.2f} by {N_BOOTSTRAP} tables drawn from the model"
-    words = f"Patterns of answers {verb} as often as the model expects ({how})."
-    return Findings([words], numbers={"g2": float(line["g2"]), "g2_p": float(line["g2_p"])})
-
-
-def _numbers_tried(path, goodness=None):
-    """The tables of the numbers tried: score and main criteria, and all further ones; and a picture of them."""
-    text = "Higher scores are better; natural logs."
-    best = path.loc[path.groupby("n_clusters")["score"].idxmax()]
-    if "log_likelihood" in path and (best["log_likelihood"].diff() < -0.0005).any():
-        text += (
-            " The log likelihood can fall with more clusters: the parameters are not those of highest likelihood but averages "
-            "over structures and a prior, which pull harder the fewer rows a cluster has."
-        )
-    shown = [name for name in PATH if name in path]
-    found = Findings(headline=[("Numbers of clusters tried", path[shown].rename(columns=PATH), text)])
-    how = "no p: too few rows for it"
-    if goodness is not None:
-        p_values = goodness.set_index("n_clusters")[["g2_p", "x2_p"]].reindex(path["n_clusters"])
-        path, how = path.assign(**{name: p_values[name].to_numpy() for name in p_values}), "p by parametric bootstrap"
-    more = [name for name in ("n_clusters", *MORE) if name in path and path[name].notna().any()]
-    if len(more) > 1:
-        caption = f"Criteria: lower is better. G2 and X2 compare observed with expected patterns of answers; {how}."
-        found.head("Fit of every number of clusters", path[more].rename(columns={**PATH, **MORE}), caption)
-    if path["n_clusters"].nunique() > 1 and "bic" in path:
-        caption = "Each criterion as its distance from its own best, at 0; lower is better. Shaded: the number that was taken."
-        found.figure("Criteria of every number of clusters", lambda: plotting.plot_criteria(path), caption)
-    return found
-
-
 def profile_findings(estimator):
-    """(findings, table for profiles.csv or None): shares of every value in every cluster, with standard errors."""
-    size = getattr(estimator, "fit_statistics_", None)
-    if not hasattr(type(estimator), "profiles_") or size is None or size["n_parameters"] > MOST_PARAMETERS:
-        return Findings(), None
-    try:
-        profiles = estimator.profiles_
-    except ValueError as reason:
-        return Findings(warnings=[f"no standard errors of the profiles: {reason}"]), None
-    profiles = profiles.assign(
-        column=profiles["column"].fillna("(size of the cluster)"), state=profiles["state"].fillna("")
-    )
-    caption = f"Share of each value inside each cluster, its standard error and 95 % interval. {ESTIMATED}"
-    shown = profiles.rename(columns={"standard_error": "standard error"})
-    found = Findings(tables=[("Profiles of the clusters", shown, caption)])
-    if estimator.n_clusters_ > 1:
-        picture = lambda: plotting.plot_profile_intervals(estimator)  # noqa: E731
-        said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
-        found.figure("Profiles with intervals", picture, said)
-    return found, profiles
+    """(findings, tables for files): shares of every value in every cluster, with standard errors where the model has them."""
+    sizes, tables = estimator._profiles()
+    schema = estimator.schema_
+    named = [(name, state) for name, states in zip(schema.names, schema.states) for state in states]
+    shares = [sizes, *(line for each in tables for line in np.asarray(each).T)]
+    wide = pd.DataFrame([(SIZE, ""), *named], columns=["column", "state"])
+    for c in range(estimator.n_clusters_):
+        wide[f"cluster {c}"] = [float(line[c]) for line in shares]
+    long = wide.melt(["column", "state"], var_name="cluster", value_name="probability")
+    long["cluster"] = long["cluster"].str.removeprefix("cluster ").astype(int)
+    files = {"profiles.csv": long[["cluster", "column", "state", "probability"]], "profiles_wide.csv": wide}
+    found, profiles = Findings(), None
+    why = "the model has arcs between columns" if not _is_latent_class(estimator) else "it has too many parameters"
+    if _is_latent_class(estimator) and estimator.fit_statistics_["n_parameters"] <= MOST_PARAMETERS:
+        try:
+            profiles = estimator.profiles_
+        except ValueError as reason:
+            why = str(reason)
+            found.warnings.append(f"no standard errors of the profiles: {reason}")
+    caption = f"Share of each value inside each cluster. No standard errors: {why}. {ESTIMATED}"
+    if profiles is not None:
+        profiles = profiles.assign(column=profiles["column"].fillna(SIZE), state=profiles["state"].fillna(""))
+        files["profiles.csv"] = profiles
+        caption = f"Share of each value inside each cluster, its standard error and 95 % interval. {ESTIMATED}"
+        if estimator.n_clusters_ > 1:
+            picture = lambda: plotting.plot_profile_intervals(estimator)  # noqa: E731
+            said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
+            found.figure("Profiles with intervals", picture, said)
+    shown = files["profiles.csv"].rename(columns={"standard_error": "standard error"})
+    found.table("Profiles of the clusters", shown, caption)
+    return found, files
 
 
 def residual_findings(estimator, frame, weights):
     """Pairs of columns that depend on each other more than the clusters explain, and the method that models them."""
-    if frame.shape[1] < 2:
+    if frame.shape[1] < 2 or estimator.n_clusters_ < 2:
         return Findings()
     from scipy.stats import chi2
 
-    is_latent = hasattr(type(estimator), "profiles_")
+    is_latent = _is_latent_class(estimator)
     n_bootstrap = N_BOOTSTRAP if is_latent and _is_quick(estimator, frame) else 0
     pairs = pgm_bma.bivariate_residuals(
         estimator, frame, sample_weight=weights, random_state=0, n_bootstrap=n_bootstrap
@@ -265,7 +246,7 @@ def residual_findings(estimator, frame, weights):
         who, more = "The clusters" if is_latent else "The clusters and arcs", " and others" if len(left) > 5 else ""
         found.words.append(f"{who} leave {count(len(left), 'pair')} of columns dependent: {said}{more}{cure}.")
     else:
-        found.words.append("Inside the clusters no pair of columns is clearly dependent.")
+        found.words.append(f"Inside these {estimator.n_clusters_} clusters no pair of columns is clearly dependent.")
     names = {"x2": "X2", "df": "degrees of freedom", "p_value": "p (bootstrap)"}
     shown = pairs.dropna(axis=1, how="all").head(MOST_PAIRS).rename(columns=names)
     caption = "Observed against expected tables of pairs: X2 by its degrees of freedom; near 1 is what chance gives."

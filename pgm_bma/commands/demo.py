@@ -3,6 +3,7 @@
 A method joins by a function ``(out) -> None`` in SECTIONS that prints what it found and calls `_wrote` for its files.
 """
 
+import base64
 import io
 import os
 import time
@@ -16,6 +17,7 @@ import pandas as pd
 from pgm_bma.commands.findings import arc_table
 from pgm_bma.commands.run_files import Folder, write_csv
 from pgm_bma.foundation.runtime.atomic import replacing
+from pgm_bma.report.page import Report
 
 
 def run(out="pgm-bma-demo", overwrite=False):
@@ -30,11 +32,14 @@ def run(out="pgm-bma-demo", overwrite=False):
         flush=True,
     )
     with ProcessPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
+        texts = []
         for text in pool.map(partial(_printed, out=out), SECTIONS):
+            texts.append(text)
             print(text, end="", flush=True)
     folder.wrote(*sorted(_demo_files(out)))
+    folder.report(_page(out, texts))
     folder.record(command="demo", seconds=round(time.perf_counter() - began, 3))
-    print(f"\nAll files are in {out}/ ({time.perf_counter() - began:.0f} s).\n{NEXT}")
+    print(f"\nAll files are in {out}/ ({time.perf_counter() - began:.0f} s); read {out / 'report.html'}.\n{NEXT}")
 
 
 NEXT = """
@@ -48,6 +53,21 @@ Where to look next:
 
 def _demo_files(out):
     return {path.name for path in out.glob("*") if path.name.startswith(PREFIXES)}
+
+
+def _page(out, texts):
+    """The report: what every section printed, and its pictures."""
+    report = Report("Every method on embedded data", "pgm-bma demo")
+    for section, text in zip(SECTIONS, texts):
+        title, _, *lines = text.strip().splitlines()
+        written = lines.pop() if lines[-1].startswith("wrote ") else ""
+        report.code(title, [(f"{section.__doc__}", "\n".join(lines).strip())])
+        for path in sorted(out.glob("*.png")):
+            if path.name in written:
+                picture = base64.b64encode(path.read_bytes()).decode()
+                report.figure(path.stem.replace("-", " "), f"data:image/png;base64,{picture}", path.name)
+    report.code("Where to look next", [("In a terminal:", NEXT.partition(":")[2].strip("\n"))])
+    return report
 
 
 def _printed(section, out):

@@ -25,7 +25,7 @@ embedded data set.
 
 examples:
   pgm-bma cluster voting --clusters 2:6 --out votes
-  pgm-bma classify patients.csv --target outcome --missing '?' --discretize mdl
+  pgm-bma classify patients.csv --target outcome --missing '?'
   pgm-bma compare car
   pgm-bma cluster 'part-*.parquet' --clusters 2:6 --memory 2GB
   pgm-bma repeat votes/run.json
@@ -110,6 +110,11 @@ def _add_cluster(commands):
         metavar="K",
         help="a number (3) or a choice (2:8) (default: 1:8)",
     )
+    parser.add_argument(
+        "--criterion",
+        choices=("evidence", "bic", "icl", "caic"),
+        help="what chooses among several numbers of clusters (default: evidence); where others disagree, it is said",
+    )
     _method(parser, methods.CLUSTERERS)
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
@@ -193,7 +198,7 @@ def _table_command(commands, name, help):
     for option, what in (
         ("drop", "leave this column out"),
         ("categorical", "the values of this column are names, also where they are numbers, dates or many"),
-        ("numeric", "the values of this column are numbers: others are missing, and --discretize cuts it"),
+        ("numeric", "the values of this column are numbers: others are missing"),
         ("ordered", "the values of this column are names with an order, by the first number in them"),
     ):
         _repeatable(parser, f"--{option}", f"{what}; repeatable, or a,b,c")
@@ -203,7 +208,8 @@ def _table_command(commands, name, help):
     parser.add_argument(
         "--discretize",
         choices=("mdl", "frequency", "width"),
-        help="cut numbers into bins: where the class changes (mdl, inside the folds), equally full, or equally wide",
+        help="cut numbers into bins: where the class changes (mdl, inside the folds), equally full, or equally wide; classifiers "
+        "take numbers as they are without it",
     )
     parser.add_argument(
         "--bins", type=_positive, default=3, metavar="N", help="bins of frequency and width (default: %(default)s)"
@@ -222,6 +228,10 @@ def _table_command(commands, name, help):
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--workers", type=_positive, metavar="N", help="scan with this many processes of dask")
     where.add_argument("--scheduler", metavar="ADDRESS", help="scan on the dask cluster with this scheduler")
+    parser.add_argument(
+        "--excel", action="store_true", help="tables with a byte order mark, semicolons and decimal commas, for Excel"
+    )
+    parser.add_argument("--no-rows", action="store_true", help="show no single row of the table in the report")
     _out(parser, "the name of FILE and the command")
     return parser
 

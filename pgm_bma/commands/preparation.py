@@ -68,13 +68,15 @@ class ColumnProblem(NamedTuple):
 
 @dataclass
 class Prepared:
-    """What the methods see. `frame` holds categoricals, and floats in the columns that are still to be binned."""
+    """What the methods see. `frame` holds categoricals, and floats in the columns `to_bin`, which a discretiser cuts, and
+    `numbers`, which the method takes as they are."""
 
     frame: pd.DataFrame
     index: pd.Index
     source: str
     target: pd.Series | None = None
     to_bin: list = field(default_factory=list)
+    numbers: list = field(default_factory=list)
     weights: np.ndarray | None = None
     notes: list = field(default_factory=list)
     aside: pd.DataFrame | None = None
@@ -117,7 +119,7 @@ NOTHING_SAID = Roles()
 
 
 def prepare(
-    raw, target=None, drop=(), keep_constant=False, binning=None, said=NOTHING_SAID, supervised=False, aside=()
+    raw, target=None, drop=(), keep_constant=False, binning=None, said=NOTHING_SAID, takes_numbers=False, aside=()
 ):
     """Choose and check the columns of a `RawTable`.
 
@@ -127,9 +129,9 @@ def prepare(
     target : name of the class column, or None; it leaves the frame
     drop : names of columns to leave out
     keep_constant : keep columns that have one value only
-    binning : whether (and how) numbers will be binned; None makes many different numbers a problem
+    binning : whether (and how) numbers will be binned
     said : Roles, what the user said of the columns
-    supervised : whether the target is predicted (else it is only compared with)
+    takes_numbers : whether the method takes numbers as they are; if not, many different ones that nobody bins are a problem
     aside : names of columns that take no part, and are kept as they are
 
     Returns
@@ -163,16 +165,19 @@ def prepare(
     if not frame.shape[1]:
         raise ValueError(f"{raw.source} has no column with more than one value to learn from")
     suspicions, told, cures = code_suspicions(frame, said)
-    problems = problems_of(frame, said, index.name != "row", binning, supervised)
+    problems = problems_of(frame, said, index.name != "row", binning or takes_numbers)
     if problems:
         if suspicions:
             problems.append(ColumnProblem(f"{'; '.join(suspicions)}; if that means missing, add {told}", cures))
         raise ColumnProblems(raw.source, problems)
     if suspicions:
         notes.append(f"{'; '.join(suspicions)}; taken as a value: if it means missing, add {told}")
-    to_bin = [name for name, column in frame.items() if binning and _is_to_bin(name, column, said)]
+    measured = [name for name, column in frame.items() if (binning or takes_numbers) and _is_to_bin(name, column, said)]
+    to_bin, numbers = (measured, []) if binning else ([], measured)
     if to_bin:
         notes.append(f"discretised ({binning}): {listed(to_bin)}")
+    if numbers:
+        notes.append(f"numbers taken as they are: {listed(numbers)}")
     kept = [n for n, c in frame.items() if binning and n not in to_bin and _is_number(c) and c.nunique() > FEW_NUMBERS]
     kept = [name for name in kept if name not in said.categorical]
     if kept:
@@ -180,11 +185,11 @@ def prepare(
             f"whole numbers kept as they are: {listed(kept)}; --numeric {','.join(map(str, kept))} cuts them too"
         )
     for name in frame.columns:
-        if name in to_bin:
+        if name in measured:
             frame[name] = frame[name].astype(float)
         else:
             frame[name] = _categorical(frame[name], name in said.ordered)
-    return Prepared(frame, index, raw.source, classes, to_bin, weights, notes, kept_aside)
+    return Prepared(frame, index, raw.source, classes, to_bin, numbers, weights, notes, kept_aside)
 
 
 def conform(raw, prepared, said=NOTHING_SAID):
@@ -198,7 +203,7 @@ def conform(raw, prepared, said=NOTHING_SAID):
     notes, columns = [*raw.notes, *notes], {}
     for name, known in prepared.frame.items():
         column = given_frame[name]
-        if name in prepared.to_bin:
+        if name in prepared.to_bin or name in prepared.numbers:
             columns[name] = pd.to_numeric(column, errors="coerce").astype(float)
         else:
             columns[name] = _in_categories(column, known.cat.categories)
@@ -391,7 +396,7 @@ def _is_code(column, codes):
 # --------------------------------------------------------------------------------------- what the columns leave unclear
 
 
-def problems_of(frame, roles, has_id, binning, supervised):
+def problems_of(frame, roles, has_id, takes_numbers):
     """What the columns leave unclear: a list of `ColumnProblem`."""
     found = []
     for name, column in frame.items():
@@ -410,24 +415,23 @@ def problems_of(frame, roles, has_id, binning, supervised):
         elif weighted and column.nunique() > MAX_FLOAT_STATES:
             line = f"column {name!r} looks like weights of the rows; say so with --weight {quoted(name)}"
             found.append(ColumnProblem(f"{line}, or --numeric {quoted(name)}", [("--weight", name)]))
-        elif (problem := discrete_problem(name, column, binning, supervised)) is not None:
+        elif (problem := discrete_problem(name, column, takes_numbers)) is not None:
             found.append(problem)
     return found
 
 
-def discrete_problem(name, column, binning=None, supervised=False):
+def discrete_problem(name, column, takes_numbers=False):
     """Numbers with many values that nobody bins, numbers with a few texts among them, texts that are nearly all different."""
     values = column.dropna()
     different = values.nunique()
-    if different <= MAX_FLOAT_STATES or (binning and pd.api.types.is_numeric_dtype(column.dtype)):
+    if different <= MAX_FLOAT_STATES or (takes_numbers and pd.api.types.is_numeric_dtype(column.dtype)):
         return None
     if pd.api.types.is_numeric_dtype(column.dtype):
-        more = " (or mdl, where a class is predicted)"
         line = (
-            f"column {name!r} holds {different} different numbers; add --discretize frequency or width{more}, or leave it out "
-            f"with --drop {quoted(name)}"
+            f"column {name!r} holds {different} different numbers; add --discretize frequency or width, or leave it out with "
+            f"--drop {quoted(name)}"
         )
-        return ColumnProblem(line, [("--discretize", "mdl" if supervised else "frequency")])
+        return ColumnProblem(line, [("--discretize", "frequency")])
     strange = _strange_texts(column)
     if strange:
         return _strange_problem(name, column, strange)

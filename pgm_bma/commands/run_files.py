@@ -28,8 +28,8 @@ CODES = "missing_codes"
 NOT_RECORDED = ("run", "command", "words", "overwrite")  # of the parsed arguments
 REPEATABLE = ("cluster", "classify", "structure", "impute", "compare")
 OURS = {
-    "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "predictions.csv", "arcs.csv", "completed.csv",
-    "comparison.csv",
+    "model.bif", "model.uai", "model.uai.json", "labels.csv", "profiles.csv", "profiles_wide.csv", "predictions.csv", "arcs.csv",
+    "completed.csv", "comparison.csv",
     "covariates.csv", "outcome.csv", "graph.graphml", "graph.png", "graph.svg", "bins.pgm", "estimator.pgm", "report.html", RECORD,
 }  # fmt: skip
 
@@ -37,8 +37,8 @@ OURS = {
 class Folder:
     """A folder for the results of one run."""
 
-    def __init__(self, path, overwrite=False):
-        self.path, self.overwrite = Path(path), overwrite
+    def __init__(self, path, overwrite=False, for_excel=False):
+        self.path, self.overwrite, self.for_excel = Path(path), overwrite, for_excel
         self.files = {}
 
     def check(self, ours=OURS):
@@ -77,7 +77,7 @@ class Folder:
             self.files[name] = hashlib.sha256((self.path / name).read_bytes()).hexdigest()
 
     def csv(self, name, frame):
-        write_csv(self.path / name, frame)
+        write_csv(self.path / name, frame, self.for_excel)
         self.wrote(name)
 
     def graph(self, graph, draw):
@@ -142,14 +142,18 @@ class Folder:
         self.files[RECORD] = None
 
 
-def write_csv(path, frame, **keywords):
-    """A table for people, who open it with a spreadsheet: a text that would be a formula there stands behind a quote."""
+def write_csv(path, frame, for_excel=False, **keywords):
+    """A table for people, who open it with a spreadsheet: a text that would be a formula there stands behind a quote.
+
+    for_excel : with a byte order mark, semicolons and decimal commas, as Excel opens it where numbers are written 0,5
+    """
     texts = [i for i, dtype in enumerate(frame.dtypes) if dtype.kind not in "biuf"]
     safe = frame.rename(columns=_not_a_formula)
     for i in texts:
         safe.isetitem(i, [_not_a_formula(cell) for cell in safe.iloc[:, i]])
-    with replacing(path, "w", encoding="utf-8", newline="") as file:
-        safe.to_csv(file, **{"index": False, "float_format": "%.6f", **keywords})
+    style = {"sep": ";", "decimal": ","} if for_excel else {}
+    with replacing(path, "w", encoding="utf-8-sig" if for_excel else "utf-8", newline="") as file:
+        safe.to_csv(file, **{"index": False, "float_format": "%.6f", **style, **keywords})
 
 
 def _not_a_formula(cell):

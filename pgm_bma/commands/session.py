@@ -25,6 +25,7 @@ from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, d
 from pgm_bma.commands.tabular_files import Scanned, closest, is_scanned, read_table
 from pgm_bma.foundation.rows.blocks import watching
 from pgm_bma.foundation.runtime.messages import progress
+from pgm_bma.foundation.tables.numeric_columns import cut_frame
 from pgm_bma.report.live_data import interaction_data, network_data, region_data, with_target
 from pgm_bma.report.page import Report
 
@@ -56,7 +57,7 @@ class CommandRun:
         self.method = offered[method or arguments.method]
         self.name = Path(self.raw.source).name
         out = arguments.out or f"{self.name.split('.')[0]}-{arguments.command}"
-        self.folder = Folder(out, arguments.overwrite)
+        self.folder = Folder(out, arguments.overwrite, arguments.excel)
         self.folder.check()
         self.others: dict[str, dict] = {}
         self.tables: dict[str, pd.DataFrame | None] = {}
@@ -73,7 +74,7 @@ class CommandRun:
             arguments.keep_constant,
             arguments.discretize,
             self.roles,
-            supervised=arguments.command in ("classify", "compare"),
+            takes_numbers=arguments.command in ("classify", "compare") and self.scanned is None,
             aside=self.set_aside(),
         )
         if arguments.discretize and not self.data.to_bin:
@@ -103,6 +104,8 @@ class CommandRun:
         """The chosen estimator with seed, jobs and what --set says."""
         if self.arguments.weight is not None:
             more["weight_type"] = "sampling"
+        if self.data.numbers:
+            more["numeric_columns"] = self.data.numbers  # also where a fold has few different ones
         estimator = methods.make(self.method.name, random_state=self.arguments.seed, handle_unknown="missing", **more)
         known = estimator.get_params(deep=False)
         for entry in getattr(self.arguments, "set", None) or []:
@@ -232,7 +235,8 @@ class CommandRun:
     def _fill(self, report, found):
         """What can be explored, pictures and tables of the findings."""
         console = self.console
-        for heading, kind, make, caption, draw in found.live:
+        shown = [each for each in found.live if not (self.arguments.no_rows and each[1] == "rows")]
+        for heading, kind, make, caption, draw in shown:
             self._explore(report, heading, kind, make, caption, draw)
         for heading, draw, caption in console.progress(found.figures, len(found.figures), "drawing", quiet=True):
             ax, problem = drawn(draw)
@@ -265,7 +269,7 @@ class CommandRun:
             self.folder.estimator(estimator, model.named_steps["bins"] if hasattr(model, "steps") else None)
         for message in messages:
             self.console.note(message)
-        rows = with_target(as_seen(model, self.data.frame), self.data.target)
+        rows = with_target(as_states(estimator, as_seen(model, self.data.frame)), self.data.target)
         graph, draw, make = views(estimator, rows)
         image, problem = self.folder.graph(graph, draw)
         if problem:
@@ -330,9 +334,27 @@ def last_step(model):
     return model.steps[-1][1] if hasattr(model, "steps") else model
 
 
+def with_last_step(model, estimator):
+    """The model with another fitted estimator as its last step."""
+    if not hasattr(model, "steps"):
+        return estimator
+    return type(model)([*model.steps[:-1], (model.steps[-1][0], estimator)])
+
+
 def as_seen(model, frame):
     """The rows as the last step sees them."""
     return model[:-1].transform(frame) if hasattr(model, "steps") else frame
+
+
+def as_states(estimator, frame):
+    """The rows with numbers in intervals: those of a network's own states, else ten of about as many rows."""
+    numbers = [name for name, column in frame.items() if column.dtype.kind == "f"]
+    if not numbers:
+        return frame
+    cuts = estimator.__dict__.get("_cuts")
+    if cuts is not None and bayesian_network(estimator)[0] is not None:
+        return cut_frame(frame, cuts)
+    return frame.assign(**{name: pd.qcut(frame[name], 10, duplicates="drop") for name in numbers})
 
 
 def views(estimator, rows):

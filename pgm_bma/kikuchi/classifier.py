@@ -112,7 +112,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         Column -> list of its states (the target's too), in their order; may hold states never seen.
     target_name : str, optional
         Name of the class variable; default the name of `y`, else "class".
-    handle_unknown : {"missing", "error"}, default="missing"
+    handle_unknown : {"missing", "ignore", "error"}, default="missing"
         Values at predict that fit did not see: every term with such a value is left out, as with a missing one, or an error.
     random_state : int, Generator, RandomState or None, default=None
         For the resamples of `region_loss`. A fit does not depend on it: folds and resamples follow from the data, whatever the

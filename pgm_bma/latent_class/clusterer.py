@@ -29,7 +29,7 @@ SHARED_DOC = """max_iter : int, default=1000
         States of the columns, by column; may hold states never seen.
     cluster_name : str, default="cluster"
         Name of the cluster variable in `model_`.
-    handle_unknown : {"missing", "error"}, default="missing"
+    handle_unknown : {"missing", "ignore", "error"}, default="missing"
         What to do with a value at predict that was not seen in fit.
     weight_type : {"repetition", "sampling"}, default="repetition"
         What `sample_weight` means: how often a row was seen; or how many others it stands for, only the proportions of which

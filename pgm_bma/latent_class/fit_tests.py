@@ -109,11 +109,12 @@ def goodness_of_fit(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> pd.DataFrame:
-    """Do the patterns of answers occur as often as the model expects? G-squared and X-squared with bootstrap p-values.
+    """Does the model fit? G-squared and X-squared of the patterns of answers, and X-squared of all pairs, with bootstrap p-values.
 
     The usual law of both needs some five rows for every possible pattern, which questionnaires never have. Here tables are drawn
     from the fitted model, fitted again from its tables on, and compared in the same way; the p-value is the share of tables, `X`
-    among them, that fit no better than `X`.
+    among them, that fit no better than `X`. Where most patterns occur once or never, G-squared has little power; `pairs`, the sum
+    of X-squared over the tables of all pairs of columns, keeps it.
 
     Parameters
     ----------
@@ -130,8 +131,8 @@ def goodness_of_fit(
     Returns
     -------
     DataFrame
-        A line per number of clusters: `n_clusters`, `g2`, `x2`, `df`, `g2_p`, `x2_p` (bootstrap), and `g2_asymptotic_p`,
-        `x2_asymptotic_p`, which are NaN where there are too few rows for the cells.
+        A line per number of clusters: `n_clusters`, `g2`, `x2`, `df`, `g2_p`, `x2_p` (bootstrap), `g2_asymptotic_p` and
+        `x2_asymptotic_p`, which are NaN where there are too few rows for the cells, and `pairs`, `pairs_p` (bootstrap).
 
     Examples
     --------
@@ -154,16 +155,19 @@ def goodness_of_fit(
     with progress(verbose, "tables", total=n_bootstrap * len(fits)) as bar:
         for (k, fit), child in zip(fits.items(), random_generator(random_state).spawn(len(fits))):
             found = fit_statistics(codes, weights, cardinalities, fit.theta_c, fit.theta, fit.state_start)
+            pairs = _total_of_pairs(codes, weights, cardinalities, fit)
 
             def again(drawn, drawn_weights, _, fit=fit):
                 renewed = refit(drawn, drawn_weights, cardinalities, fit, settings)
                 log_p = log_joint(np.asfortranarray(drawn), renewed.theta_c, renewed.theta, renewed.state_start)
-                return goodness(drawn, drawn_weights, np.logaddexp.reduce(log_p, axis=1))
+                patterns = goodness(drawn, drawn_weights, np.logaddexp.reduce(log_p, axis=1))
+                return *patterns, _total_of_pairs(drawn, drawn_weights, cardinalities, renewed)
 
             values = bootstrap(codes, weights, cardinalities, fit, again, n_bootstrap, child, n_jobs, bar)
-            p_values = [_p_value(drawn, value * (1 - 1e-9)) for drawn, value in zip(values.T, (found.g2, found.x2))]
-            lines.append((k, found.g2, found.x2, found.df, *p_values, found.g2_p, found.x2_p))
-    names = ["n_clusters", "g2", "x2", "df", "g2_p", "x2_p", "g2_asymptotic_p", "x2_asymptotic_p"]
+            seen = (found.g2, found.x2, pairs)
+            g2_p, x2_p, pairs_p = (_p_value(drawn, value * (1 - 1e-9)) for drawn, value in zip(values.T, seen))
+            lines.append((k, found.g2, found.x2, found.df, g2_p, x2_p, found.g2_p, found.x2_p, pairs, pairs_p))
+    names = ["n_clusters", "g2", "x2", "df", "g2_p", "x2_p", "g2_asymptotic_p", "x2_asymptotic_p", "pairs", "pairs_p"]
     return pd.DataFrame(lines, columns=names)
 
 
@@ -238,6 +242,12 @@ def bivariate_residuals(
         }
     )
     return frame.sort_values("residual", ascending=False, kind="stable", ignore_index=True)
+
+
+def _total_of_pairs(codes, weights, cardinalities, fit):
+    """X2 summed over the tables of all pairs of columns; NaN with a single column."""
+    found = pair_residuals(codes, weights, cardinalities, expected_pairs(fit.theta_c, fit.theta))
+    return float(found.x2.sum() / 2) if len(cardinalities) > 1 else np.nan
 
 
 def _refuse_others(function, clusterer):

@@ -33,7 +33,8 @@ class EMAEstimator(DiscreteParameterEstimator):
     state_names : dict, optional
         States by node, observed and latent; may hold states never seen.
     latent_card : dict, optional
-        Number of states of the latent node: the number of clusters; 2 where nothing is said.
+        Number of states of the latent node, which is the number of clusters: ``{{"cluster": 3}}``. Needed unless `state_names` or
+        `init_cpds` tell it.
     averaging : {"variational", "linear"}, default="variational"
         "linear" is the paper's EMA, "variational" its twin with an evidence bound; see `EMAClusterer`.
     alpha : float or dict, default=1.0
@@ -180,6 +181,8 @@ class EMAEstimator(DiscreteParameterEstimator):
             check_choice("init_cpds", init, ("auto", "random", "em"))
         cluster = _latent_root(model)
         cpds = read_cpds(init, set(model.nodes()), "init_cpds") if given else {}
+        if not given and not any(cluster in (said or ()) for said in (self.latent_card, self.state_names)):
+            raise ValueError(f"latent_card does not say how many clusters to find; pass latent_card={{{cluster!r}: 3}}")
         network = read_network(model, data, self.state_names, self.latent_card, (cpds, {}), sample_weight)
         columns, cardinalities = network.names[1:], network.cardinalities
         init = _start_tables(network) if given else init

@@ -1,19 +1,28 @@
 """What is read off a fitted latent-class model: relevance, starts, profiles with their uncertainty."""
 
+import copy
+from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation.faces.clusterer import ClustererBase
-from pgm_bma.foundation.faces.validation import Fitted, check, check_number, refuse_no_rows
+from pgm_bma.foundation.faces.validation import Fitted, check, check_choice, check_number, refuse_no_rows
 from pgm_bma.foundation.numbers.starts import starts_table
 from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.problem import cluster_dependence, log_joint, make_priors, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.statistics import count_parameters
 
+# what can choose the number of clusters: name -> figure of every line of `n_clusters_path_`, higher is better
+CRITERIA: dict[str, Callable] = {
+    "evidence": lambda path: path["score"],
+    "bic": lambda path: -path["bic"],
+    "icl": lambda path: -path["icl"],
+    "caic": lambda path: -path["caic"],
+}
 CLUSTERER = Fitted("a fitted clusterer, such as LatentClassClusterer().fit(X)", "_encode", "predict_proba")
 
 
@@ -105,6 +114,52 @@ class LatentClassResults(ClustererBase):
             lines += [(c, name, state, *numbers) for (name, state), *numbers in flat]
         names = ["cluster", "column", "state", "probability", "standard_error", "low", "high"]
         return pd.DataFrame(lines, columns=names)
+
+    def chosen_by(self, criterion: str, X: Any = None) -> Self:
+        """The clusterer with the number of clusters that another criterion chooses among those tried; nothing is fitted again.
+
+        Parameters
+        ----------
+        criterion : {"evidence", "bic", "icl", "caic"}
+            What chooses: the highest evidence, or the lowest criterion, as in `n_clusters_path_`.
+        X : table of discrete values, optional
+            The rows of `fit`, for `labels_`; without them there are no labels.
+
+        Returns
+        -------
+        clusterer
+            A fitted copy. It has no `starts_`, unless the number stays.
+
+        Examples
+        --------
+        >>> from pgm_bma import LatentClassClusterer, load_dataset
+        >>> X = load_dataset("voting")[0].drop(columns="party")
+        >>> clusterer = LatentClassClusterer(range(1, 5), n_init=4, random_state=0).fit(X)
+        >>> clusterer.n_clusters_, clusterer.chosen_by("icl", X).n_clusters_
+        (4, 3)
+        """
+        check_choice("criterion", criterion, tuple(CRITERIA))
+        path, fits = getattr(self, "n_clusters_path_", None), self.__dict__.get("_cached_fits")
+        if path is None or fits is None:
+            raise ValueError(
+                "chosen_by needs a fit of several numbers to rows in memory, such as n_clusters=range(1, 9); a file, a copy and a "
+                "scan in passes keep one number only: fit that number"
+            )
+        line = CRITERIA[criterion](path).idxmax()
+        other = copy.copy(self)
+        other._cached_fits, other._cached_rows = fits, self._cached_rows
+        other.__dict__.pop("labels_", None)
+        if int(path["n_clusters"][line]) != self.n_clusters_:
+            other._result = fits[int(path["n_clusters"][line])]
+            other.n_clusters_ = len(other._result.theta_c)
+            other.__dict__.pop("_uncertainty", None)
+            keep_scores(other, other._result)
+            other.fit_statistics_ = (
+                path.loc[line, list(self.fit_statistics_.index)].rename("fit_statistics").astype(float)
+            )
+        if X is not None:
+            other.labels_ = other.predict(X)
+        return other
 
     # -------------------------------------------------------------------------------------------- results
 

@@ -49,7 +49,7 @@ class OrderPosterior(OrderResults):
     {run}
     state_names : dict, optional
         States of columns, in order; may hold states never seen.
-    handle_unknown : {"missing", "error"}, default="missing"
+    handle_unknown : {"missing", "ignore", "error"}, default="missing"
         What a state that the fit has not seen is in `score_samples`.
 
     Attributes

@@ -20,10 +20,15 @@ TERMS: dict[str, tuple[str, str]] = {
         "A direct dependence from one column to another (a -> b): b's values are distributed differently for different a. "
         "The direction alone is no proof of a cause.",
     ),
-    r"dependence|I_P": (
-        "dependence, I_P",
-        "Mutual information of a column with the cluster or the class: how much knowing the one tells about the other, in nats. "
-        "0 is nothing.",
+    r"\bI_P\b": (
+        "I_P",
+        "How far the clusters pull a column apart, in nats: the mean over clusters of KL(p(X) || p(X given cluster)), the "
+        "divergence of the column's distribution in a cluster from the one over all rows. 0 is nothing.",
+    ),
+    r"dependence": (
+        "dependence",
+        "How much a column tells about the cluster or the class, in nats: mutual information, or I_P for latent-class models. 0 is "
+        "nothing.",
     ),
     r"[Cc]lusters?\b": ("cluster", "A group of rows that the method found; in surveys also called latent class."),
     r"log.likelihood": (

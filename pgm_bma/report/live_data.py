@@ -381,7 +381,9 @@ def row_data(estimator, frame, truth=None, names=None):
     chosen = _chosen(proba, told, room)
     rows = frame.iloc[complete[chosen]]
     evidence = np.stack(list(estimator._rows_of_evidence(rows)))
-    columns = {str(name): [str(value) for value in rows[name]] for name in rows}
+    columns = {
+        str(name): [f"{value:g}" if isinstance(value, float) else str(value) for value in rows[name]] for name in rows
+    }
     names = complete if names is None else [names[i] for i in complete]
     return {
         "classes": classes,

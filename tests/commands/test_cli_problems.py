@@ -29,7 +29,6 @@ PROBLEMS = {
     "no file": (["nothing.csv"], "nothing.csv does not exist"),
     "no column": (["--target", "Y "], "has no column 'Y ': did you mean 'y'?"),
     "one class": (["--target", "one"], "the target 'one' has one class only, 'p'"),
-    "numbers": (["--target", "y"], "column 'number' holds 80 different numbers; add --discretize"),
     "target of numbers": (["--target", "number"], "the target 'number' holds 80 different numbers"),
     "drop": (["--target", "y", "--drop", "numbr"], "--drop names 'numbr'"),
     "drop the target": (["--target", "y", "--drop", "number,y"], "it cannot be left out"),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands import cluster, preparation, run_files
+from pgm_bma.commands import how_many, preparation, run_files
 from pgm_bma.commands.findings import column_dependence
 from pgm_bma.commands.main import build_parser
 from pgm_bma.foundation.tables.column_kinds import column_kind, looks_like_weights, missing_codes
@@ -261,15 +261,16 @@ def test_numbers_tried_count_clusters_with_rows_and_explain_a_falling_likelihood
             "g2_p": [np.nan] * 3,
         }
     )
-    found = cluster._numbers_tried(path)
+    found = how_many.numbers_tried(path)
     (_, table, caption), (_, more, _) = found.headline
     assert table.columns.tolist() == ["clusters", "score", "log likelihood", "clusters with rows"]
     assert table["clusters with rows"].tolist() == [2, 3, 3] and "can fall with more clusters" in caption
     assert more.columns.tolist() == ["clusters", "AIC"]  # what could not be computed is not shown
     tested = pd.DataFrame({"n_clusters": [2, 3, 4], "g2_p": [0.01, 0.4, 0.5], "x2_p": [0.01, 0.3, 0.6]})
-    more, caption = cluster._numbers_tried(path, tested).headline[1][1:]
+    tested = tested.assign(pairs=1.0, pairs_p=0.5)
+    more, caption = how_many.numbers_tried(path, tested).headline[1][1:]
     assert more["p of G2"].tolist() == [0.01, 0.4, 0.5] and "bootstrap" in caption
-    rising = cluster._numbers_tried(path.assign(log_likelihood=[-15.0, -8.0, -7.0]))
+    rising = how_many.numbers_tried(path.assign(log_likelihood=[-15.0, -8.0, -7.0]))
     assert "can fall" not in rising.headline[0][2]
 
 

@@ -433,6 +433,9 @@ def test_ema_estimator_warns_when_cut_short_and_takes_none_for_auto():
     X, _ = table(60)
     network = DiscreteBayesianNetwork([("cluster", name) for name in X], latents={"cluster"})
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        EMAEstimator(n_init=2, max_iter=1, seed=0).fit(network, X)
-    none, auto = (EMAEstimator(n_init=2, seed=0, init_cpds=init).fit(network, X) for init in (None, "auto"))
+        EMAEstimator(latent_card={"cluster": 2}, n_init=2, max_iter=1, seed=0).fit(network, X)
+    with pytest.raises(ValueError, match="latent_card does not say how many clusters"):
+        EMAEstimator(n_init=2, seed=0).fit(network, X)
+    settings = {"latent_card": {"cluster": 2}, "n_init": 2, "seed": 0}
+    none, auto = (EMAEstimator(**settings, init_cpds=init).fit(network, X) for init in (None, "auto"))
     assert none.log_likelihood_ == auto.log_likelihood_

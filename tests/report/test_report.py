@@ -185,3 +185,9 @@ def test_a_report_opens_in_a_browser(cluster_report, tmp_path):
         if entry["number"]:
             numbers = [float(text) for text in entry["rising"] if text]
             assert numbers == sorted(numbers), entry["head"]
+
+
+def test_the_glossary_says_what_i_p_is():
+    report = Report("t")
+    report.words("Result", ["I_P of a column"])
+    assert "the mean over clusters of KL(p(X) || p(X given cluster))" in report.html()

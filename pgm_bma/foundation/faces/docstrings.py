@@ -23,7 +23,7 @@ NAMES = f"""state_names : dict, optional
         States by column, target included; the order is kept and states never seen may be declared.
     target_name : str, optional
         Name of the class in `model_`; by default that of `y`, else "class".
-    handle_unknown : {{"missing", "error"}}, default="missing"
+    handle_unknown : {{"missing", "ignore", "error"}}, default="missing"
         What a value that fit has not seen is when rows are judged.
     {NUMBERS}"""
 
@@ -37,7 +37,7 @@ STARTS = """random_state : int, Generator, RandomState or None, default=None
         States by column; the order is kept and states never seen may be declared.
     cluster_name : str, default="cluster"
         Name of the cluster in `model_`.
-    handle_unknown : {"missing", "error"}, default="missing"
+    handle_unknown : {"missing", "ignore", "error"}, default="missing"
         What a value that fit has not seen is when rows are judged."""
 
 CLASSES = f"""classes_ : array of shape (n_classes,)

@@ -30,7 +30,7 @@ class DiscreteEstimator(BaseEstimator):
 
     _rules: dict[str, Any] = {
         "state_names": Optional(Instance(dict, "a dict column -> states")),
-        "handle_unknown": Choice("missing", "error"),
+        "handle_unknown": Choice("missing", "ignore", "error"),
     }
     # parameters that are needed before `_fit` checks all of them
     _read_first: tuple[str, ...] = ("state_names", "handle_unknown")

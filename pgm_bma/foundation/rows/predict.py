@@ -94,7 +94,8 @@ def write_predictions(estimator, path, X, keep, proba):
     if clash:
         raise ValueError(f"keep={sorted(clash)[0]!r} is also the name of a predicted column; leave it out")
     unknown = rows.map_parts(write_part, job, [*names, *keep])
-    _warn_of_unknown(names, np.sum(unknown, axis=0))
+    if job.estimator.handle_unknown != "ignore":
+        _warn_of_unknown(names, np.sum(unknown, axis=0))
     return [part_path(folder, i) for i in range(len(rows.parts))]
 
 

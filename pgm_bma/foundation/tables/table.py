@@ -69,6 +69,7 @@ __all__ = [
     "unmasked",
 ]
 
+MOST_NAMED = 6  # columns in one warning
 MIN_WEIGHT = 1e-100
 MAX_WEIGHT = 1e11  # rows; their log scores, near 1e12, are rounded to 1e-4; scores of more rows are noise
 NO_VALUE = "(no value)"  # the one state of a column that holds nothing in the training rows
@@ -186,8 +187,8 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     """Encode a table for prediction with the states of a fitted schema; columns are matched by name.
 
     Extra columns are ignored. An array (with `by_position` any table) is matched by position. An unseen value is an error,
-    or missing when `handle_unknown="missing"`, with one warning per column that counts them (unless `quiet`); `of_network`
-    words these for a network that the caller gave. Returns codes (n_samples, n_columns).
+    or missing when `handle_unknown="missing"`, with one warning that counts them by column (none under "ignore" or `quiet`);
+    `of_network` words it for a network that the caller gave. Returns codes (n_samples, n_columns).
 
     Examples
     --------
@@ -195,7 +196,7 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     >>> encode_like({"b": 7, "a": "y"}, Schema(("a",), (("n", "y"),))).tolist()
     [[1]]
     """
-    check("handle_unknown", handle_unknown, Choice("error", "missing"))
+    check("handle_unknown", handle_unknown, Choice("error", "missing", "ignore"))
     names, columns, _ = read_columns(X)
     if columns.named and not by_position:
         position = {name: i for i, name in enumerate(names)}
@@ -209,17 +210,27 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
     elif len(names) != len(schema.names):
         raise ValueError(f"X has {len(names)} features, but the model was fitted with {len(schema.names)}")
     unknown = "no state" if of_network and handle_unknown == "error" else handle_unknown
+    quiet, unknown = quiet or unknown == "ignore", "missing" if unknown == "ignore" else unknown
     unseen: dict = {}
     coded, _ = columns.factorize(schema.names, dict(zip(schema.names, map(list, schema.states))), unknown, unseen)
-    for name, (n_cells, value) in {} if quiet else unseen.items():
-        whose, cure = "unseen in fit", f" (or declare them: state_names={{{name!r}: [...]}})"
-        if of_network:
-            whose, cure = "that no state of that node is", ""
-        warn(
-            f"column {name!r} holds {n_cells} {'value' if n_cells == 1 else 'values'} {whose}, such as {value!r}: taken as "
-            f"missing; pass handle_unknown='error' to refuse{cure}"
-        )
+    if unseen and not quiet:
+        warn(_unseen_words(unseen, of_network))
     return pack(coded, schema.states)
+
+
+def _unseen_words(unseen, of_network):
+    """One message for all columns. unseen : {column: (number of cells, one value)}"""
+    whose = "that no state of that node is" if of_network else "unseen in fit"
+    cure = "pass handle_unknown='error' to refuse"
+    if len(unseen) == 1:
+        ((name, (n_cells, value)),) = unseen.items()
+        values = f"{n_cells} {'value' if n_cells == 1 else 'values'} {whose}, such as {value!r}"
+        declare = "" if of_network else f" (or declare them: state_names={{{name!r}: [...]}})"
+        return f"column {name!r} holds {values}: taken as missing; {cure}{declare}"
+    shown = [f"{name!r} ({n_cells}, such as {value!r})" for name, (n_cells, value) in list(unseen.items())[:MOST_NAMED]]
+    more = f" and {len(unseen) - len(shown)} more" if len(unseen) > len(shown) else ""
+    declare = "" if of_network else ", 'ignore' to silence this, or declare them in state_names"
+    return f"{len(unseen)} columns hold values {whose}: {', '.join(shown)}{more}; taken as missing; {cure}{declare}"
 
 
 def encode_target(y, name, states=None, unknown="undeclared", keep_missing=False, cure="drop those rows"):
