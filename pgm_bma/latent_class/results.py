@@ -222,8 +222,8 @@ class LatentClassResults(ClustererBase):
 
     def _priors(self, rows):
         """Pseudo-counts of the fitted tables, as these rows make them."""
-        settings, cardinalities = self._settings(self.schema_), self.schema_.cardinalities
-        return make_priors(settings.priors, rows.state_counts, cardinalities, self.n_clusters_, settings.averaging)
+        settings = self._settings(self.schema_)
+        return make_priors(settings.priors, rows, self.n_clusters_, settings.averaging)
 
     def _profiles(self):
         return self._result.theta_c, self._result.tables
