@@ -7,8 +7,8 @@ closed by a logarithm (`_chunks`), so that wide tables are exact too. A missing 
 with factor 1 (exact marginalisation) and no count.
 
 Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``; of expected counts line 0 holds those of
-the clusters, ``(1 + n_states_total, n_clusters)``. Numeric columns stand behind the others, with three lines each (`_number_kernels`),
-which n_states_total counts too. Both kernels, `expect` and `step`, take all active starts in one call.
+the clusters, ``(1 + n_states_total, n_clusters)``. Numeric columns stand behind the others, with three lines each, which
+n_states_total counts too (`_number_kernels`). Both kernels, `expect` and `step`, take all active starts in one call.
 """
 
 from math import exp, inf, log, nan, sqrt
@@ -252,9 +252,7 @@ def _average(layout, priors, class_counts, counts, is_averaged, log_dependent, t
         for i in range(n_columns, len(arcs)):
             arcs[i] = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
     lines, alone = counts[first:], priors.independent_mean[first:]
-    return larger(
-        change, average_numbers(priors.numbers, lines, arcs[n_columns:], alone, is_averaged, theta[first:])
-    )
+    return larger(change, average_numbers(priors.numbers, lines, arcs[n_columns:], alone, is_averaged, theta[first:]))
 
 
 @compiled
@@ -310,10 +308,13 @@ def _no_arc(priors, log_dependent):
 
 
 @compiled
-def expect(layout, codes, values, weights, all_factor_c, all_factors, all_counts, totals, group_tables, block, chunk_end):
+def expect(
+    layout, codes, values, weights, all_factor_c, all_factors, all_counts, totals, group_tables, block, chunk_end
+):
     """E step (EMA eq. 4, 5) of every start on a block: fills the expected counts and the sums of log normalisers (log-likelihoods).
 
-    codes : (n_groups, n_rows) joint state of every super-column     values : (n_numbers, n_rows), NaN = missing     weights : (n_rows,)
+    codes : (n_groups, n_rows) joint state of every super-column     weights : (n_rows,)
+    values : (n_numbers, n_rows) standardised, NaN = missing
     group_tables, block, chunk_end : space, see `problem.expect_block`
     """
     for start in range(len(totals)):

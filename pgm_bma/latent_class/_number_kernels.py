@@ -1,9 +1,10 @@
 """Compiled steps for numeric columns: Gaussian given the cluster, with a Normal-inverse-gamma prior on the standardised column.
 
-A numeric column has three lines where a column of states has one line per state. In counts they hold, per cluster, the weight of the
-rows that have a value, the sum of the values and the sum of their squares; in tables the means of those, (1, E x, E x^2), which mix
-and add up as probabilities do; in factors the logarithm of a density, c0 + c1 x + c2 x^2. So a row adds (1, x, x^2) times the factors
-to its log joint, and the bound loses counts times factors, as with states. The lines stand behind those of all states.
+A numeric column has three lines where a column of states has one line per state. In counts they hold, per cluster, the weight
+of the rows that have a value, the sum of the values and the sum of their squares; in tables the means of those, (1, E x, E x^2),
+which mix and add up as probabilities do; in factors the logarithm of a density, c0 + c1 x + c2 x^2. So a row adds (1, x, x^2)
+times the factors to its log joint, and the bound loses counts times factors, as with states. The lines stand behind those of all
+states.
 """
 
 from math import log, pi
@@ -42,14 +43,17 @@ def normal_posterior(prior, n, s1, s2):
 @compiled
 def log_evidence(prior, n, s1, s2):
     """Log marginal likelihood of standardised values with these sums."""
-    mean, strength, shape, scale = normal_posterior(prior, n, s1, s2)
+    _, strength, shape, scale = normal_posterior(prior, n, s1, s2)
     gammas = log_gamma(shape) - log_gamma(prior.shape) + prior.shape * log(prior.scale) - shape * log(scale)
     return gammas + 0.5 * (log(prior.strength) - log(strength)) - 0.5 * n * log(2.0 * pi)
 
 
 @compiled
 def number_scores(prior, log_scale, lines, log_dependent):
-    """Log marginal likelihood of every numeric column given the cluster, in the units of the table. lines : (3 n_numbers, n_clusters)"""
+    """Log marginal likelihood of every numeric column given the cluster, in the units of the table.
+
+    lines : (3 n_numbers, n_clusters)
+    """
     for i in range(len(log_scale)):
         score = 0.0
         for k in range(lines.shape[1]):
@@ -128,7 +132,7 @@ def log_prior_density(prior, theta):
 
 @compiled
 def keep_proper(lines, last):
-    """Extrapolated sums whose variances stay above a tenth of the last ones; overwrites the sums of squares where they would not."""
+    """Raise extrapolated sums of squares where a variance would fall below a tenth of the last one."""
     for i in range(len(lines) // 3):
         for k in range(lines.shape[1]):
             n, s1, least = lines[3 * i, k], lines[3 * i + 1, k], 0.0
@@ -141,7 +145,10 @@ def keep_proper(lines, last):
 
 @compiled
 def add_log_densities(values, start, size, factors, logs):
-    """Add the factors of numeric cells to logs (n_rows, n_clusters); a missing cell (NaN) adds nothing. values : (n_numbers, n_rows)"""
+    """Add the factors of numeric cells to logs (n_rows, n_clusters); a missing cell (NaN) adds nothing.
+
+    values : (n_numbers, n_rows)
+    """
     for i in range(len(values)):
         for row in range(size):
             x = values[i, start + row]

@@ -2,8 +2,8 @@
 
 Rows come as `Rows`: one block in memory, or many that are visited in passes. Everything that is wanted of them is a sum over
 blocks, so that one block gives the same bits wherever it lies, and many differ by the rounding of their sums.
-Arrays: the states of all columns stand one after another, ``theta (n_states_total, n_clusters)``; behind them every numeric column has
-three lines, (1, E x, E x^2) of the standardised column (`_number_kernels`), which n_states_total counts too.
+Arrays: the states of all columns stand one after another, ``theta (n_states_total, n_clusters)``; behind them every numeric column
+has three lines, (1, E x, E x^2) of the standardised column (`_number_kernels`), which n_states_total counts too.
 """
 
 from itertools import pairwise
@@ -243,7 +243,8 @@ def overlap_block(block, layout, reference, tables):
     """K x K overlap of two partitions of a block."""
     codes, numbers = split_columns(block.codes, layout), block.numbers.T
     first, second = (
-        softmax(log_joint(codes, *t, layout.state_start, numbers, layout.log_scale), axis=1) for t in (reference, tables)
+        softmax(log_joint(codes, *t, layout.state_start, numbers, layout.log_scale), axis=1)
+        for t in (reference, tables)
     )
     return (first.T @ (second * _weights(block)[:, None]),)
 

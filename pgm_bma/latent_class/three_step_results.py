@@ -15,6 +15,7 @@ from pgm_bma.foundation.faces.validation import (
     is_unicode,
     reading,
 )
+from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import as_column, column_names, default_names, is_named, take_column
@@ -165,7 +166,7 @@ def _second_step(clusterer, X, sample_weight):
     responsibilities = clusterer.predict_proba(X)
     squared = weights**2 if is_sampling(clusterer) else None
     first_step = None
-    if isinstance(clusterer, LatentClassResults):
+    if isinstance(clusterer, LatentClassResults) and clusterer.model_is_exact_:  # no covariance with numeric columns
         first_step = _first_step(clusterer, codes, weights, squared)
     return _Rows(steps.assign(responsibilities, weights), weights, squared, first_step)
 
@@ -178,7 +179,7 @@ def _first_step(clusterer, codes, weights, squared):
     present = weights > 0
     codes, folded, inverse = table.fold(codes[present], weights[present])
     squared = None if squared is None else np.bincount(inverse, squared[present])
-    priors = clusterer._priors(codes, folded)
+    priors = clusterer._priors(table_rows(codes, clusterer.schema_.cardinalities, folded))
     tables = fit.theta_c, fit.theta, fit.state_start
     covariance = logit_covariance(codes, folded, *tables, priors.cluster, priors.dependent, squared)
     if np.isnan(covariance).all():

@@ -15,7 +15,7 @@ CONSISTENT = PriorSettings(parameter_prior="consistent")
 
 
 def mixed_table(seed=0, n=60, missing=0.1, apart=2.5, n_noise=1):
-    """(numbers (n, 2 + n_noise), codes (n, 3), cluster): two numbers and two columns of states that depend on two clusters, and noise."""
+    """(numbers (n, 2 + n_noise), codes (n, 3), cluster): two columns of each kind depend on two clusters, the others are noise."""
     rng = np.random.default_rng(seed)
     cluster = rng.integers(0, 2, n)
     numbers = rng.standard_normal((n, 2 + n_noise))

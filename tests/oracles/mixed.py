@@ -1,7 +1,7 @@
 """Oracle for latent-class models with numeric columns: the Normal-inverse-gamma formulas and the sum over structures, literally.
 
-Shares no code with the package. A column is ("number", values) or ("states", codes, cardinality); a missing cell is None. ``R[row][j]``
-are responsibilities, which stay fixed. Numbers are taken as they are given: a caller standardises them.
+Shares no code with the package. A column is ("number", values) or ("states", codes, cardinality); a missing cell is None.
+``R[row][j]`` are responsibilities, which stay fixed. Numbers are taken as they are given: a caller standardises them.
 """
 
 from itertools import product
@@ -93,7 +93,9 @@ def bound(columns, R):
     """Evidence bound at responsibilities: structures summed out, log p(cluster counts), entropy."""
     n_clusters = len(R[0])
     entropy = -sum(p * log(p) for r in R for p in r if p > 0)
-    return structure_sum(columns, R)[1] + log_dirichlet([sum(r[j] for r in R) for j in range(n_clusters)], 1.0) + entropy
+    return (
+        structure_sum(columns, R)[1] + log_dirichlet([sum(r[j] for r in R) for j in range(n_clusters)], 1.0) + entropy
+    )
 
 
 def update(columns, R):
