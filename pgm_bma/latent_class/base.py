@@ -29,6 +29,7 @@ from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.table import column_names
 from pgm_bma.latent_class.cluster_number import scan_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, LatentClassSettings, fit_latent_class
+from pgm_bma.latent_class.mixed import no_numbers
 from pgm_bma.latent_class.problem import PriorSettings
 from pgm_bma.latent_class.results import LatentClassResults, keep_scores
 from pgm_bma.latent_class.starts import PAPER_STARTS, Starts
@@ -147,7 +148,8 @@ class LatentClassBase(LatentClassResults):
         if not rows.in_memory:
             if self.weight_type == "sampling":
                 raise ValueError(NO_SAMPLING)
-            self._refuse_numbers_in_passes(rows)
+            self._refuse_numbers_of_scan()
+            self._numbers = no_numbers(rows.schema)
         for name in ("n_clusters_path_", "_uncertainty", "_cached_fits", "_cached_rows"):
             self.__dict__.pop(name, None)
         with progress(self.verbose, "starts") as bar:

@@ -15,7 +15,7 @@ from pgm_bma.foundation.faces.validation import brief, check_parameters
 from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.column_kinds import WHAT_IT_IS, column_kind
+from pgm_bma.foundation.tables.column_kinds import column_kind
 from pgm_bma.foundation.tables.numeric_columns import as_frame, numbers, numeric_names
 
 
@@ -30,6 +30,11 @@ class NumberColumns(NamedTuple):
     def standardised(self, values):
         """(n_rows, n_numbers) with mean 0 and standard deviation 1 in the rows of fit."""
         return (values - self.centers) / self.scales
+
+
+def no_numbers(schema):
+    """`NumberColumns` of a table without any."""
+    return NumberColumns((), np.empty(0), np.empty(0), schema.names)
 
 
 def standardisation(values, weights):
@@ -94,6 +99,9 @@ class MixedTables(ClustererBase):
 
     def _find_numeric(self, X, sample_weight):
         """Columns of X that are numeric: never those whose states somebody declared."""
+        if "_cached_scan" in self.__dict__:
+            self._refuse_numbers_of_scan()
+            return []
         frame = as_frame(X)
         if not frame.columns.is_unique:
             return []  # the error comes with the states
@@ -106,6 +114,11 @@ class MixedTables(ClustererBase):
         clash = [name for name in found if name in declared and name in (self.numeric_columns or ())]
         if clash:
             raise ValueError(f"column {clash[0]!r} is named in numeric_columns and has declared states; drop one")
+        if table.is_named(
+            X
+        ):  # whole numbers that name the rows, or are days, stay states: the reader of states warns of them
+            settled = set(self.numeric_columns or ())
+            found = [name for name in found if name in settled or column_kind(str(name), frame[name]) is None]
         return [name for name in found if name not in declared]
 
     def _declared(self, X):
@@ -118,7 +131,7 @@ class MixedTables(ClustererBase):
         order = tuple(table.column_names(X))
         if not numeric:
             read = super()._read_features(X, sample_weight, forbidden_name)
-            self._numbers = NumberColumns((), np.empty(0), np.empty(0), read.schema.names)
+            self._numbers = no_numbers(read.schema)
             return read
         frame = as_frame(X)
         if is_given(self.init):
@@ -130,7 +143,6 @@ class MixedTables(ClustererBase):
         weights = table.check_weights(sample_weight, len(frame))
         kept = slice(None) if weights is None else weights > 0
         named = table.is_named(X)
-        n_samples = self.__dict__.pop("_cached_n_rows", None)
         states = frame.drop(columns=numeric)
         if states.shape[1]:
             read = super()._read_features(states, sample_weight, forbidden_name)
@@ -139,23 +151,11 @@ class MixedTables(ClustererBase):
             n_rows = len(values[kept])
             codes = np.empty((n_rows, 0), dtype=np.int8)
             read = table.Table(table.Schema((), ()), codes, None if weights is None else weights[kept])
-        if named and n_samples is None:
-            self._warn_of_ids(frame[kept], numeric)
         self._numbers = NumberColumns(tuple(numeric), np.zeros(len(numeric)), np.ones(len(numeric)), order)
         self._set_columns(table.Schema(order, ((),) * len(order)), named)  # scikit-learn's names, of all columns
         self.schema_ = read.schema
-        self.n_samples_ = len(read.codes) if n_samples is None else n_samples
+        self.n_samples_ = len(read.codes)
         return read._replace(codes=np.column_stack([read.codes.astype(float), values[kept]]))
-
-    def _warn_of_ids(self, frame, numeric):
-        """Whole numbers that name the rows or are days, unless somebody named the column."""
-        for name in numeric:
-            kind = None if name in (self.numeric_columns or ()) else column_kind(str(name), frame[name])
-            if kind is not None:
-                warn(
-                    f"column {name!r} {WHAT_IT_IS[kind]} and is taken as a number: X.drop(columns=[{name!r}]) leaves it out, "
-                    f"numeric_columns=[{name!r}] takes it as it is"
-                )
 
     def _split(self, encoded):
         """(codes, numbers) of encoded rows."""
@@ -186,19 +186,13 @@ class MixedTables(ClustererBase):
         numbers = self._numbers.standardised(values)
         return table_rows(codes, folded.schema.cardinalities, weights, numbers, np.log(scales))
 
-    def _refuse_numbers_in_passes(self, rows):
-        """An error where a table that is visited in passes has numeric columns."""
-        schema = rows.schema
-        found = list(self.numeric_columns or ())
-        for name, states in zip(schema.names, schema.states):
-            if name not in (self.categorical_columns or ()) and name not in (self.state_names or ()):
-                found += numeric_names(pd.DataFrame({name: list(states)}), many=self.preset is None)
-        if found:
+    def _refuse_numbers_of_scan(self):
+        """The numbers of a scan are states, whether its rows fold or not."""
+        if self.numeric_columns is not None and len(self.numeric_columns):
             raise ValueError(
-                f"column {found[0]!r} is numeric, and numeric columns are fitted in memory only; read the table (or a sample of "
-                f"it) into a DataFrame, or take the numbers as states by categorical_columns=[{found[0]!r}]"
+                f"numeric_columns={brief(self.numeric_columns)} needs the rows in memory, and the numbers of a scan are states; read "
+                "the table (or a sample of it) into a DataFrame"
             )
-        self._numbers = NumberColumns((), np.empty(0), np.empty(0), schema.names)
 
     # ------------------------------------------------------------------------------------------------- other rows
 

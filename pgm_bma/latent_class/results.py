@@ -55,10 +55,14 @@ def weighted_rows(clusterer, X, sample_weight):
     return codes, weights
 
 
+class NoProfiles(ValueError, AttributeError):
+    """A fit has no `profiles_`; an AttributeError too, so that ``hasattr`` and ``dir`` see that it is not there."""
+
+
 def refuse_numbers(clusterer, what, cure):
     """An error where a fit has numeric columns."""
     if getattr(clusterer, "_numbers", None) is not None and clusterer._numbers.names:
-        raise ValueError(
+        raise NoProfiles(
             f"{what} is for columns of states, and column {clusterer._numbers.names[0]!r} is numeric; {cure}, or take the numbers "
             "as states by categorical_columns"
         )
@@ -121,7 +125,7 @@ class LatentClassResults(MixedTables):
         refuse_numbers(self, "profiles_", "densities_ has the mean and standard deviation of every cluster")
         if "_uncertainty" not in self.__dict__:
             if "_cached_rows" not in self.__dict__:
-                raise ValueError(
+                raise NoProfiles(
                     "profiles_ is computed from the rows of fit, which copies and files do not hold; read it once before saving"
                 )
             rows, squares = self._cached_rows
