@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgm_bma import EMAClusterer, LatentClassClusterer, scan_parquet
+from pgm_bma import EMAClusterer, LatentClassClusterer, Starts, scan_parquet
 
 from ._common import need, parser, print_table, run, save_csv
 
@@ -51,7 +51,7 @@ def compare(path, table, n_columns):
     folded = "1GB" if n_columns < 16 else "1MB"
     for way, size, memory in (("screened", 50_000, "1MB"), ("full", None, folded)):
         began = time.process_time()
-        clusterer = kind(5, n_init=30, n_final=None, tol=1e-6, random_state=0)
+        clusterer = kind(5, n_init=30, starts=Starts(n_final=None), tol=1e-6, random_state=0)
         clusterer.fit(scan_parquet(path, memory=memory, sample_rows=size))
         seconds[way] = time.process_time() - began
         scores[way] = clusterer.evidence_bound_ if kind is EMAClusterer else clusterer.log_likelihood_

@@ -34,6 +34,7 @@ from pgm_bma.latent_class.fit_tests import bivariate_residuals as bivariate_resi
 from pgm_bma.latent_class.fit_tests import goodness_of_fit as goodness_of_fit
 from pgm_bma.latent_class.fit_tests import likelihood_ratio_test as likelihood_ratio_test
 from pgm_bma.latent_class.pgmpy_face import EMAEstimator as EMAEstimator
+from pgm_bma.latent_class.starts import Starts as Starts
 from pgm_bma.latent_class.three_step_results import three_step as three_step
 from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as AveragedNaiveBayesClassifier
 from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier

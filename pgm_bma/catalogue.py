@@ -165,6 +165,7 @@ FUNCTIONS = {
         "bivariate_residuals": "latent_class.fit_tests",
     },
     "Structure": {
+        "Starts": "latent_class.starts",
         "GibbsSampler": "orders.samplers",
         "SwapSampler": "orders.samplers",
         "effective_markov_blanket": "networks.graphs",
@@ -203,6 +204,8 @@ RECORDS = {
     "general-model": ("augmented.general", "GeneralModel"),
     "latent-class-fit": ("latent_class.loop", "LatentClassFit"),
     "latent-class-starts": ("latent_class.loop", "LatentClassStarts"),
+    "latent-class-start-rules": ("latent_class.starts", "Starts"),
+    "latent-class-numbers": ("latent_class.mixed", "NumberColumns"),
     "latent-class-uncertainty": ("latent_class.profiles", "Uncertainty"),
     "forest-average": ("forests.average", "ForestAverage"),
     "family-table": ("orders.families.family_table", "FamilyTable"),

@@ -39,7 +39,7 @@ EXCEPTIONS = {
 ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 # what a folder must not import at all, and what only inside functions
 NEVER = {"foundation": {"pgmpy", "networkx", "matplotlib"}, **{system: {"matplotlib"} for system in SYSTEMS}}
-FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "diagnostics", "fitting", "tan_classifier",
+FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "mixed", "diagnostics", "fitting", "tan_classifier",
          "pgmpy_face", "intervals", "inference", "reading", "numeric_face", "three_step_results", "fit_tests",
          "structures")  # fmt: skip
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "matplotlib"}

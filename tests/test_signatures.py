@@ -14,7 +14,8 @@ CLASSES = sorted(name for name in pgm_bma.__all__ if inspect.isclass(getattr(pgm
 PGMPY_FACES = [name for name in CLASSES if name.endswith("Estimator")]
 DISCRETIZERS = [name for name in CLASSES if name.endswith(("Discretizer", "Binarizer"))]
 SAMPLERS = [name for name in CLASSES if name.endswith("Sampler")]
-ESTIMATORS = [name for name in CLASSES if name not in PGMPY_FACES + DISCRETIZERS + SAMPLERS]
+STARTS = ["Starts"]
+ESTIMATORS = [name for name in CLASSES if name not in PGMPY_FACES + DISCRETIZERS + SAMPLERS + STARTS]
 PREDICTING = [name for name in ESTIMATORS if hasattr(getattr(pgm_bma, name), "predict")]
 
 # word -> default, the same wherever it occurs
@@ -102,7 +103,7 @@ def test_every_system_has_the_papers_settings(system):
             fit(kind.__name__, preset="newspaper")
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, *PGMPY_FACES, *SAMPLERS])
+@pytest.mark.parametrize("name", [*ESTIMATORS, *PGMPY_FACES, *SAMPLERS, *STARTS])
 def test_the_table_of_rules_covers_every_parameter(name):
     rules = {}
     for kind in getattr(pgm_bma, name).__mro__:
@@ -137,6 +138,8 @@ def fit(name, **given):
             return kind(**given).fit(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
         if name in SAMPLERS:
             return pgm_bma.OrderPosterior(sampler=kind(**given)).fit(X)
+        if name in STARTS:
+            return pgm_bma.EMAClusterer(starts=kind(**given)).fit(X)
         if name in ESTIMATORS:
             return kind(**{**ALL.get(name, {}), **given}).fit(X, y if name in CLASSIFIERS else None)
         if name == "AveragedNaiveBayesEstimator":

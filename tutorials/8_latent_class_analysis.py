@@ -17,6 +17,7 @@ import pandas as pd
 
 from pgm_bma import (
     LatentClassClusterer,
+    Starts,
     StructuralEMClusterer,
     bivariate_residuals,
     goodness_of_fit,
@@ -155,7 +156,9 @@ goodness = goodness_of_fit(lca, X, n_bootstrap=49, random_state=0).set_index("n_
 goodness.round(3)
 
 # %%
-numbers = {k: LatentClassClusterer(k, alpha=0.1, n_init=8, n_final=2, random_state=0).fit(X) for k in (2, 3)}
+numbers = {
+    k: LatentClassClusterer(k, alpha=0.1, n_init=8, starts=Starts(n_final=2), random_state=0).fit(X) for k in (2, 3)
+}
 ratio = {
     f"{k} against {k + 1}": likelihood_ratio_test(m, X, n_bootstrap=19, random_state=0) for k, m in numbers.items()
 }

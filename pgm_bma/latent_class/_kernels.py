@@ -7,7 +7,8 @@ closed by a logarithm (`_chunks`), so that wide tables are exact too. A missing 
 with factor 1 (exact marginalisation) and no count.
 
 Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``; of expected counts line 0 holds those of
-the clusters, ``(1 + n_states_total, n_clusters)``. Both kernels, `expect` and `step`, take all active starts in one call.
+the clusters, ``(1 + n_states_total, n_clusters)``. Numeric columns stand behind the others, with three lines each, which
+n_states_total counts too (`_number_kernels`). Both kernels, `expect` and `step`, take all active starts in one call.
 """
 
 from math import exp, inf, log, nan, sqrt
@@ -26,6 +27,17 @@ from pgm_bma.foundation.numbers._special_kernels import (
     stirling,
 )
 from pgm_bma.foundation.runtime.compiling import compiled
+from pgm_bma.latent_class._number_kernels import (
+    NormalPrior,
+    add_log_densities,
+    add_sums,
+    average_numbers,
+    expected_log_lines,
+    keep_proper,
+    log_density_lines,
+    log_prior_density,
+    number_scores,
+)
 
 EM, LINEAR, VARIATIONAL = 0, 1, 2  # the step
 CONVERGED, EXHAUSTED, COLLAPSED = 0, 1, 2  # how a start ended
@@ -48,6 +60,7 @@ class ColumnGroups(NamedTuple):
     table_start: np.ndarray  # (n_groups + 1,) first joint state of a group
     state_start: np.ndarray  # (n_columns + 1,) first state of a column
     slots: np.ndarray  # (n_columns,) states of a column, one more if it has missing cells
+    log_scale: np.ndarray  # (n_numbers,) log standard deviation of every numeric column, which comes after the others
 
 
 class LatentClassPriors(NamedTuple):
@@ -55,11 +68,12 @@ class LatentClassPriors(NamedTuple):
 
     cluster: float  # per cell of the cluster variable
     dependent: np.ndarray  # (n_columns,) per cell of P(column | cluster)
-    log_arc: np.ndarray  # (n_columns,) log prior of the arc
-    log_alone: np.ndarray  # (n_columns,) log p(column on its own)
-    log_independent: np.ndarray  # (n_columns,) log prior of no arc + log_alone
+    log_arc: np.ndarray  # (n_columns + n_numbers,) log prior of the arc
+    log_alone: np.ndarray  # (n_columns + n_numbers,) log p(column on its own)
+    log_independent: np.ndarray  # (n_columns + n_numbers,) log prior of no arc + log_alone
     independent_mean: np.ndarray  # (n_states_total,) posterior mean without the arc
     has_scores: bool  # whether every pseudo-count is positive: EM without a prior has no scores
+    numbers: NormalPrior
 
 
 class Walkers(NamedTuple):
@@ -69,7 +83,7 @@ class Walkers(NamedTuple):
     theta: np.ndarray  # (n_starts, n_states_total, n_clusters)
     factor_c: np.ndarray  # what variational EMA multiplies in place of the tables: exp of expected logs
     factors: np.ndarray
-    arcs: np.ndarray  # (n_starts, n_columns) the weights of the arcs that built the tables
+    arcs: np.ndarray  # (n_starts, n_columns + n_numbers) the weights of the arcs that built the tables
     log_factors: np.ndarray  # (n_starts, n_states_total, n_clusters)
     kept: np.ndarray  # (n_starts, 3, 1 + n_states_total, n_clusters) counts of the last updates, for the acceleration
     places: np.ndarray  # (n_starts,) of `PLACE`
@@ -91,7 +105,7 @@ def step(layout, priors, walkers, active, all_counts, totals, log_dependent, rul
     """From the expected counts of a pass to the tables of the next, for every active start; a start that ended has is_last = 2.
 
     active : (n_active,) positions     all_counts : (n_active, 1 + n_states_total, n_clusters), overwritten     totals : (n_active,)
-    log_dependent : (n_columns,) space
+    log_dependent : (n_columns + n_numbers,) space
     """
     mode, is_averaged = rules.mode, rules.mode != EM
     for position in range(len(active)):
@@ -106,7 +120,7 @@ def step(layout, priors, walkers, active, all_counts, totals, log_dependent, rul
             family_scores(layout, priors, class_counts, state_counts, log_dependent)
             if mode == VARIATIONAL or is_last:
                 if mode != VARIATIONAL or place.n_iter == 0:
-                    _log_into(factors if mode == VARIATIONAL else theta, log_factors)
+                    _log_into(layout, mode, factors if mode == VARIATIONAL else theta, log_factors)
                 sizes = factor_c if mode == VARIATIONAL else theta_c
                 place.bound = _bound_at(layout, priors, place.total, sizes, log_factors, counts, log_dependent)
         place.value = _objective(layout, priors, mode, place.total, place.bound, theta_c, theta)
@@ -124,7 +138,7 @@ def step(layout, priors, walkers, active, all_counts, totals, log_dependent, rul
         else:
             place.n_iter += 1
             if rules.accelerate:
-                _extrapolate(kept, place, counts)
+                _extrapolate(kept, place, counts, 1 + layout.state_start[-1])
         is_plain = not is_taken_back and place.is_trial == 0
         if is_averaged and not is_plain:
             family_scores(layout, priors, class_counts, state_counts, log_dependent)
@@ -150,7 +164,7 @@ def _arc_posteriors(priors, log_dependent, arcs):
 
 
 @compiled
-def _extrapolate(kept, place, counts):
+def _extrapolate(kept, place, counts, first_number):
     """Keep the counts; at every third update go on further along the parabola through the last three, by SQUAREM's step: the
     length of the first of two plain changes over the length of their difference (1 is the plain update)."""
     copy_into(counts, kept[place.cycle])
@@ -173,7 +187,9 @@ def _extrapolate(kept, place, counts):
                     v = kept[2, s, k] - kept[1, s, k] - r
                     # never below a tenth of the last, so that all stay positive
                     further = kept[0, s, k] + 2.0 * length * r + length * length * v
-                    counts[s, k] = larger(further, 0.1 * kept[2, s, k])
+                    is_signed = s > first_number and (s - first_number) % 3 == 1  # a sum of numbers
+                    counts[s, k] = further if is_signed else larger(further, 0.1 * kept[2, s, k])
+            keep_proper(counts[first_number:], kept[2, first_number:])
     place.known, place.cycle = place.value, (place.cycle + 1) % 3
 
 
@@ -187,6 +203,8 @@ def _objective(layout, priors, mode, total, bound, theta_c, theta):
     if priors.cluster > 0.0:
         for k in range(len(theta_c)):
             total += priors.cluster * log(theta_c[k])
+    if len(layout.log_scale) > 0:
+        total += log_prior_density(priors.numbers, theta[layout.state_start[-1] :])
     product, a = 1.0, 0.0
     for i in range(len(layout.slots)):
         if priors.dependent[i] != a:
@@ -229,7 +247,12 @@ def _average(layout, priors, class_counts, counts, is_averaged, log_dependent, t
                     value += (1.0 - arc) * priors.independent_mean[s]
                 change = larger(change, abs(value - theta[s, k]))
                 theta[s, k] = value
-    return change
+    first, n_columns = layout.state_start[-1], len(layout.slots)
+    if is_averaged:
+        for i in range(n_columns, len(arcs)):
+            arcs[i] = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
+    lines, alone = counts[first:], priors.independent_mean[first:]
+    return larger(change, average_numbers(priors.numbers, lines, arcs[n_columns:], alone, is_averaged, theta[first:]))
 
 
 @compiled
@@ -252,6 +275,9 @@ def _expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors
             for s in range(first, last):
                 log_factors[s, k] = arcs[i] * (digamma(counts[s, k] + a) - base)
                 factors[s, k] = exp(log_factors[s, k])
+    first, n_columns = layout.state_start[-1], len(layout.slots)
+    expected_log_lines(priors.numbers, counts[first:], arcs[n_columns:], factors[first:])
+    copy_into(factors[first:], log_factors[first:])
 
 
 @compiled
@@ -282,16 +308,20 @@ def _no_arc(priors, log_dependent):
 
 
 @compiled
-def expect(layout, codes, weights, all_factor_c, all_factors, all_counts, totals, group_tables, block, chunk_end):
+def expect(
+    layout, codes, values, weights, all_factor_c, all_factors, all_counts, totals, group_tables, block, chunk_end
+):
     """E step (EMA eq. 4, 5) of every start on a block: fills the expected counts and the sums of log normalisers (log-likelihoods).
 
     codes : (n_groups, n_rows) joint state of every super-column     weights : (n_rows,)
+    values : (n_numbers, n_rows) standardised, NaN = missing
     group_tables, block, chunk_end : space, see `problem.expect_block`
     """
     for start in range(len(totals)):
         totals[start] = _expect_start(
             layout,
             codes,
+            values,
             weights,
             all_factor_c[start],
             all_factors[start],
@@ -303,12 +333,17 @@ def expect(layout, codes, weights, all_factor_c, all_factors, all_counts, totals
 
 
 @compiled
-def _expect_start(layout, all_codes, weights, factor_c, factors, counts, group_tables, block, chunk_end):
+def _expect_start(layout, all_codes, values, weights, factor_c, factors, counts, group_tables, block, chunk_end):
     class_counts, tables, group_counts = counts[0], group_tables[0], group_tables[1]
     p, logs = block[0], block[1]
     n_groups, n_rows = all_codes.shape
     n_clusters = len(factor_c)
     n_chunks = _chunks(layout, factors, chunk_end)
+    in_logs = n_chunks > 1 or len(values) > 0
+    number_factors, number_counts = factors[layout.state_start[-1] :], counts[1 + layout.state_start[-1] :]
+    for line in range(len(number_counts)):
+        for k in range(n_clusters):
+            number_counts[line, k] = 0.0
     for g in range(n_groups):
         _multiply_out(layout, factors, g, tables)
     for k in range(n_clusters):
@@ -330,16 +365,17 @@ def _expect_start(layout, all_codes, weights, factor_c, factors, counts, group_t
                     for k in range(n_clusters):
                         p[row, k] *= tables[cell, k]
                 group += 1
-            if n_chunks > 1:
+            if in_logs:
                 for row in range(size):
                     for k in range(n_clusters):
                         value = log(p[row, k])
                         logs[row, k] = value if chunk == 0 else logs[row, k] + value
                         p[row, k] = 1.0
+        add_log_densities(values, start, size, number_factors, logs)
         for row in range(size):
             weight = weights[start + row]
             shift = 0.0
-            if n_chunks > 1:
+            if in_logs:
                 shift = logs[row, 0]
                 for k in range(1, n_clusters):
                     shift = larger(shift, logs[row, k])
@@ -353,7 +389,7 @@ def _expect_start(layout, all_codes, weights, factor_c, factors, counts, group_t
                 for k in range(n_clusters):
                     p[row, k] = factor_c[k]
                     norm += p[row, k]
-            elif n_chunks > 1 or norm < 1e-100:
+            elif in_logs or norm < 1e-100:
                 total += weight * (shift + log(norm))
             else:  # one logarithm for many rows: their normalisers are multiplied up while the weight stays the same
                 if weight != product_weight or product < 1e-200:
@@ -370,6 +406,7 @@ def _expect_start(layout, all_codes, weights, factor_c, factors, counts, group_t
                 cell = base + codes[start + row]
                 for k in range(n_clusters):
                     group_counts[cell, k] += p[row, k]
+        add_sums(values, start, size, p, number_counts)
     for g in range(n_groups):
         _sum_back(layout, group_counts, g, counts[1:])
     return total + product_weight * log(product)
@@ -495,6 +532,8 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
                     score -= log(up)
                     up = 1.0
         log_dependent[i] = score - log(up)
+    n_columns, lines = len(layout.slots), counts[layout.state_start[-1] :]
+    number_scores(priors.numbers, layout.log_scale, lines, log_dependent[n_columns:])
 
 
 @compiled
@@ -520,14 +559,25 @@ def _bound_at(layout, priors, total, factor_c, log_factors, all_counts, log_depe
             for k in range(n_clusters):
                 if counts[s, k] > 0.0:
                     bound -= counts[s, k] * log_factors[s, k]
+    for i in range(len(layout.slots), len(log_dependent)):
+        bound += log_add(priors.log_arc[i] + log_dependent[i], priors.log_independent[i])
+    for s in range(layout.state_start[-1], len(counts)):
+        for k in range(n_clusters):
+            bound -= counts[s, k] * log_factors[s, k]
     return bound
 
 
 @compiled
-def _log_into(values, logs):
-    for s in range(values.shape[0]):
+def _log_into(layout, mode, values, logs):
+    """Logs of factors (variational) or tables."""
+    first = layout.state_start[-1]
+    for s in range(first):
         for k in range(values.shape[1]):
             logs[s, k] = log(values[s, k])
+    if mode == VARIATIONAL:
+        copy_into(values[first:], logs[first:])
+    else:
+        log_density_lines(layout.log_scale, values[first:], logs[first:])
 
 
 @compiled

@@ -11,7 +11,6 @@ from pgm_bma.foundation.faces.clusterer import check_n_clusters
 from pgm_bma.foundation.faces.validation import (
     Choice,
     Either,
-    Flag,
     Instance,
     Integer,
     Jobs,
@@ -25,14 +24,15 @@ from pgm_bma.foundation.faces.validation import (
     resolve_preset,
 )
 from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, PSEUDO_COUNT_OR_ZERO, arc_prior_array
-from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.messages import progress, warn
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables.table import column_names
 from pgm_bma.latent_class.cluster_number import scan_clusters
 from pgm_bma.latent_class.loop import COMBINATIONS, LatentClassSettings, fit_latent_class
+from pgm_bma.latent_class.mixed import no_numbers
 from pgm_bma.latent_class.problem import PriorSettings
 from pgm_bma.latent_class.results import LatentClassResults, keep_scores
+from pgm_bma.latent_class.starts import PAPER_STARTS, Starts
 from pgm_bma.latent_class.statistics import rows_statistics
 from pgm_bma.networks.given import check_naive_bayes, is_network, known_states, read_cluster_network
 
@@ -45,22 +45,18 @@ RULES = {
     "alpha": Either(PSEUDO_COUNT_OR_ZERO, Instance(dict, "a dict of pseudo-counts by role")),
     "equivalent_sample_size": Optional(PSEUDO_COUNT),
     "n_init": Either(Integer(1), "until-replicated"),
-    "n_final": Optional(Integer(1)),
     "combine_starts": Choice("auto", *COMBINATIONS),
-    "collapse": Choice("stop", "ignore"),
     "max_iter": Integer(0),
-    "accelerate": Flag(),
+    "starts": Optional(Instance(Starts, "a Starts record")),
     "n_jobs": Jobs(),
     "weight_type": Choice("repetition", "sampling"),
 }
 # `preset="paper"`: EMA as published, and the EM that it was compared with
 PAPER_EM = {
     "parameter_prior": "paper",
-    "n_final": None,
     "combine_starts": "best",
     "init": "random",
-    "collapse": "ignore",
-    "accelerate": False,
+    "starts": PAPER_STARTS,
 }
 PAPER_EMA = {**PAPER_EM, "averaging": "linear", "combine_starts": "likelihood"}
 NO_SAMPLING = "weight_type='sampling' needs the weight of every row, which a scan folds; read the table first"
@@ -93,6 +89,8 @@ def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
     averaging = values.get("averaging")
     arc_prior = arc_prior_array(values.get("arc_prior", 0.5), names)
     alpha, mass, combine_starts = values["alpha"], values["equivalent_sample_size"], values["combine_starts"]
+    starts = Starts() if values["starts"] is None else values["starts"]
+    starts.check()
     if combine_starts == "auto":
         combine_starts = {None: "best", "linear": "likelihood", "variational": "evidence"}[averaging]
     if isinstance(init, str) and init == "auto":
@@ -101,13 +99,13 @@ def fit_settings(values, names, init, tol, progress, *, allow_zero=False):
         averaging=averaging,
         priors=prior_settings(alpha, mass, arc_prior, allow_zero, values["parameter_prior"]),
         n_init=values["n_init"],
-        n_final=values["n_final"],
+        n_final=starts.n_final,
         init=init,
         combine_starts=combine_starts,
-        collapse=values["collapse"],
+        collapse=starts.collapse,
         max_iter=int(values["max_iter"]),  # numpy's own types would compile the loop once more
         tol=float(tol),
-        accelerate=bool(values["accelerate"]),
+        accelerate=bool(starts.accelerate),
         n_jobs=values["n_jobs"],
         progress=progress,
         moves=values["preset"] is None,
@@ -132,12 +130,13 @@ class LatentClassBase(LatentClassResults):
         "tol": Number(0),
         "verbose": Verbose(),
     }
+    _default_records = {"starts": Starts()}
     _paper = PAPER_EM
     _allow_zero = False
 
     def _fit(self, folded: Any) -> None:
         weights, squares = self._fitted_weights(folded)
-        rows = table_rows(folded.codes, folded.schema.cardinalities, weights)
+        rows = self._table_rows(folded, weights)
         self._fit_rows(rows, None)
         self._cached_rows = rows, squares  # for `profiles_`
 
@@ -146,8 +145,11 @@ class LatentClassBase(LatentClassResults):
         values = self._values()
         check_parameters(self, values)
         self._check_numbers(values)
-        if self.weight_type == "sampling" and not rows.in_memory:
-            raise ValueError(NO_SAMPLING)
+        if not rows.in_memory:
+            if self.weight_type == "sampling":
+                raise ValueError(NO_SAMPLING)
+            self._refuse_numbers_of_scan()
+            self._numbers = no_numbers(rows.schema)
         for name in ("n_clusters_path_", "_uncertainty", "_cached_fits", "_cached_rows"):
             self.__dict__.pop(name, None)
         with progress(self.verbose, "starts") as bar:
@@ -161,7 +163,7 @@ class LatentClassBase(LatentClassResults):
     def _settings(self, schema, bar=None):
         values = self._values()
         init = self._init_tables(schema) if is_network(self.init) else values["init"]
-        return fit_settings(values, schema.names, init, values["tol"], bar, allow_zero=self._allow_zero)
+        return fit_settings(values, self._loop_names, init, values["tol"], bar, allow_zero=self._allow_zero)
 
     def _fitted_weights(self, folded):
         """Weights of the distinct rows under `weight_type`: sampling weights add up to the number of rows; and their sums of
@@ -198,7 +200,7 @@ class LatentClassBase(LatentClassResults):
         """The tables of all starts are held at once."""
         largest = max(check_n_clusters(self.n_clusters))
         n_starts = 1 if isinstance(settings.n_init, str) else settings.n_init
-        n_states = int(schema.cardinalities.sum())
+        n_states = int(schema.cardinalities.sum()) + 3 * len(self._numbers.names)
         if largest * n_starts * n_states > MAX_TABLE_CELLS:
             raise ValueError(
                 f"n_init={n_starts} starts of n_clusters={largest} clusters over {n_states} states are "
@@ -241,7 +243,7 @@ class LatentClassBase(LatentClassResults):
             warn(
                 f"all {len(fit.weights)} starts collapsed: their clusters became equal, the data show this method no "
                 "clusters, and the one-cluster model is returned (n_clusters_ = 1). Try init='em', more rows, other "
-                "columns, or collapse='ignore' to see the tables as they are"
+                "columns, or starts=Starts(collapse='ignore') to see the tables as they are"
             )
         elif not fit.converged and self.max_iter > 0 and self.tol > 0:
             warn(

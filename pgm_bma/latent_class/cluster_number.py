@@ -115,7 +115,7 @@ class NumberSearch(NamedTuple):
         """Whether a scan has more starts than asked for, and crosses."""
         settings = self.settings
         is_staged = settings.n_final is not None and not isinstance(settings.n_init, str)
-        return settings.moves and is_staged and self.rows.n_rows * len(self.problem.layout.slots) <= MOST_CELLS
+        return settings.moves and is_staged and self.rows.n_rows * len(self.problem.priors.log_arc) <= MOST_CELLS
 
     def improve(self, n_clusters, fit):
         """`fit` with further starts from crosses, until some rounds in a row gain nothing."""
@@ -180,17 +180,18 @@ class NumberSearch(NamedTuple):
             kept = rng.choice(2 * n_clusters, n_clusters, replace=False)
             theta_c = np.concatenate(starts.theta_c[pair])[kept]
             theta = np.concatenate(starts.theta[pair], axis=1)[:, kept]
-            found.append((theta_c / theta_c.sum(), split_tables(theta, fit.state_start)))
+            found.append((theta_c / theta_c.sum(), split_tables(theta, fit.line_start)))
         return found
 
     def split(self, fit, k):
         """Tables with cluster k replaced by the two clusters of its own rows; None where that finds only one."""
         (block,) = self.rows.blocks
-        log_p = log_joint(block.codes, fit.theta_c, fit.theta, fit.state_start)
+        log_p = log_joint(block.codes, fit.theta_c, fit.theta, fit.state_start, block.numbers, fit.log_scale)
         inside = np.exp(log_p[:, k] - np.logaddexp.reduce(log_p, axis=1))
         inside = inside if block.weights is None else inside * block.weights
         keep = inside > 1e-9 * inside.sum()
-        cluster = table_rows(block.codes[keep], self.rows.schema.cardinalities, inside[keep])
+        numbers = None if block.numbers is None else block.numbers[keep]
+        cluster = table_rows(block.codes[keep], self.rows.schema.cardinalities, inside[keep], numbers, fit.log_scale)
         settings = LatentClassSettings(
             priors=self.settings.priors, n_init=SPLIT_STARTS, n_final=2, accelerate=True, tol=1e-3
         )
@@ -200,7 +201,7 @@ class NumberSearch(NamedTuple):
         others = [c for c in range(len(fit.theta_c)) if c != k]
         theta_c = np.concatenate([fit.theta_c[others], fit.theta_c[k] * two.theta_c])
         theta = np.concatenate([fit.theta[:, others], two.theta], axis=1)
-        return theta_c, split_tables(theta, fit.state_start)
+        return theta_c, split_tables(theta, fit.line_start)
 
     def merge(self, fit, a, b):
         """Tables with clusters a and b poured together."""
@@ -209,7 +210,7 @@ class NumberSearch(NamedTuple):
         merged = fit.theta[:, [a, b]] @ (weight / weight.sum())
         theta_c = np.append(fit.theta_c[others], weight.sum())
         theta = np.column_stack([fit.theta[:, others], merged])
-        return theta_c, split_tables(theta, fit.state_start)
+        return theta_c, split_tables(theta, fit.line_start)
 
 
 class NumberTried(NamedTuple):

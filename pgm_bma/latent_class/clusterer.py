@@ -2,23 +2,19 @@
 
 from typing import Any
 
-from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.docstrings import NUMBERS, fill
 from pgm_bma.foundation.numbers.starts import STARTS_DOC
 from pgm_bma.latent_class.base import PAPER_EMA, LatentClassBase
+from pgm_bma.latent_class.starts import STARTS_PARAMETER, Starts
 
 # parts of both docstrings
-PARAMETERS_DOC = """n_init : int or "until-replicated", default=30
+PARAMETERS_DOC = f"""n_init : int or "until-replicated", default=30
         Starts, run in compiled batches; or restart until the best score has been found twice (at most 200 starts).
-    n_final : int or None, default=8
-        All starts are run for 8 updates and the best `n_final` of them to the end, further ones if all of those collapse;
-        None runs all to the end. Start i is the same whatever `n_init` and `n_final` are."""
-SHARED_DOC = """max_iter : int, default=1000
+    {STARTS_PARAMETER}"""
+SHARED_DOC = f"""max_iter : int, default=1000
         Updates of a start at most.
     tol : float, default=1e-6
         The largest change of a parameter that counts as converged.
-    accelerate : bool, default=True
-        After 8 updates extrapolate from every three of them, where what climbs would not fall (SQUAREM); False is the plain
-        loop. Only where something climbs: EM and variational EMA.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the starts.
     n_jobs : int or None, default=None
@@ -29,13 +25,21 @@ SHARED_DOC = """max_iter : int, default=1000
         States of the columns, by column; may hold states never seen.
     cluster_name : str, default="cluster"
         Name of the cluster variable in `model_`.
-    handle_unknown : {"missing", "ignore", "error"}, default="missing"
+    handle_unknown : {{"missing", "ignore", "error"}}, default="missing"
         What to do with a value at predict that was not seen in fit.
-    weight_type : {"repetition", "sampling"}, default="repetition"
+    weight_type : {{"repetition", "sampling"}}, default="repetition"
         What `sample_weight` means: how often a row was seen; or how many others it stands for, only the proportions of which
-        count (they are scaled to the number of rows, standard errors are those of the sandwich)."""
+        count (they are scaled to the number of rows, standard errors are those of the sandwich).
+    {NUMBERS}"""
 ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
-        The fitted network, the cluster its latent root.
+        The fitted network, the cluster its latent root; of a table with numeric columns only the columns of states.
+    model_is_exact_ : bool
+        Whether `model_` is the fitted distribution itself. False with numeric columns: pgmpy has no network in which a number
+        depends on a state, so that `densities_` holds that part.
+    numeric_columns_ : list
+        Columns that were taken as numbers.
+    densities_ : DataFrame
+        Mean and standard deviation of every numeric column in every cluster: column, cluster, mean, sd.
     labels_ : ndarray (n_samples,) of int64
         Most probable cluster of every row.
     n_clusters_ : int
@@ -44,7 +48,7 @@ ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
         P(cluster -> column) at the expected counts, by column: a relevance ranking. As a probability it is overconfident,
         because expected counts are taken for observed ones.
     cluster_dependence_ : Series
-        I_P by column (EMA eq. 16), in nats.
+        I_P by column (EMA eq. 16), in nats; numbers are compared as Gaussians.
     feature_importances_ : ndarray (n_features_in_,)
         `arc_posterior_` for scikit-learn's SelectFromModel.
     log_likelihood_ : float
@@ -65,7 +69,7 @@ ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
     n_clusters_path_ : DataFrame
         The numbers of clusters tried, when there was a choice: score, probability from the evidence, and fit statistics.
     profiles_ : DataFrame
-        Cluster sizes and P(state | cluster) with standard errors and 95 % intervals.
+        Cluster sizes and P(state | cluster) with standard errors and 95 % intervals; not for tables with numeric columns.
     feature_names_in_ : ndarray (n_features_in_,)
         Columns seen in fit, where they have names.
     n_features_in_ : int
@@ -73,12 +77,15 @@ ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
     n_samples_ : int
         Number of rows.
     schema_ : Schema
-        Names and states of the columns."""
+        Names and states of the columns that are not numeric."""
 
 
 @fill(starting=PARAMETERS_DOC, shared=SHARED_DOC, attributes=ATTRIBUTES_DOC, starts_=STARTS_DOC)
 class LatentClassClusterer(LatentClassBase):
     """Latent-class model (naive Bayes with a hidden class) by EM with Dirichlet priors.
+
+    Columns of numbers are Gaussian in every cluster (mean and variance at their posterior mode, whatever `alpha` is: without a
+    prior a cluster of one row would have no variance).
 
     Parameters
     ----------
@@ -95,8 +102,6 @@ class LatentClassClusterer(LatentClassBase):
         Return the best start, or average the aligned finished starts with these weights.
     init : {"random", "em"} or pgmpy network, default="random"
         Dirichlet(1) tables; a network is start 0, matched by node names ("em" is the same as "random" here).
-    collapse : {"stop", "ignore"}, default="stop"
-        What to do with starts whose clusters became equal: leave them out, or take them as they are.
     preset : {"paper"}, optional
         EM as the EMA paper ran it: all starts to the end without acceleration, the best of them, whatever they collapse to.
     {shared}
@@ -127,14 +132,12 @@ class LatentClassClusterer(LatentClassBase):
         equivalent_sample_size: float | None = None,
         parameter_prior: str = "consistent",
         n_init: int | str = 30,
-        n_final: int | None = 8,
+        starts: Starts | None = None,
         combine_starts: str = "best",
         init: Any = "random",
-        collapse: str = "stop",
         preset: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
-        accelerate: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -142,20 +145,20 @@ class LatentClassClusterer(LatentClassBase):
         cluster_name: str = "cluster",
         handle_unknown: str = "missing",
         weight_type: str = "repetition",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         self.n_clusters = n_clusters
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
         self.parameter_prior = parameter_prior
         self.n_init = n_init
-        self.n_final = n_final
+        self.starts = starts
         self.combine_starts = combine_starts
         self.init = init
-        self.collapse = collapse
         self.preset = preset
         self.max_iter = max_iter
         self.tol = tol
-        self.accelerate = accelerate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -163,6 +166,8 @@ class LatentClassClusterer(LatentClassBase):
         self.cluster_name = cluster_name
         self.handle_unknown = handle_unknown
         self.weight_type = weight_type
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns
 
 
 @fill(starting=PARAMETERS_DOC, shared=SHARED_DOC, attributes=ATTRIBUTES_DOC, starts_=STARTS_DOC)
@@ -171,6 +176,8 @@ class EMAClusterer(LatentClassBase):
 
     Every column may depend on the cluster or not; the fitted tables average over both, so that columns that say nothing
     about the clusters fall silent, and `arc_posterior_` ranks the columns by relevance. An iteration costs what EM's costs.
+    Columns of numbers are Gaussian in every cluster, with a Normal-inverse-gamma prior on the standardised column, and have arcs
+    too.
 
     Parameters
     ----------
@@ -198,9 +205,6 @@ class EMAClusterer(LatentClassBase):
         Dirichlet(1) tables ("auto" for "linear"); what EM makes of them, which collapses far less often ("auto" for
         "variational"): the first updates are EM's for "variational", EM's solutions are begun from for "linear"; or a network,
         matched by node names, as start 0 with random starts after it.
-    collapse : {"stop", "ignore"}, default="stop"
-        A start in which no column's counts speak for its arc (every arc posterior below 1/2 with an even prior) has lost its
-        clusters: stop it and leave it out; or iterate to `tol` and take the tables as they are (the paper).
     preset : {"paper"}, optional
         EMA as published: averaging="linear", parameter_prior="paper", random starts, all of them run to the end without
         acceleration and averaged by likelihood, whatever they collapse to.
@@ -226,6 +230,13 @@ class EMAClusterer(LatentClassBase):
     {'a': 1.0, 'b': 1.0, 'noise': 0.31}
     >>> clusterer.get_support().tolist()
     [True, True, False]
+
+    Numbers and states together:
+
+    >>> X = X.assign(length=[1.1, 1.3, 0.9, 1.2, 4.1, 3.8, 4.4, 4.0] * 5)
+    >>> clusterer = EMAClusterer(n_clusters=2, random_state=0).fit(X)
+    >>> clusterer.densities_.round(1).to_numpy().tolist()
+    [['length', 0, 1.1, 0.3], ['length', 1, 4.1, 0.4]]
     """
 
     _paper = PAPER_EMA
@@ -240,14 +251,12 @@ class EMAClusterer(LatentClassBase):
         parameter_prior: str = "consistent",
         arc_prior: float | dict = 0.5,
         n_init: int | str = 30,
-        n_final: int | None = 8,
+        starts: Starts | None = None,
         combine_starts: str = "auto",
         init: Any = "auto",
-        collapse: str = "stop",
         preset: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-6,
-        accelerate: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -255,6 +264,8 @@ class EMAClusterer(LatentClassBase):
         cluster_name: str = "cluster",
         handle_unknown: str = "missing",
         weight_type: str = "repetition",
+        numeric_columns: Any = None,
+        categorical_columns: Any = None,
     ):
         self.n_clusters = n_clusters
         self.averaging = averaging
@@ -263,14 +274,12 @@ class EMAClusterer(LatentClassBase):
         self.parameter_prior = parameter_prior
         self.arc_prior = arc_prior
         self.n_init = n_init
-        self.n_final = n_final
+        self.starts = starts
         self.combine_starts = combine_starts
         self.init = init
-        self.collapse = collapse
         self.preset = preset
         self.max_iter = max_iter
         self.tol = tol
-        self.accelerate = accelerate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -278,3 +287,5 @@ class EMAClusterer(LatentClassBase):
         self.cluster_name = cluster_name
         self.handle_unknown = handle_unknown
         self.weight_type = weight_type
+        self.numeric_columns = numeric_columns
+        self.categorical_columns = categorical_columns

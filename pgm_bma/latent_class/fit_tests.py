@@ -8,14 +8,14 @@ from sklearn.base import clone
 
 from pgm_bma.foundation.faces.clusterer import MAX_DRAWN_CELLS
 from pgm_bma.foundation.faces.docstrings import fill
-from pgm_bma.foundation.faces.validation import brief, check_number
+from pgm_bma.foundation.faces.validation import brief, check, check_number
 from pgm_bma.foundation.numbers.pairs import indicators
 from pgm_bma.foundation.runtime.messages import progress
 from pgm_bma.foundation.runtime.seeds import random_generator
 from pgm_bma.foundation.tables import table
 from pgm_bma.latent_class.problem import log_joint
 from pgm_bma.latent_class.residuals import bootstrap, expected_pairs, likelihood_ratio, pair_residuals, refit
-from pgm_bma.latent_class.results import LatentClassResults, weighted_rows
+from pgm_bma.latent_class.results import CLUSTERER, LatentClassResults, refuse_numbers, weighted_rows
 from pgm_bma.latent_class.statistics import fit_statistics, goodness
 
 BOOTSTRAP = """random_state : int, Generator, RandomState or None, default=None
@@ -291,6 +291,8 @@ def _pair_probabilities(clusterer, rng):
 
 def _folded_rows(clusterer, X, sample_weight, drawn=False):
     """Distinct rows and their weights; where tables of as many rows are `drawn`, their size is checked."""
+    check("clusterer", clusterer, CLUSTERER)
+    refuse_numbers(clusterer, "this test", "leave it out")
     codes, weights = weighted_rows(clusterer, X, sample_weight)
     rows, weights, _ = table.fold(codes, weights)
     if drawn and weights.sum() * codes.shape[1] > MAX_DRAWN_CELLS:

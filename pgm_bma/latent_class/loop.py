@@ -24,11 +24,14 @@ import numpy as np
 from pgm_bma.foundation.numbers.starts import choose_starts, finish_best, start_weights
 from pgm_bma.foundation.runtime.parallel import map_jobs, n_workers
 from pgm_bma.latent_class import _kernels as kernels
+from pgm_bma.latent_class._number_kernels import LINES
 from pgm_bma.latent_class.problem import (
     PriorSettings,
+    as_factors,
     cheeseman_stutz,
     expect_block,
     flatten,
+    line_offsets,
     make_problem,
     sample_problem,
     split_tables,
@@ -125,12 +128,16 @@ def advance(problem, theta_c, theta, factor_c, factors, arcs, idle, rules):
     places["n_idle"], places["ended"], places["is_last"] = idle, kernels.EXHAUSTED, rules.max_iter == 0
     kept = np.empty((n_starts, 3 if rules.accelerate else 0, 1 + n_states, n_clusters))
     walkers = kernels.Walkers(theta_c, theta, factor_c, factors, arcs, np.empty_like(theta), kept, places)
-    tables = (factor_c, factors) if rules.mode == kernels.VARIATIONAL else (theta_c, theta)
+    is_variational = rules.mode == kernels.VARIATIONAL
     space = np.empty(arcs.shape[1])
     active = np.arange(n_starts)
     paths: list[list[float]] = [[] for _ in range(n_starts)]
     while len(active):
-        sums = problem.rows.reduce(expect_block, problem.layout, *(table[active] for table in tables))
+        if is_variational:
+            tables = factor_c[active], factors[active]
+        else:
+            tables = theta_c[active], as_factors(theta[active], problem.layout)
+        sums = problem.rows.reduce(expect_block, problem.layout, *tables)
         counts, totals = (np.require(part, requirements="W") for part in sums)
         kernels.step(problem.layout, problem.priors, walkers, active, counts, totals, space, rules)
         found = places[active]
@@ -186,17 +193,23 @@ def draw(problem, settings, n_starts, rng):
 
 
 def draw_starts(layout, n_clusters, generators):
-    """Dirichlet(1) tables for every generator: theta_c (n_starts, n_clusters), theta (n_starts, n_states, n_clusters)."""
-    cardinalities = np.diff(layout.state_start)
+    """Dirichlet(1) tables for every generator: theta_c (n_starts, n_clusters), theta (n_starts, n_states, n_clusters).
+
+    The means of numeric columns are drawn as a value of the standardised column would be, their variance is that of the column.
+    """
+    cardinalities, n_numbers = np.diff(layout.state_start), len(layout.log_scale)
     theta_c = np.empty((len(generators), n_clusters))
     theta = np.empty((len(generators), layout.state_start[-1], n_clusters))
+    lines = np.ones((len(generators), n_numbers, LINES, n_clusters))
     for start, rng in enumerate(generators):
         theta_c[start] = rng.standard_exponential(n_clusters)
         theta[start] = rng.standard_exponential(theta.shape[1:])
+        lines[start, :, 1] = rng.standard_normal((n_numbers, n_clusters))
+        lines[start, :, 2] = lines[start, :, 1] ** 2 + 1.0
     theta_c /= theta_c.sum(axis=1, keepdims=True)
     totals = np.add.reduceat(theta, layout.state_start[:-1], axis=1)
     theta /= np.repeat(totals, cardinalities, axis=1)
-    return theta_c, theta
+    return theta_c, np.concatenate([theta, lines.reshape(len(theta), -1, n_clusters)], axis=1)
 
 
 def soften(problem, settings, tables):
@@ -282,17 +295,19 @@ class _Running:
     def __init__(self, problem, settings, theta_c, theta):
         self.problem, self.settings = problem, settings
         n_starts = len(theta_c)
-        self.theta_c, self.theta, self.arcs = theta_c, theta, np.empty((n_starts, len(problem.layout.slots)))
+        self.theta_c, self.theta, self.arcs = theta_c, theta, np.empty((n_starts, len(problem.priors.log_arc)))
         self.idle = np.zeros(n_starts, dtype=np.int64)
-        self.state = theta_c, theta, theta_c.copy(), theta.copy(), self.arcs, self.idle  # as `advance` takes them
+        factors = as_factors(theta, problem.layout).copy()
+        self.state = theta_c, theta, theta_c.copy(), factors, self.arcs, self.idle  # as `advance` takes them
         self.log_likelihood, self.bound = np.empty(n_starts), np.empty(n_starts)
         self.n_iter, self.ended = np.zeros(n_starts, dtype=np.int64), np.full(n_starts, kernels.EXHAUSTED)
         self.paths = [np.empty(0)] * n_starts
 
     def begin(self, positions):
         """These starts begin anew, from the tables that they have."""
-        for factors, tables in zip(self.state[2:4], self.state[:2]):
-            factors[positions] = tables[positions]
+        factor_c, factors = self.state[2:4]
+        factor_c[positions] = self.theta_c[positions]
+        factors[positions] = as_factors(self.theta[positions], self.problem.layout)
         self.idle[positions], self.n_iter[positions], self.ended[positions] = 0, 0, kernels.EXHAUSTED
         for start in positions:
             self.paths[start] = np.empty(0)
@@ -417,6 +432,7 @@ def _fit_record(problem, starts, weights, best, theta_c, theta, arcs, all_collap
         theta_c=theta_c,
         theta=theta,
         state_start=problem.layout.state_start,
+        log_scale=problem.layout.log_scale,
         arc_posterior=np.zeros_like(arcs) if len(theta_c) == 1 else arcs,  # one cluster: nothing to depend on
         class_counts=class_counts,
         counts=counts,
@@ -452,11 +468,13 @@ class LatentClassStarts(NamedTuple):
 
 
 class LatentClassFit(NamedTuple):
-    """The fitted model. `theta` holds the states of all columns one after another, (n_states_total, n_clusters)."""
+    """The fitted model. `theta` holds the states of all columns one after another, then the lines of the numeric columns,
+    (n_states_total, n_clusters)."""
 
     theta_c: np.ndarray
     theta: np.ndarray
     state_start: np.ndarray
+    log_scale: np.ndarray  # (n_numbers,)
     arc_posterior: np.ndarray
     class_counts: np.ndarray
     counts: np.ndarray
@@ -473,5 +491,10 @@ class LatentClassFit(NamedTuple):
 
     @property
     def tables(self):
-        """List of (n_clusters, cardinality), rows sum to 1."""
+        """List of (n_clusters, cardinality), rows sum to 1, of the columns of states."""
         return split_tables(self.theta, self.state_start)
+
+    @property
+    def line_start(self):
+        """First line of every column, numeric ones too, and the end."""
+        return line_offsets(self.state_start, len(self.theta))

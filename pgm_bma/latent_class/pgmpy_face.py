@@ -16,13 +16,14 @@ from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.results import keep_scores, starts_frame
+from pgm_bma.latent_class.starts import STARTS_PARAMETER, Starts
 from pgm_bma.networks.given import check_naive_bayes, read_cpds
 from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
 
 PAPER = {**{name: value for name, value in PAPER_EMA.items() if name != "init"}, "init_cpds": "random"}
 
 
-@fill(starts_=STARTS_DOC)
+@fill(starts_=STARTS_DOC, starts=STARTS_PARAMETER)
 class EMAEstimator(DiscreteParameterEstimator):
     """Expectation model averaging for ``DiscreteBayesianNetwork.fit``: the same tables as `EMAClusterer`.
 
@@ -36,7 +37,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         Number of states of the latent node, which is the number of clusters: ``{{"cluster": 3}}``. Needed unless `state_names` or
         `init_cpds` tell it.
     averaging : {"variational", "linear"}, default="variational"
-        "linear" is the paper's EMA, "variational" its twin with an evidence bound; see `EMAClusterer`.
+        "linear" is the paper's EMA, "variational" variational EMA, which climbs an evidence bound; see `EMAClusterer`.
     alpha : float or dict, default=1.0
         Pseudo-count of every cell; a dict may give `cluster`, `dependent` and `independent` their own, taken as they are.
     equivalent_sample_size : float, optional
@@ -50,8 +51,6 @@ class EMAEstimator(DiscreteParameterEstimator):
     init_cpds : {"auto", "random", "em"}, DiscreteBayesianNetwork, dict or list of TabularCPD, default="auto"
         Given tables (all of them) are start 0; the other starts are random. "auto": "random" for "linear", "em" (the
         first updates are EM's) for "variational".
-    collapse : {"stop", "ignore"}, default="stop"
-        Leave out starts that have lost their clusters, or take the tables as they are (the paper).
     max_iter : int, default=1000
         Updates of a start at most.
     atol : float, default=1e-6
@@ -64,10 +63,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         A progress bar for fits that take longer than two seconds.
     parameter_prior : {"consistent", "paper"}, default="consistent"
         Pseudo-counts of a column that does not depend on the clusters: see `EMAClusterer`.
-    n_final : int or None, default=8
-        All starts are run for 8 updates and the best `n_final` of them to the end; None runs all.
-    accelerate : bool, default=True
-        Extrapolate after 8 updates (SQUAREM, variational only); False is the plain loop.
+    {starts}
     preset : {"paper"}, optional
         EMA as published: see `EMAClusterer`.
 
@@ -121,15 +117,13 @@ class EMAEstimator(DiscreteParameterEstimator):
         n_init: int | str = 30,
         combine_starts: str = "auto",
         init_cpds: Any = "auto",
-        collapse: str = "stop",
         max_iter: int = 1000,
         atol: float = 1e-6,
         seed: Any = None,
         n_jobs: int | None = None,
         show_progress: bool = True,
         parameter_prior: str = "consistent",
-        n_final: int | None = 8,
-        accelerate: bool = True,
+        starts: Starts | None = None,
         preset: str | None = None,
     ):
         self.latent_card = latent_card
@@ -140,15 +134,13 @@ class EMAEstimator(DiscreteParameterEstimator):
         self.n_init = n_init
         self.combine_starts = combine_starts
         self.init_cpds = init_cpds
-        self.collapse = collapse
         self.max_iter = max_iter
         self.atol = atol
         self.seed = seed
         self.n_jobs = n_jobs
         self.show_progress = show_progress
         self.parameter_prior = parameter_prior
-        self.n_final = n_final
-        self.accelerate = accelerate
+        self.starts = starts
         self.preset = preset
         super().__init__(state_names=state_names)
 
@@ -204,7 +196,7 @@ class EMAEstimator(DiscreteParameterEstimator):
             return fit.theta_c, fit.tables
         warn(
             f"all {len(fit.weights)} starts collapsed: the data show this method no clusters, and all {n_clusters} states of "
-            f"{cluster!r} get the same tables. Try init_cpds='em', more rows, or collapse='ignore'"
+            f"{cluster!r} get the same tables. Try init_cpds='em', more rows, or starts=Starts(collapse='ignore')"
         )
         return np.full(n_clusters, 1.0 / n_clusters), [np.repeat(table, n_clusters, axis=0) for table in fit.tables]
 

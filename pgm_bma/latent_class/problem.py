@@ -2,7 +2,8 @@
 
 Rows come as `Rows`: one block in memory, or many that are visited in passes. Everything that is wanted of them is a sum over
 blocks, so that one block gives the same bits wherever it lies, and many differ by the rounding of their sums.
-Arrays: the states of all columns stand one after another, ``theta (n_states_total, n_clusters)``.
+Arrays: the states of all columns stand one after another, ``theta (n_states_total, n_clusters)``; behind them every numeric column
+has three lines, (1, E x, E x^2) of the standardised column (`_number_kernels`), which n_states_total counts too.
 """
 
 from itertools import pairwise
@@ -22,6 +23,15 @@ from pgm_bma.foundation.numbers.dirichlet import (
 from pgm_bma.foundation.rows.blocks import Rows, table_rows
 from pgm_bma.foundation.tables.columns import smallest_dtype
 from pgm_bma.latent_class import _kernels as kernels
+from pgm_bma.latent_class._number_kernels import (
+    LINES,
+    NormalPrior,
+    add_log_densities,
+    log_density_lines,
+    log_evidence,
+    moments,
+    number_scores,
+)
 
 MODES = {None: kernels.EM, "linear": kernels.LINEAR, "variational": kernels.VARIATIONAL}
 MAX_JOINT_STATES = 128  # of a super-column
@@ -40,13 +50,16 @@ class PriorSettings(NamedTuple):
     arc_prior: float | np.ndarray = 0.5
     equivalent_sample_size: float | None = None
     parameter_prior: str = "paper"
+    numbers: NormalPrior = NormalPrior()
 
 
 class JoinedBlock(NamedTuple):
-    """A block as the loop reads it: joint states of the super-columns (n_groups, n_rows), and weights or None."""
+    """A block as the loop reads it: joint states of the super-columns (n_groups, n_rows), weights or None, and numbers
+    (n_numbers, n_rows)."""
 
     codes: np.ndarray
     weights: np.ndarray | None
+    numbers: np.ndarray
 
 
 class LatentClassProblem(NamedTuple):
@@ -65,18 +78,19 @@ class LatentClassProblem(NamedTuple):
 
     def with_clusters(self, n_clusters):
         """The same problem with another number of clusters."""
-        cardinalities, alone = np.diff(self.layout.state_start), self.rows.state_counts
-        priors = make_priors(self.settings, alone, cardinalities, n_clusters, self.averaging)
-        return self._replace(n_clusters=n_clusters, priors=priors)
+        return self._replace(
+            n_clusters=n_clusters, priors=make_priors(self.settings, self.rows, n_clusters, self.averaging)
+        )
 
     def expected_counts(self, theta_c, theta):
         """Expected counts under given tables: (n_clusters,), (n_states_total, n_clusters), and the log-likelihood."""
-        (counts,), (total,) = self.rows.reduce(expect_block, self.layout, theta_c[None], theta[None])
+        factors = as_factors(theta[None], self.layout)
+        (counts,), (total,) = self.rows.reduce(expect_block, self.layout, theta_c[None], factors)
         return counts[0], counts[1:], float(total)
 
     def log_likelihoods(self, theta_c, theta):
         """(n_starts,) log p(data) at the tables of several starts."""
-        return self.rows.reduce(expect_block, self.layout, theta_c, theta)[1]
+        return self.rows.reduce(expect_block, self.layout, theta_c, as_factors(theta, self.layout))[1]
 
     def alignment(self, reference, tables):
         """Order of the clusters of `tables` that fits those of the reference, both (theta_c, theta)."""
@@ -87,8 +101,8 @@ class LatentClassProblem(NamedTuple):
 def make_problem(rows, n_clusters, settings=None, averaging=None):
     """The problem of rows of codes; an error where an average over structures has no proper prior."""
     settings = PriorSettings() if settings is None else settings
-    layout = group_columns(rows.n_rows, rows.schema.cardinalities, rows.has_missing)
-    priors = make_priors(settings, rows.state_counts, rows.schema.cardinalities, n_clusters, averaging)
+    layout = group_columns(rows.n_rows, rows.schema.cardinalities, rows.has_missing, rows.log_scale)
+    priors = make_priors(settings, rows, n_clusters, averaging)
     return LatentClassProblem(rows.prepared(join_block, layout), layout, settings, priors, averaging, n_clusters)
 
 
@@ -98,20 +112,22 @@ def sample_problem(problem, size):
     parts = rows.collect(every_row, max(-(-rows.n_rows // size), 1))
     codes = split_columns(np.concatenate([part.codes for part in parts], axis=1), layout)
     weights = None if parts[0].weights is None else np.concatenate([part.weights for part in parts])
-    sample = table_rows(codes, np.diff(layout.state_start), weights)
+    numbers = np.concatenate([part.numbers for part in parts], axis=1).T
+    sample = table_rows(codes, np.diff(layout.state_start), weights, numbers, layout.log_scale)
     small = make_problem(sample, problem.n_clusters, problem.settings, problem.averaging)
     return small, sample.total_weight / rows.total_weight
 
 
-def make_priors(settings, alone, cardinalities, n_clusters, averaging):
-    """The priors; an error where an average over structures has none. alone : (n_states_total,) counts of every state"""
-    priors = _priors(settings, alone, state_offsets(cardinalities), cardinalities, n_clusters)
+def make_priors(settings, rows, n_clusters, averaging):
+    """The priors, with what the rows say of columns on their own; an error where an average over structures has none."""
+    cardinalities = rows.schema.cardinalities
+    priors = _priors(settings, rows, state_offsets(cardinalities), cardinalities, n_clusters)
     if averaging is not None and not priors.has_scores:
         raise ValueError("averaging over structures needs proper priors: every alpha must be greater than 0")
     return priors
 
 
-def group_columns(n_rows, cardinalities, has_missing):
+def group_columns(n_rows, cardinalities, has_missing, log_scale=()):
     """Consecutive columns join a super-column while its joint states stay few."""
     slots = cardinalities + has_missing
     # measured: on few rows a large joint table costs more than the look-ups that it saves
@@ -126,11 +142,11 @@ def group_columns(n_rows, cardinalities, has_missing):
     group_start.append(len(slots))
     sizes.append(size)
     starts = np.array(group_start, dtype=np.int64), state_offsets(sizes), state_offsets(cardinalities)
-    return kernels.ColumnGroups(*starts, slots)
+    return kernels.ColumnGroups(*starts, slots, np.array(log_scale, dtype=float))
 
 
-def _priors(settings, alone, state_start, cardinalities, n_clusters):
-    n_columns = len(cardinalities)
+def _priors(settings, rows, state_start, cardinalities, n_clusters):
+    n_columns, alone = len(cardinalities), rows.state_counts
     mass, kind = settings.equivalent_sample_size, settings.parameter_prior
     cluster = float(cell_pseudo_count(1, n_clusters, settings.cluster, mass, parameter_prior="paper"))
     # the table with the arc, n_clusters lines, is the paper's
@@ -145,10 +161,24 @@ def _priors(settings, alone, state_start, cardinalities, n_clusters):
     with np.errstate(divide="ignore", invalid="ignore"):  # EM without a prior has no scores
         log_alone = side_by_side_scores(alone[None], per_state, state_start[:-1])[0]
         means = np.where(totals > 0, posterior / totals, 0)
-        arc_prior = np.broadcast_to(np.asarray(settings.arc_prior, dtype=float), n_columns)
+        number_scores_alone, number_means = _numbers_alone(settings.numbers, rows)
+        log_alone, means = np.append(log_alone, number_scores_alone), np.append(means, number_means)
+        arc_prior = np.broadcast_to(np.asarray(settings.arc_prior, dtype=float), len(log_alone))
         log_arc, log_no_arc = np.log(arc_prior), np.log1p(-arc_prior)
     has_scores = cluster > 0 and bool((dependent > 0).all())
-    return kernels.LatentClassPriors(cluster, dependent, log_arc, log_alone, log_no_arc + log_alone, means, has_scores)
+    log_independent, numbers = log_no_arc + log_alone, NormalPrior(*map(float, settings.numbers))
+    return kernels.LatentClassPriors(
+        cluster, dependent, log_arc, log_alone, log_independent, means, has_scores, numbers
+    )
+
+
+def _numbers_alone(prior, rows):
+    """Log evidence of every numeric column on its own (n_numbers,), and the lines of its posterior mean (LINES * n_numbers,)."""
+    scores, lines = np.empty(len(rows.log_scale)), np.ones((len(rows.log_scale), LINES))
+    for i, (sums, log_scale) in enumerate(zip(rows.number_sums.tolist(), rows.log_scale)):
+        scores[i] = log_evidence(prior, *sums) - sums[0] * log_scale
+        lines[i, 1:] = moments(prior, *sums, False)
+    return scores, lines.ravel()
 
 
 # ------------------------------------------------------------------------------------------------------- on a block
@@ -166,13 +196,14 @@ def join_block(block, layout):
             if i > first:
                 joined[g] *= int(slots)
             joined[g] += column.astype(joined.dtype, copy=False)
-    return JoinedBlock(joined, block.weights)
+    numbers = np.zeros((0, len(codes))) if block.numbers is None else np.ascontiguousarray(block.numbers.T)
+    return JoinedBlock(joined, block.weights, numbers)
 
 
 def split_columns(states, layout):
     """The inverse of `join_block`: codes (n_rows, n_columns), -1 = missing."""
     slots, cardinalities = layout.slots, np.diff(layout.state_start)
-    codes = np.empty((states.shape[1], len(slots)), dtype=smallest_dtype(int(cardinalities.max())), order="F")
+    codes = np.empty((states.shape[1], len(slots)), dtype=smallest_dtype(int(cardinalities.max(initial=1))), order="F")
     for group, first in enumerate(layout.group_start[:-1]):
         rest = np.asarray(states[group], dtype=np.int64)
         for i in range(layout.group_start[group + 1] - 1, first - 1, -1):
@@ -184,11 +215,11 @@ def split_columns(states, layout):
 def every_row(block, step):
     """Every `step`-th row of a joined block."""
     weights = None if block.weights is None else np.array(block.weights[::step])
-    return JoinedBlock(np.array(block.codes[:, ::step]), weights)
+    return JoinedBlock(np.array(block.codes[:, ::step]), weights, np.array(block.numbers[:, ::step]))
 
 
 def expect_block(block, layout, all_factor_c, all_factors):
-    """(counts (n_starts, 1 + n_states_total, n_clusters), sums of log normalisers (n_starts,)) at the tables of every start."""
+    """(counts (n_starts, 1 + n_states_total, n_clusters), sums of log normalisers (n_starts,)) at the factors of every start."""
     n_starts, n_states, n_clusters = all_factors.shape
     counts, totals = np.empty((n_starts, 1 + n_states, n_clusters)), np.empty(n_starts)
     space = np.empty((2, layout.table_start[-1], n_clusters)), np.empty((2, kernels.BLOCK, n_clusters))
@@ -196,6 +227,7 @@ def expect_block(block, layout, all_factor_c, all_factors):
         layout,
         # a copy of read-only arrays alone (blocks that dask sent to another worker): for those, kernels would be compiled once more
         np.require(block.codes, requirements="W"),
+        np.require(block.numbers, requirements="W"),
         _weights(block),
         np.array(all_factor_c, order="C"),
         np.array(all_factors, order="C"),  # a copy: the kernel raises tiny factors in place
@@ -209,8 +241,11 @@ def expect_block(block, layout, all_factor_c, all_factors):
 
 def overlap_block(block, layout, reference, tables):
     """K x K overlap of two partitions of a block."""
-    codes = split_columns(block.codes, layout)
-    first, second = (softmax(log_joint(codes, *t, layout.state_start), axis=1) for t in (reference, tables))
+    codes, numbers = split_columns(block.codes, layout), block.numbers.T
+    first, second = (
+        softmax(log_joint(codes, *t, layout.state_start, numbers, layout.log_scale), axis=1)
+        for t in (reference, tables)
+    )
     return (first.T @ (second * _weights(block)[:, None]),)
 
 
@@ -231,12 +266,30 @@ def _weights(block):
 # ---------------------------------------------------------------------------------------------- at given tables
 
 
-def log_joint(codes, theta_c, theta, state_start):
-    """log p(cluster, row) of a fitted model, (n_rows, n_clusters); missing cells (-1) are summed out."""
+def as_factors(theta, layout):
+    """Tables (n_starts, n_states_total, n_clusters) as the expectation step takes them: numeric columns as log densities."""
+    if not len(layout.log_scale):
+        return theta
+    factors, first = theta.copy(), layout.state_start[-1]
+    for start in range(len(theta)):
+        log_density_lines(layout.log_scale, theta[start, first:], factors[start, first:])
+    return factors
+
+
+def log_joint(codes, theta_c, theta, state_start, numbers=None, log_scale=None):
+    """log p(cluster, row) of a fitted model, (n_rows, n_clusters); missing cells (-1, NaN) are summed out.
+
+    numbers : (n_rows, n_numbers) standardised, where there are any     log_scale : (n_numbers,)
+    """
     with np.errstate(divide="ignore"):
-        logs = np.log(theta_c), np.log(theta)
+        logs = np.log(theta_c), np.log(theta[: state_start[-1]])
     joint = np.empty((len(codes), len(theta_c)))
     kernels.log_joint(codes, state_start, *logs, joint)
+    if numbers is not None and numbers.shape[1]:
+        tables = np.ascontiguousarray(theta[state_start[-1] :])
+        factors = np.empty_like(tables)
+        log_density_lines(log_scale, tables, factors)
+        add_log_densities(np.ascontiguousarray(numbers.T), 0, len(codes), factors, joint)
     return joint
 
 
@@ -251,26 +304,55 @@ def cheeseman_stutz(problem, class_counts, counts):
         return np.nan  # without a prior there is no p(W)
     # plain: once a fit is not worth compiling for
     starts, cardinalities = layout.state_start[:-1], np.diff(layout.state_start)
+    counts, lines = counts[: layout.state_start[-1]], np.ascontiguousarray(counts[layout.state_start[-1] :])
     posterior = counts + np.repeat(priors.dependent, cardinalities)[:, None]
     theta = posterior / np.repeat(np.add.reduceat(posterior, starts, axis=0), cardinalities, axis=0)
     theta_c = posterior_mean(class_counts, priors.cluster)
     log_dependent = side_by_side_scores(counts.T, np.repeat(priors.dependent, cardinalities), starts).sum(axis=0)
+    number_tables, number_evidence = np.ones_like(lines), np.empty(len(layout.log_scale))
+    number_scores(priors.numbers, layout.log_scale, lines, number_evidence)
+    for i, k in np.ndindex(len(layout.log_scale), len(theta_c)):
+        sums = lines[LINES * i : LINES * (i + 1), k]
+        number_tables[LINES * i + 1 : LINES * (i + 1), k] = moments(priors.numbers, *sums, problem.mode == kernels.EM)
+    log_dependent = np.append(log_dependent, number_evidence)
     if problem.mode == kernels.EM:
         log_p = log_dependent.sum()
     else:
         log_p = np.logaddexp(priors.log_arc + log_dependent, priors.log_independent).sum()
     log_p += log_marginal_likelihood(class_counts[None], priors.cluster)
     log_p -= class_counts @ np.log(theta_c) + (counts * np.log(theta)).sum()
-    return float(log_p + problem.expected_counts(theta_c, theta)[2])
+    factors = np.empty_like(lines)
+    log_density_lines(layout.log_scale, number_tables, factors)
+    log_p -= (lines * factors).sum()
+    return float(log_p + problem.expected_counts(theta_c, np.concatenate([theta, number_tables]))[2])
 
 
 def cluster_dependence(theta_c, theta, state_start):
-    """I_P of every column in nats: mean over clusters of KL(p(X_i), p(X_i | c)) (EMA eq. 16); large = dependent."""
+    """I_P of every column in nats: mean over clusters of KL(p(X_i), p(X_i | c)) (EMA eq. 16); large = dependent.
+
+    p(X_i) of a numeric column is the Gaussian with the mean and variance of the mixture, whose divergences have a closed form.
+    """
+    theta, lines = theta[: state_start[-1]], theta[state_start[-1] :]
     marginal = (theta @ theta_c)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(marginal > 0, marginal * np.log(marginal / theta), 0.0)
     # a divergence is not negative: what rounding leaves below zero is zero
-    return np.maximum(np.add.reduceat(terms.mean(axis=1), state_start[:-1]), 0.0)
+    of_states = np.maximum(np.add.reduceat(terms.mean(axis=1), state_start[:-1]), 0.0)
+    mean, variance = means_and_variances(lines)
+    whole_mean, whole_variance = means_and_variances((lines @ theta_c)[:, None])
+    ratio = whole_variance / variance
+    divergence = 0.5 * (ratio - 1.0 - np.log(ratio) + (mean - whole_mean) ** 2 / variance)
+    return np.append(of_states, np.maximum(divergence.mean(axis=1), 0.0))
+
+
+def means_and_variances(lines):
+    """Of every numeric column in every cluster, each (n_numbers, n_clusters), standardised."""
+    return lines[1::LINES], lines[2::LINES] - lines[1::LINES] ** 2
+
+
+def line_offsets(state_start, n_lines):
+    """First line of every column of states and then of every numeric column, and the end."""
+    return np.append(state_start, np.arange(state_start[-1] + LINES, n_lines + 1, LINES))
 
 
 def flatten(theta_c, tables):

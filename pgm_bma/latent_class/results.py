@@ -8,11 +8,17 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.faces.clusterer import ClustererBase
 from pgm_bma.foundation.faces.validation import Fitted, check, check_choice, check_number, refuse_no_rows
 from pgm_bma.foundation.numbers.starts import starts_table
 from pgm_bma.foundation.tables.table import check_weights
-from pgm_bma.latent_class.problem import cluster_dependence, log_joint, make_priors, split_tables
+from pgm_bma.latent_class.mixed import MixedTables
+from pgm_bma.latent_class.problem import (
+    cluster_dependence,
+    log_joint,
+    make_priors,
+    means_and_variances,
+    split_tables,
+)
 from pgm_bma.latent_class.profiles import uncertainty
 from pgm_bma.latent_class.statistics import count_parameters
 
@@ -58,6 +64,19 @@ def weighted_rows(clusterer, X, sample_weight):
     return codes, weights
 
 
+class NoProfiles(ValueError, AttributeError):
+    """A fit has no `profiles_`; an AttributeError too, so that ``hasattr`` and ``dir`` see that it is not there."""
+
+
+def refuse_numbers(clusterer, what, cure):
+    """An error where a fit has numeric columns."""
+    if getattr(clusterer, "_numbers", None) is not None and clusterer._numbers.names:
+        raise NoProfiles(
+            f"{what} is for columns of states, and column {clusterer._numbers.names[0]!r} is numeric; {cure}, or take the numbers "
+            "as states by categorical_columns"
+        )
+
+
 def is_sampling(clusterer):
     return getattr(clusterer, "weight_type", "repetition") == "sampling"
 
@@ -79,8 +98,28 @@ def _cheapest_subsets(costs, k):
     return found[:k]
 
 
-class LatentClassResults(ClustererBase):
+class LatentClassResults(MixedTables):
     """Results and hooks of the latent-class clusterers; `_result` is the `LatentClassFit`."""
+
+    @property
+    def densities_(self) -> pd.DataFrame:
+        """Mean and standard deviation of every numeric column in every cluster, in the units of the table.
+
+        For EMA both average over the structures with and without the arc, as the tables of states do.
+        """
+        fit, columns = self._result, self._numbers
+        mean, variance = means_and_variances(fit.theta[fit.state_start[-1] :])
+        lines = [
+            (name, k, center + scale * mean[i, k], scale * np.sqrt(variance[i, k]))
+            for i, (name, center, scale) in enumerate(zip(columns.names, columns.centers, columns.scales))
+            for k in range(self.n_clusters_)
+        ]
+        return pd.DataFrame(lines, columns=["column", "cluster", "mean", "sd"])
+
+    @property
+    def model_is_exact_(self) -> bool:  # type: ignore[override]  # the base has the plain value
+        """Whether `model_` is the fitted distribution itself: not with numeric columns, which a network of tables cannot hold."""
+        return not self._numbers.names
 
     @property
     def profiles_(self) -> pd.DataFrame:
@@ -92,9 +131,10 @@ class LatentClassResults(ClustererBase):
         those of the sandwich. Computed on first access, from the rows of `fit`; a file keeps what was computed.
         """
         fit = self._result
+        refuse_numbers(self, "profiles_", "densities_ has the mean and standard deviation of every cluster")
         if "_uncertainty" not in self.__dict__:
             if "_cached_rows" not in self.__dict__:
-                raise ValueError(
+                raise NoProfiles(
                     "profiles_ is computed from the rows of fit, which copies and files do not hold; read it once before saving"
                 )
             rows, squares = self._cached_rows
@@ -166,23 +206,24 @@ class LatentClassResults(ClustererBase):
     @property
     def arc_posterior_(self) -> pd.Series:
         """P(cluster -> column) at the expected counts: a ranking of relevance, too sure of itself as a probability."""
-        return pd.Series(self._result.arc_posterior, index=list(self.schema_.names), name="arc_posterior")
+        values = self._by_column(self._result.arc_posterior)
+        return pd.Series(values, index=list(self._fitted_names), name="arc_posterior")
 
     @property
     def cluster_dependence_(self) -> pd.Series:
         """I_P of every column in nats (EMA eq. 16): how far the clusters pull the column apart; 0 = independent."""
         fit = self._result
-        values = cluster_dependence(fit.theta_c, fit.theta, fit.state_start)
-        return pd.Series(values, index=list(self.schema_.names), name="cluster_dependence")
+        values = self._by_column(cluster_dependence(fit.theta_c, fit.theta, fit.state_start))
+        return pd.Series(values, index=list(self._fitted_names), name="cluster_dependence")
 
     @property
     def starts_(self) -> pd.DataFrame:
         """One line per start (see the class), with the I_P of every column as its last columns."""
         fit, starts = self._result, self._result.starts
         dependence = [cluster_dependence(c, t, fit.state_start) for c, t in zip(starts.theta_c, starts.theta)]
-        columns = [f"I_P[{name}]" for name in self.schema_.names]
+        columns = [f"I_P[{name}]" for name in self._fitted_names]
         frame = starts_frame(fit, self._values().get("averaging"))
-        return pd.concat([frame, pd.DataFrame(np.array(dependence), columns=columns)], axis=1)
+        return pd.concat([frame, pd.DataFrame(self._by_column(dependence), columns=columns)], axis=1)
 
     def start_model(self, start: int) -> Any:
         """The network that one start ended in, its clusters in its own order.
@@ -247,7 +288,7 @@ class LatentClassResults(ClustererBase):
             log_odds = np.abs(np.log(posterior) - np.log1p(-posterior))
         likely = posterior >= 0.5
         log_best = np.log(np.maximum(posterior, 1 - posterior)).sum()
-        names = np.array(self.schema_.names, dtype=object)
+        names = np.array(self._fitted_names, dtype=object)
         rows = []
         for log_loss, flipped in _cheapest_subsets(log_odds, k):
             mask = likely.copy()
@@ -256,7 +297,7 @@ class LatentClassResults(ClustererBase):
         return pd.DataFrame(rows, columns=["probability", "dependent", "n_dependent"])
 
     def _known_arc_posterior(self):
-        posterior = self._result.arc_posterior
+        posterior = self._by_column(self._result.arc_posterior)
         if np.isnan(posterior).any():
             raise ValueError("alpha=0 leaves the arcs without a posterior; pass alpha > 0 to rank the columns")
         return posterior
@@ -264,27 +305,52 @@ class LatentClassResults(ClustererBase):
     # ---------------------------------------------------------------------------------------------- hooks
 
     def _log_joint(self, codes):
-        fit = self._result
-        return log_joint(np.asfortranarray(codes), fit.theta_c, fit.theta, fit.state_start)
+        fit, (codes, values) = self._result, self._split(codes)
+        values = None if values is None else self._numbers.standardised(values)
+        tables = fit.theta_c, fit.theta, fit.state_start
+        return log_joint(np.asfortranarray(codes), *tables, values, fit.log_scale)
 
     def _evidence(self, codes):
-        fit = self._result
+        fit, (codes, values) = self._result, self._split(codes)
         rows = [fit.theta_c]
         for value, first in zip(codes[0], fit.state_start):
             rows.append(fit.theta[first + value] if value >= 0 else np.ones(self.n_clusters_))
         with np.errstate(divide="ignore"):
-            return np.log(np.array(rows))
+            evidence = np.log(np.array(rows))
+        if values is None:
+            return evidence
+        mean, variance = means_and_variances(fit.theta[fit.state_start[-1] :])
+        z = self._numbers.standardised(values)[0][:, None]
+        densities = -0.5 * (np.log(2 * np.pi * variance) + (z - mean) ** 2 / variance) - fit.log_scale[:, None]
+        evidence = np.concatenate([evidence, np.where(np.isnan(z), 0.0, densities)])
+        return np.concatenate([evidence[:1], self._by_column(evidence[1:].T).T])
+
+    def _number_marks(self, k):
+        fit, columns = self._result, self._numbers
+        if not columns.names:
+            return []
+        lines = fit.theta[fit.state_start[-1] :]
+        mean, variance = means_and_variances(lines)
+        whole_mean, whole_variance = (part[:, 0] for part in means_and_variances((lines @ fit.theta_c)[:, None]))
+        ratio = variance[:, k] / whole_variance
+        # how far the cluster's density is from that of all rows, the sum over states of probability x log lift
+        divergence = 0.5 * (ratio - 1 - np.log(ratio) + (mean[:, k] - whole_mean) ** 2 / whole_variance)
+        found = self.densities_.query("cluster == @k")
+        return [
+            (score, name, f"{m:.4g} ± {sd:.2g}", np.nan, np.nan)
+            for score, name, m, sd in zip(divergence, columns.names, found["mean"], found["sd"])
+        ]
 
     def _priors(self, rows):
         """Pseudo-counts of the fitted tables, as these rows make them."""
-        settings, cardinalities = self._settings(self.schema_), self.schema_.cardinalities
-        return make_priors(settings.priors, rows.state_counts, cardinalities, self.n_clusters_, settings.averaging)
+        settings = self._settings(self.schema_)
+        return make_priors(settings.priors, rows, self.n_clusters_, settings.averaging)
 
     def _profiles(self):
         return self._result.theta_c, self._result.tables
 
     def _n_parameters(self):
-        return count_parameters(self.n_clusters_, self.schema_.cardinalities)
+        return count_parameters(self.n_clusters_, self.schema_.cardinalities, len(self._numbers.names))
 
     def _sample_codes(self, n_samples, rng):
         fit = self._result
@@ -293,7 +359,11 @@ class LatentClassResults(ClustererBase):
         for i, lines in enumerate(fit.tables):
             steps = np.cumsum(lines, axis=1)[clusters, :-1]
             codes[:, i] = (rng.random(n_samples)[:, None] >= steps).sum(axis=1)
-        return codes, clusters
+        if not self._numbers.names:
+            return codes, clusters
+        mean, variance = means_and_variances(fit.theta[fit.state_start[-1] :])
+        z = rng.standard_normal((n_samples, len(mean))) * np.sqrt(variance.T[clusters]) + mean.T[clusters]
+        return np.column_stack([codes, z * self._numbers.scales + self._numbers.centers]), clusters
 
     def _build_model(self):
         return self._network(self._result.theta_c, self._result.tables)
@@ -305,4 +375,6 @@ class LatentClassResults(ClustererBase):
         return augmented_network(self.cluster_name, range(len(theta_c)), theta_c, names, states, tables, latent=True)
 
     def _arc_posteriors(self):
-        return {(self.cluster_name, column): float(p) for column, p in self.arc_posterior_.items()}
+        """Of the arcs that `model_` has."""
+        posterior = self.arc_posterior_
+        return {(self.cluster_name, column): float(posterior[column]) for column in self.schema_.names}

@@ -41,20 +41,27 @@ ROWS_AT_ONCE = 1 << 16
 
 def rows_statistics(rows, fit):
     """What is known of a fit: all figures where rows are in memory, else those that its log-likelihood gives."""
-    cardinalities = rows.schema.cardinalities
+    cardinalities, n_numbers = rows.schema.cardinalities, len(rows.log_scale)
     if not rows.in_memory:
         return size_statistics(fit.log_likelihood, fit.theta_c, cardinalities, rows.total_weight)
     (block,) = rows.blocks
     weights = np.ones(rows.n_rows) if block.weights is None else block.weights
-    return fit_statistics(block.codes, weights, cardinalities, fit.theta_c, fit.theta, fit.state_start)
+    tables = fit.theta_c, fit.theta, fit.state_start
+    if not n_numbers:
+        return fit_statistics(block.codes, weights, cardinalities, *tables)
+    return fit_statistics(block.codes, weights, cardinalities, *tables, block.numbers, fit.log_scale)
 
 
-def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
-    """`FitStatistics` of given tables on distinct rows `codes` with their weights."""
+def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start, numbers=None, log_scale=None):
+    """`FitStatistics` of given tables on distinct rows `codes` (and standardised `numbers`) with their weights.
+
+    With numbers there are no cells, so that G2 and X2 are not known.
+    """
     log_row, entropy, occupied = np.empty(len(codes)), 0.0, np.zeros(len(theta_c), dtype=bool)
     for start in range(0, len(codes), ROWS_AT_ONCE):  # a part of the rows at a time: several arrays of rows x clusters
         part = slice(start, start + ROWS_AT_ONCE)
-        log_p = log_joint(np.asfortranarray(codes[part]), theta_c, theta, state_start)
+        values = None if numbers is None else numbers[part]
+        log_p = log_joint(np.asfortranarray(codes[part]), theta_c, theta, state_start, values, log_scale)
         log_row[part] = np.logaddexp.reduce(log_p, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_r = log_p - log_row[part, None]
@@ -62,9 +69,12 @@ def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
         entropy -= float(weights[part] @ terms.sum(axis=1))
         occupied[log_p[weights[part] > 0].argmax(axis=1)] = True
     total = float(weights.sum())
-    known = size_statistics(float(weights @ log_row), theta_c, cardinalities, total)
-    g2, x2 = goodness(codes, weights, log_row)
-    g2_p, x2_p = (_asymptotic(value, codes, weights, cardinalities, known.df) for value in (g2, x2))
+    n_numbers = 0 if numbers is None else numbers.shape[1]
+    known = size_statistics(float(weights @ log_row), theta_c, cardinalities, total, n_numbers)
+    g2 = x2 = g2_p = x2_p = np.nan
+    if not n_numbers:
+        g2, x2 = goodness(codes, weights, log_row)
+        g2_p, x2_p = (_asymptotic(value, codes, weights, cardinalities, known.df) for value in (g2, x2))
     return known._replace(
         icl=known.bic + 2 * entropy,
         entropy_r2=1.0 if len(theta_c) == 1 else 1 - entropy / (total * np.log(len(theta_c))),
@@ -76,9 +86,9 @@ def fit_statistics(codes, weights, cardinalities, theta_c, theta, state_start):
     )
 
 
-def size_statistics(log_likelihood, theta_c, cardinalities, total):
+def size_statistics(log_likelihood, theta_c, cardinalities, total, n_numbers=0):
     """What the log-likelihood of `total` rows and the size of the model tell; what needs the rows themselves is NaN."""
-    n_parameters = count_parameters(len(theta_c), cardinalities)
+    n_parameters = count_parameters(len(theta_c), cardinalities, n_numbers)
     n_cells = prod(int(r) for r in cardinalities)
     with np.errstate(divide="ignore"):
         bic = -2 * log_likelihood + n_parameters * np.log(total)
@@ -89,14 +99,14 @@ def size_statistics(log_likelihood, theta_c, cardinalities, total):
         bic=bic,
         adjusted_bic=-2 * log_likelihood + n_parameters * np.log((total + 2) / 24),
         caic=bic + n_parameters,
-        df=min(round(total), n_cells - 1) - n_parameters,
+        df=0 if n_numbers else min(round(total), n_cells - 1) - n_parameters,
         smallest_cluster=float(theta_c.min()),
     )
 
 
-def count_parameters(n_clusters, cardinalities):
-    """Free probabilities of a latent-class model."""
-    return n_clusters - 1 + n_clusters * int((np.asarray(cardinalities) - 1).sum())
+def count_parameters(n_clusters, cardinalities, n_numbers=0):
+    """Free probabilities of a latent-class model, and a mean and a variance per cluster of every numeric column."""
+    return n_clusters - 1 + n_clusters * (int((np.asarray(cardinalities) - 1).sum()) + 2 * n_numbers)
 
 
 def goodness(codes, weights, log_row):

@@ -166,7 +166,7 @@ def _second_step(clusterer, X, sample_weight):
     responsibilities = clusterer.predict_proba(X)
     squared = weights**2 if is_sampling(clusterer) else None
     first_step = None
-    if isinstance(clusterer, LatentClassResults):
+    if isinstance(clusterer, LatentClassResults) and clusterer.model_is_exact_:  # no covariance with numeric columns
         first_step = _first_step(clusterer, codes, weights, squared)
     return _Rows(steps.assign(responsibilities, weights), weights, squared, first_step)
 

@@ -1,8 +1,8 @@
 """pgmpy estimator by EM for any network: latent variables, missing cells, priors, restarts, for ``DiscreteBayesianNetwork.fit``.
 
 A thin layer over two loops: `networks.em` for any structure, and `latent_class.loop` when the network is
-naive Bayes below one latent root and every column is complete, so that ``LatentClassClusterer(n_final=None,
-accelerate=False)`` gives the same tables.
+naive Bayes below one latent root and every column is complete, so that
+``LatentClassClusterer(starts=Starts(n_final=None, accelerate=False))`` gives the same tables.
 """
 
 from typing import Any, Self

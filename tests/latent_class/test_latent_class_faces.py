@@ -10,8 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import adjusted_rand_score
 
-from pgm_bma import EMAClusterer, EMAEstimator, EMEstimator, LatentClassClusterer, read_bif, write_bif
+from pgm_bma import EMAClusterer, EMAEstimator, EMEstimator, LatentClassClusterer, Starts, read_bif, write_bif
 from pgm_bma.networks.objects import augmented_network
+
+IGNORE = Starts(collapse="ignore")
 
 BOTH = pytest.mark.parametrize("build", [LatentClassClusterer, EMAClusterer])
 
@@ -60,7 +62,7 @@ def test_clusters_and_relevance_are_found(build):
 @BOTH
 def test_what_is_learned_fits_together(build):
     X, _ = table()
-    model = build(n_clusters=2, n_init=6, n_final=5, random_state=0).fit(X)
+    model = build(n_clusters=2, n_init=6, starts=Starts(n_final=5), random_state=0).fit(X)
     assert model.score_samples(X).sum() == pytest.approx(model.log_likelihood_, rel=1e-12)
     assert len(model.score_path_) == model.n_iter_ + 1 and model.converged_
     starts = model.starts_
@@ -148,7 +150,8 @@ def test_number_of_clusters(build, n_clusters):
 
 def test_the_paper_preset_spells_out_the_paper():
     X, _ = table(100)
-    spelled = {"n_final": None, "accelerate": False, "parameter_prior": "paper", "collapse": "ignore", "init": "random"}
+    starts = Starts(n_final=None, accelerate=False, collapse="ignore")
+    spelled = {"starts": starts, "parameter_prior": "paper", "init": "random"}
     for build, more in (
         (LatentClassClusterer, {"combine_starts": "best"}),
         (EMAClusterer, {"combine_starts": "likelihood", "averaging": "linear"}),
@@ -157,7 +160,7 @@ def test_the_paper_preset_spells_out_the_paper():
         long = build(3, n_init=7, random_state=0, **spelled, **more).fit(X)
         pd.testing.assert_frame_equal(short.starts_, long.starts_)
         np.testing.assert_array_equal(short.predict_proba(X), long.predict_proba(X))
-        assert (short.starts_["stage"] == 2).all() and short.get_params()["n_final"] == 8
+        assert (short.starts_["stage"] == 2).all() and short.get_params()["starts"] is None
     network = DiscreteBayesianNetwork([("cluster", column) for column in X], latents={"cluster"})
     face = EMAEstimator(latent_card={"cluster": 3}, preset="paper", n_init=7, seed=0).fit(network, X)
     assert face.log_likelihood_ == short.log_likelihood_
@@ -167,7 +170,7 @@ def test_the_paper_preset_spells_out_the_paper():
 def test_noise_of_many_states_is_not_relevant(averaging):
     """Issue of the prior: with alpha in every cell a column of noise with 200 states is given an arc."""
     X, _ = table(300, seed=2)
-    noisy = X.assign(noise=np.random.default_rng(102).integers(0, 200, len(X)))
+    noisy = X.assign(noise=np.random.default_rng(102).integers(0, 200, len(X)).astype(str))
     kind = {} if averaging is None else {"averaging": averaging}
     build = LatentClassClusterer if averaging is None else EMAClusterer
     paper, sound = (
@@ -197,7 +200,7 @@ def test_every_start_collapsed_is_said_openly():
     assert model.n_clusters_ == 1 and (model.labels_ == 0).all() and model.predict_proba(X).shape == (40, 1)
     assert model.model_.get_cpds("cluster").values.tolist() == [1.0]
     assert model.starts_["collapsed"].all() and (model.starts_["weight"] == 0).all()
-    as_is = EMAClusterer(n_clusters=3, averaging="linear", n_init=5, random_state=0, collapse="ignore").fit(X)
+    as_is = EMAClusterer(n_clusters=3, averaging="linear", n_init=5, random_state=0, starts=IGNORE).fit(X)
     assert as_is.n_clusters_ == 3 and as_is.predict_proba(X).shape == (40, 3)
 
 
@@ -263,7 +266,9 @@ def test_both_faces_give_the_same_tables():
         pd.testing.assert_series_equal(other.arc_posterior_, one.arc_posterior_)
     complete, _ = table(120)
     structure = DiscreteBayesianNetwork([("cluster", column) for column in complete], latents={"cluster"})
-    em = LatentClassClusterer(n_clusters=3, n_init=9, n_final=None, accelerate=False, random_state=5).fit(complete)
+    em = LatentClassClusterer(
+        n_clusters=3, n_init=9, starts=Starts(n_final=None, accelerate=False), random_state=5
+    ).fit(complete)
     for cpd in EMEstimator(latent_card={"cluster": 3}, n_init=9, seed=5).fit(structure, complete).parameters_:
         np.testing.assert_allclose(cpd.values, em.model_.get_cpds(cpd.variable).values, atol=1e-12)
 
@@ -278,17 +283,17 @@ def test_the_call_of_the_documentation():
 def test_a_network_as_start_is_matched_by_names_and_keeps_its_order():
     start = start_network(("a", "b"), (2, 3), cluster="kind")
     X = pd.DataFrame({"b": [2, 0, 1, 2, 2], "a": [0, 1, 0, 0, 1]})  # another order than the network's
-    model = EMAClusterer(n_clusters=2, init=start, n_init=1, max_iter=0, collapse="ignore").fit(X)
+    model = EMAClusterer(n_clusters=2, init=start, n_init=1, max_iter=0, starts=IGNORE).fit(X)
     for name in ("a", "b"):
         # given tables are normalised to the last digit
         np.testing.assert_allclose(model.model_.get_cpds(name).values, start.get_cpds(name).values, rtol=1e-14)
     np.testing.assert_allclose(model.model_.get_cpds("cluster").values, start.get_cpds("kind").values)
     further = EMAClusterer(
-        n_clusters=2, averaging="linear", init=start, n_init=3, max_iter=1, tol=0, collapse="ignore", random_state=0
+        n_clusters=2, averaging="linear", init=start, n_init=3, max_iter=1, tol=0, starts=IGNORE, random_state=0
     ).fit(X)
-    alone = EMAClusterer(
-        n_clusters=2, averaging="linear", init=start, n_init=1, max_iter=1, tol=0, collapse="ignore"
-    ).fit(X)
+    alone = EMAClusterer(n_clusters=2, averaging="linear", init=start, n_init=1, max_iter=1, tol=0, starts=IGNORE).fit(
+        X
+    )
     assert further.starts_["log_likelihood"][0] == alone.starts_["log_likelihood"][0]
 
 
@@ -301,14 +306,17 @@ def test_a_network_as_start_is_matched_by_names_and_keeps_its_order():
         ({"n_clusters": None}, "n_clusters=None must be an integer"),
         ({"n_init": 0}, "n_init=0 must be an integer at least 1"),
         ({"combine_starts": "mean"}, "combine_starts='mean' is not one of"),
-        ({"collapse": "no"}, "collapse='no' is not one of 'stop', 'ignore'"),
+        ({"starts": Starts(collapse="no")}, "collapse='no' is not one of 'stop', 'ignore'"),
         ({"init": "kmeans"}, "init='kmeans' is not one of"),
         ({"init": 3}, "init=3 is not one of 'auto', 'random', 'em', or a pgmpy network with its CPDs"),
-        ({"n_final": 0}, "n_final=0 must be an integer at least 1, or None"),
+        ({"starts": Starts(n_final=0)}, "n_final=0 must be an integer at least 1, or None"),
         ({"parameter_prior": "flat"}, "parameter_prior='flat' is not one of 'consistent', 'paper'"),
-        ({"accelerate": 2}, "accelerate=2 must be True or False"),
+        ({"starts": Starts(accelerate=2)}, "accelerate=2 must be True or False"),
         ({"preset": "book"}, "preset='book' is not one of 'paper'"),
-        ({"preset": "paper", "n_final": 3}, "preset='paper' sets n_final=None, but n_final=3 was passed"),
+        (
+            {"preset": "paper", "starts": Starts(n_final=3)},
+            r"preset='paper' sets starts=.*but starts=Starts\(n_final=3\) was",
+        ),
         ({"alpha": -1}, "alpha=-1 must be a number"),
         ({"tol": -1}, "tol=-1 must be a number at least 0"),
         ({"equivalent_sample_size": 2.0, "alpha": 0.5}, "exclude each other"),
@@ -410,7 +418,7 @@ def test_a_start_that_finds_the_data_impossible_has_score_minus_infinity():
     tables = [np.array([[1.0, 0.0], [1.0, 0.0]]), np.full((2, 2), 0.5)]
     init = augmented_network("cluster", range(2), [0.3, 0.7], ("a", "b"), [range(2)] * 2, tables, latent=True)
     for averaging in ("linear", "variational"):
-        model = EMAClusterer(averaging=averaging, init=init, n_init=1, collapse="ignore").fit(X)
+        model = EMAClusterer(averaging=averaging, init=init, n_init=1, starts=IGNORE).fit(X)
         assert model.score_path_[0] == -np.inf and np.isfinite(model.score_path_[1:]).all()
 
 
@@ -424,7 +432,7 @@ def test_em_estimator_takes_collapsed_starts_when_told_to_ignore_collapse():
     options = {"n_init": 3, "combine_starts": "uniform"}
     for collapse, weight in (("stop", 0.0), ("ignore", 1 / 3)):
         face = EMEstimator(collapse=collapse, seed=2, init_cpds=equal, **options).fit(network, X)
-        twin = LatentClassClusterer(collapse=collapse, random_state=2, init=equal, **options).fit(X)
+        twin = LatentClassClusterer(starts=Starts(collapse=collapse), random_state=2, init=equal, **options).fit(X)
         np.testing.assert_array_equal(face.starts_["weight"], twin.starts_["weight"])
         assert face.starts_["weight"][0] == pytest.approx(weight)
 

@@ -401,7 +401,9 @@ def test_equivalent_sample_size_spreads_over_every_table():
 def test_both_faces_give_the_same_tables():
     df = clustered(200)
     model, estimator = fit_naive_bayes(df)
-    clusterer = pgm_bma.LatentClassClusterer(n_clusters=3, n_final=None, accelerate=False, random_state=0).fit(df)
+    clusterer = pgm_bma.LatentClassClusterer(
+        n_clusters=3, starts=pgm_bma.Starts(n_final=None, accelerate=False), random_state=0
+    ).fit(df)
     for name, table in tables(clusterer.model_).items():
         np.testing.assert_array_equal(tables(model)[name], table)
     assert estimator.log_likelihood_ == clusterer.log_likelihood_ and estimator.n_iter_ == clusterer.n_iter_

@@ -62,7 +62,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
         Parameters
         ----------
         X : table
-            Discrete values: DataFrame of any library, 2-D array, or a scan; NaN and None are missing.
+            DataFrame of any library, 2-D array, or a scan; NaN and None are missing.
         y : object, optional
             Not used; there for pipelines.
         sample_weight : array-like of shape (n_samples,), optional
@@ -83,19 +83,23 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
                 return self
             X = as_table(X, self, fitting=True)
             read = self._read_features(X, sample_weight, self.cluster_name)
-            if self.cluster_name in read.schema.names:
+            if self.cluster_name in self._fitted_names:
                 raise ValueError(f"cluster_name={self.cluster_name!r} is also a column of X; pass another cluster_name")
-            rows, weights, inverse = table.fold(read.codes, read.weights)
+            rows, weights, inverse = self._fold(read)
             self._fit(Folded(read.schema, rows, weights, inverse, read.weights))
             self.__dict__.pop("labels_", None)
             if "_cached_scan" not in self.__dict__:
                 self.labels_ = self._labels_of(X, rows, inverse)
         return self
 
+    def _fold(self, read):
+        """(distinct rows, their weights, where every row went) of an encoded table."""
+        return table.fold(read.codes, read.weights)
+
     def _labels_of(self, X, codes, inverse):
         if len(inverse) < len(X):
             # rows of weight 0 took no part, yet every row gets a label; states seen only there count as missing
-            codes, inverse = table.encode_like(X, self.schema_, "missing", quiet=True), slice(None)
+            codes, inverse = self._codes_of(X, "missing", quiet=True), slice(None)
         return most_probable(self._cluster_log_joint(codes))[inverse]
 
     def __getattr__(self, name):
@@ -254,7 +258,8 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
         log_joint = self._log_joint(codes)
         impossible = np.isneginf(log_joint).all(axis=1)
         if impossible.any():
-            log_joint[impossible] = self._log_joint(np.full((1, codes.shape[1]), -1))
+            nothing = np.nan if codes.dtype.kind == "f" else -1
+            log_joint[impossible] = self._log_joint(np.full((1, codes.shape[1]), nothing))
         return log_joint
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[pd.DataFrame, np.ndarray]:
@@ -275,16 +280,22 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
             The clusters they were drawn from.
         """
         check_is_fitted(self)
-        check_number("n_samples", n_samples, 0, MAX_DRAWN_CELLS // max(len(self.schema_.names), 1), integer=True)
+        check_number("n_samples", n_samples, 0, MAX_DRAWN_CELLS // max(len(self._fitted_names), 1), integer=True)
         rng = random_generator(self.random_state if random_state is None else random_state)
         codes, labels = self._sample_codes(int(n_samples), rng)
-        return table.decode(codes, self.schema_), labels
+        return self._decode(codes), labels
+
+    def _decode(self, codes):
+        """DataFrame of encoded rows."""
+        return table.decode(codes, self.schema_)
 
     def _evidence_classes(self):
         return list(range(self.n_clusters_))
 
     def describe(self, n_states: int = 5) -> pd.DataFrame:
         """Cluster sizes and the states that mark each cluster, by lift P(state | cluster) / P(state).
+
+        The state of a numeric column is a text of its mean and standard deviation in the cluster; it has no probability and lift.
 
         Parameters
         ----------
@@ -308,9 +319,14 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
                 for state, p, base in zip(states, profile[k], overall):
                     if base > 0 and p > 0:
                         found.append((p * np.log(p / base), name, state, p, p / base))
+            found += self._number_marks(k)
             found.sort(key=lambda item: -item[0])
             rows += [(k, sizes[k], name, state, p, lift) for _, name, state, p, lift in found[:n_states]]
         return pd.DataFrame(rows, columns=["cluster", "size", "column", "state", "probability", "lift"])
+
+    def _number_marks(self, k):
+        """Lines of `describe` for numeric columns, with what ranks them first."""
+        return []
 
     def _fitted_summary(self):
         return f", {self.n_clusters_} cluster{'' if self.n_clusters_ == 1 else 's'}"

@@ -20,6 +20,7 @@ class Explains:
     """Mixin of the classifiers and clusterers."""
 
     schema_: table.Schema
+    _fitted_names: Any
     _encode: Callable
     _evidence: Callable
 
@@ -62,7 +63,7 @@ class Explains:
         return (self._evidence(codes[i : i + 1]) for i in range(len(codes)))
 
     def _evidence_labels(self):
-        return ["(prior)", *self.schema_.names]
+        return ["(prior)", *self._fitted_names]
 
     def _evidence_classes(self):
         raise NotImplementedError
@@ -70,7 +71,7 @@ class Explains:
 
 def _read(X, estimator):
     """(table, names of its rows, whether it is one row)."""
-    names = list(estimator.schema_.names)
+    names = list(estimator._fitted_names)
     if isinstance(X, (pd.Series, dict)):
         return X, [getattr(X, "name", None)], True
     if isinstance(X, (np.ndarray, list, tuple)) and np.ndim(np.asarray(X, dtype=object)) == 1 and not _is_rows(X):

@@ -303,7 +303,7 @@ class DiscreteEstimator(BaseEstimator):
         if is_scan(X):
             raise TypeError("the rows of a scan stay where they are; write predictions with predict_to(path, X)")
         X = as_table(X, self)
-        fitted_names = self.schema_.names
+        fitted_names = self._fitted_names
         by_position = not table.is_named(X)
         if by_position and hasattr(self, "feature_names_in_"):
             warn(f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names")
@@ -318,7 +318,16 @@ class DiscreteEstimator(BaseEstimator):
                 raise ValueError(
                     f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
                 )
-        return table.encode_like(X, self.schema_, self.handle_unknown, by_position=by_position)
+        return self._codes_of(X, self.handle_unknown, by_position)
+
+    @property
+    def _fitted_names(self):
+        """Columns that fit saw, in the order of the table."""
+        return self.schema_.names
+
+    def _codes_of(self, X, handle_unknown, by_position=False, quiet=False):
+        """Codes of a table that was checked."""
+        return table.encode_like(X, self.schema_, handle_unknown, by_position=by_position, quiet=quiet)
 
 
 def check_target_column(y, names):

@@ -47,10 +47,12 @@ FAN_IN = 8
 
 
 class Block(NamedTuple):
-    """Codes (n_rows, n_columns), column-contiguous, -1 = missing; weights (n_rows,), or None for one each."""
+    """Codes (n_rows, n_columns), column-contiguous, -1 = missing; weights (n_rows,), or None for one each; numbers
+    (n_rows, n_numbers), NaN = missing, or None."""
 
     codes: np.ndarray
     weights: np.ndarray | None
+    numbers: np.ndarray | None = None
 
 
 class ClassBlock(NamedTuple):
@@ -62,13 +64,16 @@ class ClassBlock(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What one pass over all rows found: the states of all columns one after another in `state_counts`."""
+    """What one pass over all rows found: the states of all columns one after another in `state_counts`; of standardised numbers
+    the weights, sums and sums of squares (n_numbers, 3), and the log of what one unit of them is in the table."""
 
     schema: Schema
     n_rows: int
     total_weight: float
     state_counts: np.ndarray
     has_missing: np.ndarray
+    number_sums: np.ndarray = np.zeros((0, 3))
+    log_scale: np.ndarray = np.zeros(0)
 
 
 class Rows:
@@ -81,7 +86,8 @@ class Rows:
 
     def __init__(self, profile):
         self.profile = profile
-        self.schema, self.n_rows, self.total_weight, self.state_counts, self.has_missing = profile
+        self.schema, self.n_rows, self.total_weight, self.state_counts, self.has_missing = profile[:5]
+        self.number_sums, self.log_scale = profile.number_sums, profile.log_scale
 
     def reduce(self, f, *args):
         """The sum over all blocks of the tuples ``f(block, *args)``, in one pass."""
@@ -197,8 +203,11 @@ class MemoryRows(Rows):
         return MemoryRows(self.profile, self.visit(f, *args))
 
 
-def table_rows(codes, cardinalities, weights=None):
-    """`Rows` of one block: a table of codes (n_rows, n_columns) in memory, -1 = missing; columns and states have numbers."""
+def table_rows(codes, cardinalities, weights=None, numbers=None, log_scale=None):
+    """`Rows` of one block: a table of codes (n_rows, n_columns) in memory, -1 = missing; columns and states have numbers.
+
+    numbers : (n_rows, n_numbers) standardised numeric columns, NaN = missing     log_scale : (n_numbers,) see `Profile`
+    """
     codes, cardinalities = np.asfortranarray(codes), np.asarray(cardinalities, dtype=np.int64)
     weights = None if weights is None else np.asarray(weights, dtype=float)
     has_missing = np.array([len(codes) > 0 and column.min() < 0 for column in codes.T], dtype=bool)
@@ -209,7 +218,13 @@ def table_rows(codes, cardinalities, weights=None):
     schema = Schema(tuple(range(len(cardinalities))), tuple(tuple(range(r)) for r in cardinalities.tolist()))
     total = float(len(codes) if weights is None else weights.sum())
     profile = Profile(schema, len(codes), total, np.concatenate([np.empty(0), *counts]), has_missing)
-    return MemoryRows(profile, [Block(codes, weights)])
+    if numbers is None:
+        return MemoryRows(profile, [Block(codes, weights)])
+    numbers, of_rows = np.asfortranarray(numbers, dtype=float), np.ones(len(codes)) if weights is None else weights
+    powers = [~np.isnan(numbers), np.nan_to_num(numbers), np.nan_to_num(numbers) ** 2]
+    log_scale = np.zeros(numbers.shape[1]) if log_scale is None else np.asarray(log_scale, dtype=float)
+    profile = profile._replace(number_sums=np.stack([of_rows @ power for power in powers], axis=1), log_scale=log_scale)
+    return MemoryRows(profile, [Block(codes, weights, numbers)])
 
 
 class StreamedRows(Rows):

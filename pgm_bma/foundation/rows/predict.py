@@ -78,6 +78,12 @@ def write_predictions(estimator, path, X, keep, proba):
     needed("pyarrow.parquet", "predict_to")
     rows = _find_scan(estimator, X)._rows
     names = list(estimator.schema_.names)
+    numbers = [name for name in estimator._fitted_names if name not in set(names)]
+    if numbers:
+        raise ValueError(
+            f"predictions are written for columns of states only, and column {numbers[0]!r} is numeric in this model; read the "
+            "rows in pieces and call predict on each"
+        )
     absent = [name for name in [*names, *keep] if name not in rows.names]
     if absent:
         raise ValueError(
