@@ -118,3 +118,33 @@ def test_an_empty_csv_file(tmp_path):
     (tmp_path / "b.csv").write_text("")
     with pytest.raises(ValueError, match=r"b\.csv is empty; leave it out"):
         pgm_bma.scan_csv(tmp_path / "*.csv")
+
+
+NAMES = ["d[1]", "d?", "d*", "~", "[!a]"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_file_of_that_name_wins_over_the_pattern(name, suffix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    read = pgm_bma.scan_csv if suffix == ".csv" else pgm_bma.scan_parquet
+    for stem in ("d1", "dx", "root", "b", name):
+        frame = pd.DataFrame({"file": [stem] * 3})
+        frame.to_csv(stem + suffix, index=False) if suffix == ".csv" else frame.to_parquet(stem + suffix)
+    assert read(name + suffix).fold().frame["file"].tolist() == [name]
+    assert read(tmp_path / (name + suffix)).fold().frame["file"].tolist() == [name]
+    if name == "d?":  # no file has that name any more: a pattern
+        (tmp_path / f"d?{suffix}").unlink()
+        assert set(read(f"d?{suffix}").fold().frame["file"]) == {"d1", "dx"}
+
+
+def test_a_folder_called_like_a_value_makes_no_column(tmp_path):
+    (tmp_path / "year=1").mkdir()
+    pd.DataFrame({"a": ["x"]}).to_csv(tmp_path / "year=1" / "t.csv", index=False)
+    assert pgm_bma.scan_csv(tmp_path / "year=1" / "t.csv").names == ["a"]
+
+
+def test_a_column_without_a_name_is_refused(tmp_path):
+    pq.write_table(pa.table({"": ["x"], "b": ["y"]}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="a column has the empty text as its name"):
+        pgm_bma.scan_parquet(tmp_path / "t.parquet")

@@ -47,7 +47,7 @@ class DuckDBRows:
     def __init__(self, relation, parts, declared, names, texts=None):
         self.relation, self.parts, self.declared = relation, parts, declared
         self.names, self.texts = list(names), texts
-        _refuse_cases(self.names)
+        _refuse_names(self.names)
 
     def _query(self, sql, source=None):
         return (self.relation if source is None else source).query(_VIEW, sql)
@@ -198,7 +198,7 @@ def parquet_rows(files, memory, threads):
     for path, schema in zip(paths, schemas):
         _compare_columns(names, schemas[0], _data_columns(schema), schema, paths[0], path)
     files = [ParquetFile(path) for path in paths]
-    listed = ", ".join(_text(path) for path in paths)
+    listed = ", ".join(_file_text(path) for path in paths)
     relation = connect(memory, threads).sql(
         f"SELECT * FROM read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     )
@@ -224,10 +224,10 @@ def csv_rows(files, memory, threads, separator, header, na_values):
             raise ValueError(f"{path} is empty; leave it out")
     connection = connect(memory, threads)
     options = f"all_varchar=true, skip=0, header={str(bool(header)).lower()}, union_by_name={str(bool(header)).lower()}"
-    options += f", delim={_text(separator)}"
+    options += f", delim={_text(separator)}, hive_partitioning=false"  # a folder called a=1 makes no column
 
     def read(chosen):
-        listed = ", ".join(_text(path) for path in chosen)
+        listed = ", ".join(_file_text(path) for path in chosen)
         try:
             relation = connection.cursor().sql(f"SELECT * FROM read_csv([{listed}], {options})")
         except needed("duckdb", "scanning CSV files").Error as error:
@@ -282,7 +282,7 @@ def file_source(path):
 
 
 def find_files(files, suffix):
-    """Paths of a path, a pattern, a folder, or a list of them, each once, sorted inside a pattern."""
+    """Paths of a path, a pattern, a folder, or a list of them, each once, sorted inside a pattern; a file of that name wins."""
     files = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     found = []
     for item in files:
@@ -375,7 +375,9 @@ def _kind(type_):
     return str(type_)
 
 
-def _refuse_cases(names):
+def _refuse_names(names):
+    if "" in names:
+        raise ValueError("a column has the empty text as its name, which DuckDB cannot read; give it a name")
     known = {}
     for name in names:
         if name.casefold() in known:
@@ -395,6 +397,15 @@ def _listed(names):
 
 def _quoted(name):
     return '"' + name.replace('"', '""') + '"'
+
+
+def _file_text(path):
+    """The path of one file in SQL, where DuckDB would read ``[ ] ? *`` as a pattern and ``~`` as a home."""
+    path = os.path.abspath(path)
+    escaped = glob.escape(path)
+    if escaped != path and os.sep != "\\" and "\\" in path:  # inside a pattern, DuckDB takes it for a slash
+        raise ValueError(f"DuckDB cannot read {path!r}: a backslash together with one of [ ? *; rename the file")
+    return _text(escaped)
 
 
 def _text(value):

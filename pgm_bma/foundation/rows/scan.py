@@ -34,8 +34,9 @@ def scan_parquet(
     Parameters
     ----------
     files : str, path or list of them
-        A file, a folder, or a pattern such as ``"part-*.parquet"``; on this machine. The files have equal columns. A categorical
-        column whose categories are the same in all files keeps them, unused ones included; else its values are sorted.
+        A file, a folder, or a pattern such as ``"part-*.parquet"``; on this machine. A file whose name is the text itself is read,
+        even if the text could be a pattern. The files have equal columns. A categorical column whose categories are the same in
+        all files keeps them, unused ones included; else its values are sorted.
     columns : list of str, optional
         The columns to read; by default all but an index that pandas stored.
     memory : int or str, default="1GB"
@@ -92,7 +93,8 @@ def scan_csv(
     Parameters
     ----------
     files : str, path or list of them
-        A file, a folder, or a pattern such as ``"part-*.csv"``; on this machine. The files have equal columns.
+        A file, a folder, or a pattern such as ``"part-*.csv"``; on this machine. A file whose name is the text itself is read,
+        even if the text could be a pattern. The files have equal columns.
     columns : list of str, optional
         The columns to read; by default all.
     separator : str, default=","
