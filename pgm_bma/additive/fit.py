@@ -82,7 +82,7 @@ def choose_ridges(data, kinds, progress=None):
     colours = _colours(data)
     n_parts = int(total // SEARCH.enough_rows)
     if n_parts > 1:  # ridges do not ask for all rows
-        sample = deal(data.target, data.weights, n_parts, colours, data.repeats == "copies")[0]
+        (sample,) = deal(data.target, data.weights, n_parts, colours, data.repeats == "copies", n_kept=1)
         data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
     parts = deal(
         data.target, data.weights, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours, data.repeats == "copies"

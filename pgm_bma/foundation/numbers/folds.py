@@ -42,13 +42,13 @@ def _hashed(values):
     return values ^ (values >> np.uint64(31))
 
 
-def deal(target, weights, n_folds, colours, together=False):
-    """Weight of every row in every fold: (n_folds, n_samples). Whole units go round class by class, in the order of `colours`.
+def deal(target, weights, n_folds, colours, together=False, n_kept=None):
+    """Weight of every row in every fold: (n_folds, n_samples), or in the first `n_kept` of them. Whole units go round class by class, in the order of `colours`.
 
     What is left of fractional weights goes round too. Folds thus follow from the data, not from a seed.
     together : a row goes to one fold with all its weight, because copies in other folds would vouch for it
     """
-    parts = np.zeros((n_folds, len(target)))
+    parts = np.zeros((n_folds if n_kept is None else n_kept, len(target)))
     for c in np.unique(target):
         rows = np.flatnonzero(target == c)
         rows = rows[np.argsort(colours[rows], kind="stable")]
@@ -56,9 +56,11 @@ def deal(target, weights, n_folds, colours, together=False):
         first = int(np.bitwise_xor.reduce(colours[rows]) % np.uint64(n_folds))
         ends = np.cumsum(whole) + first
         starts = ends - whole
-        for f in range(n_folds):  # units starts..ends-1 go to fold unit % n_folds
+        for f in range(len(parts)):  # units starts..ends-1 go to fold unit % n_folds
             parts[f, rows] = (ends - f + n_folds - 1) // n_folds - (starts - f + n_folds - 1) // n_folds
-        parts[(np.arange(len(rows)) + first) % n_folds, rows] += weights[rows] - whole
+        places = (np.arange(len(rows)) + first) % n_folds
+        kept = places < len(parts)
+        parts[places[kept], rows[kept]] += (weights[rows] - whole)[kept]
     return parts
 
 
