@@ -64,7 +64,7 @@ def _sampled(data):
     n_parts = -(-len(data.target) // most)
     if n_parts <= 1:
         return data
-    part = deal(data.target, data.weights, n_parts, _colours(data), data.repeats == "copies")[0]
+    (part,) = deal(data.target, data.weights, n_parts, _colours(data), data.repeats == "copies", n_kept=1)
     kept = part > 0
     warn(
         f"terms and weights are those of {kept.sum()} of the {len(kept)} different rows: all of them would take more than "
