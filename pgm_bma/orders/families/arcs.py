@@ -60,7 +60,10 @@ def arc_positions(parameter, arcs, names):
 
 
 def arc_log_odds(arc_prior, names):
-    """(n, n) log prior odds of every arc, row parent, or None for even odds; arc_prior : number, dict (parent, child) -> number, or DataFrame."""
+    """(n, n) log prior odds of every arc, row parent, or None for even odds.
+
+    arc_prior : number, dict (parent, child) -> number, or DataFrame parent x child
+    """
     n = len(names)
     if hasattr(arc_prior, "columns"):
         items = [((p, c), arc_prior.loc[p, c]) for p in arc_prior.index for c in arc_prior.columns if p != c]
