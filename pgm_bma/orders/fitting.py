@@ -95,7 +95,7 @@ class OrderSettings(NamedTuple):
     missing: str
     required_arcs: Any = None
     forbidden_arcs: Any = None
-    arc_prior: Any = None
+    arc_prior: Any = 0.5
     method: str = "auto"
     structure_weighting: str = "order"
     n_jobs: int | None = None

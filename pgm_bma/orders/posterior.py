@@ -42,7 +42,7 @@ class OrderPosterior(OrderResults):
     {sampler}
     {families}
     {arcs}
-    arc_prior : float, dict or DataFrame, optional
+    arc_prior : float, dict or DataFrame, default=0.5
         Prior probability of arcs: one for all, a dict (parent, child) -> probability, or a DataFrame parent x child (NaN: no
         opinion). The log odds are added to the structure prior for every arc that a set of parents has; 0.5 changes nothing.
     {rows}
@@ -86,7 +86,7 @@ class OrderPosterior(OrderResults):
         parameter_prior: str = "consistent",
         required_arcs: Iterable | None = None,
         forbidden_arcs: Iterable | None = None,
-        arc_prior: Any = None,
+        arc_prior: Any = 0.5,
         expert_knowledge: Any = None,
         missing: str = "auto",
         unobserved: str = "sum_out",

@@ -60,9 +60,10 @@ def arc_positions(parameter, arcs, names):
 
 
 def arc_log_odds(arc_prior, names):
-    """(n, n) log prior odds of every arc, row parent, or None; arc_prior : number, dict (parent, child) -> number, or DataFrame."""
-    if arc_prior is None:
-        return None
+    """(n, n) log prior odds of every arc, row parent, or None for even odds.
+
+    arc_prior : number, dict (parent, child) -> number, or DataFrame parent x child
+    """
     n = len(names)
     if hasattr(arc_prior, "columns"):
         items = [((p, c), arc_prior.loc[p, c]) for p in arc_prior.index for c in arc_prior.columns if p != c]
@@ -70,7 +71,8 @@ def arc_log_odds(arc_prior, names):
     elif isinstance(arc_prior, dict):
         items = list(arc_prior.items())
     else:
-        return np.where(np.eye(n, dtype=bool), 0.0, _log_odds("arc_prior", arc_prior))
+        same = _log_odds("arc_prior", arc_prior)
+        return np.where(np.eye(n, dtype=bool), 0.0, same) if same else None
     odds = np.zeros((n, n))
     pairs = arc_positions("arc_prior", [arc for arc, _ in items], names)
     for (arc, value), (parent, child) in zip(items, pairs):
