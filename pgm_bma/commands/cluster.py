@@ -127,7 +127,8 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
     path = getattr(estimator, "n_clusters_path_", None)
     if path is not None:
         is_dependent = number.is_dependent or number.fewer is not None
-        found.add(numbers_tried(path, number.goodness, is_dependent))
+        tried = numbers_tried(path, number.goodness, is_dependent)
+        found.headline += tried.headline
     n_patterns = float(np.prod([float(r) for r in estimator.schema_.cardinalities]))
     found.add(fit_words(number.goodness, k, int(frame.notna().all(axis=1).sum()), n_patterns, N_BOOTSTRAP))
     marks = estimator.describe(n_states=4)
@@ -163,7 +164,9 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
     if truth is not None and k > 1:
         found.add(_against_classes(labels, truth))
     found.add(_starts(estimator))
-    if path is not None and k == path["n_clusters"].max() > path["n_clusters"].min():
+    if path is not None:
+        found.figures += tried.figures  # behind what the clusters look like
+    if path is not None and number.fewer is None and k == path["n_clusters"].max() > path["n_clusters"].min():
         found.warnings.append(f"the largest number of clusters tried, {k}, is the best one; try more with --clusters")
     small = [c for c in range(k) if 0 < sizes[c] < TINY_CLUSTER]
     if small and k > 1:
@@ -390,7 +393,7 @@ def _mean(estimate, error):
 
 def _wald(test):
     p = test.p_value
-    text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    text = "p < .001" if p < 0.001 else f"p = {p:.3f}"
     return f"Wald {test.wald:.1f}, {count(int(test.df), 'degree')} of freedom, {text}"
 
 
