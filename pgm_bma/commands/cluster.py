@@ -13,7 +13,9 @@ from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, listed
 from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
 from pgm_bma.commands.how_many import (
+    MORE,
     NOTHING_KNOWN,
+    PATH,
     NumberChosen,
     check_criterion,
     fewer_with_arcs,
@@ -86,6 +88,8 @@ def cluster(arguments, console):
         arguments.words,
     )
     found = cluster_findings(estimator, seen, proba, run.data.target, number)
+    if not _is_latent_class(estimator):
+        found.add(fit_findings(estimator, seen, proba, weights))
     profiles, files = profile_findings(estimator)
     run.tables.update(files)
     if estimator.n_clusters_ > 1:
@@ -194,6 +198,29 @@ def _is_quick(estimator, frame):
     path = getattr(estimator, "n_clusters_path_", None)
     numbers = estimator.n_clusters_ if path is None else path["n_clusters"].sum()
     return len(frame.drop_duplicates()) * frame.shape[1] * numbers <= MOST_WORK
+
+
+def fit_findings(estimator, frame, proba, weights):
+    """Likelihood, BIC, ICL and entropy of a model with arcs between columns; latent-class models have them for every number."""
+    weights = np.ones(len(frame)) if weights is None else weights
+    entropy = float(weights @ -(proba * np.log(np.maximum(proba, 1e-300))).sum(axis=1))
+    k, bic = estimator.n_clusters_, estimator.bic(frame, weights)
+    figures = {
+        "n_clusters": k,
+        "log_likelihood": float(estimator.log_likelihood_),
+        "n_parameters": estimator._n_parameters(),
+        "bic": bic,
+        "icl": bic + 2 * entropy,
+        "entropy_r2": 1.0 if k == 1 else float(1 - entropy / (weights.sum() * np.log(k))),
+    }
+    caption = "Criteria: lower is better."
+    if not estimator.model_is_exact_:
+        caption += (
+            " Parameters are those of the most probable structure, the likelihood is that of the average over all."
+        )
+    table = pd.DataFrame([figures]).rename(columns={**PATH, **MORE})
+    kept = {name: value for name, value in figures.items() if name != "n_clusters"}
+    return Findings(headline=[("Fit of the model", table, caption)], numbers=kept)
 
 
 def profile_findings(estimator):
