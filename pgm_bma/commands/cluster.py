@@ -13,7 +13,9 @@ from pgm_bma.commands import methods
 from pgm_bma.commands.console import UsageError, count, listed
 from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
 from pgm_bma.commands.how_many import (
+    MORE,
     NOTHING_KNOWN,
+    PATH,
     NumberChosen,
     check_criterion,
     fewer_with_arcs,
@@ -86,6 +88,8 @@ def cluster(arguments, console):
         arguments.words,
     )
     found = cluster_findings(estimator, seen, proba, run.data.target, number)
+    if not _is_latent_class(estimator):
+        found.add(fit_findings(estimator, seen, proba, weights))
     profiles, files = profile_findings(estimator)
     run.tables.update(files)
     if estimator.n_clusters_ > 1:
@@ -127,7 +131,8 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
     path = getattr(estimator, "n_clusters_path_", None)
     if path is not None:
         is_dependent = number.is_dependent or number.fewer is not None
-        found.add(numbers_tried(path, number.goodness, is_dependent))
+        tried = numbers_tried(path, number.goodness, is_dependent)
+        found.headline += tried.headline
     n_patterns = float(np.prod([float(r) for r in estimator.schema_.cardinalities]))
     found.add(fit_words(number.goodness, k, int(frame.notna().all(axis=1).sum()), n_patterns, N_BOOTSTRAP))
     marks = estimator.describe(n_states=4)
@@ -163,7 +168,9 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
     if truth is not None and k > 1:
         found.add(_against_classes(labels, truth))
     found.add(_starts(estimator))
-    if path is not None and k == path["n_clusters"].max() > path["n_clusters"].min():
+    if path is not None:
+        found.figures += tried.figures  # behind what the clusters look like
+    if path is not None and number.fewer is None and k == path["n_clusters"].max() > path["n_clusters"].min():
         found.warnings.append(f"the largest number of clusters tried, {k}, is the best one; try more with --clusters")
     small = [c for c in range(k) if 0 < sizes[c] < TINY_CLUSTER]
     if small and k > 1:
@@ -191,6 +198,29 @@ def _is_quick(estimator, frame):
     path = getattr(estimator, "n_clusters_path_", None)
     numbers = estimator.n_clusters_ if path is None else path["n_clusters"].sum()
     return len(frame.drop_duplicates()) * frame.shape[1] * numbers <= MOST_WORK
+
+
+def fit_findings(estimator, frame, proba, weights):
+    """Likelihood, BIC, ICL and entropy of a model with arcs between columns; latent-class models have them for every number."""
+    weights = np.ones(len(frame)) if weights is None else weights
+    entropy = float(weights @ -(proba * np.log(np.maximum(proba, 1e-300))).sum(axis=1))
+    k, bic = estimator.n_clusters_, estimator.bic(frame, weights)
+    figures = {
+        "n_clusters": k,
+        "log_likelihood": float(estimator.log_likelihood_),
+        "n_parameters": estimator._n_parameters(),
+        "bic": bic,
+        "icl": bic + 2 * entropy,
+        "entropy_r2": 1.0 if k == 1 else float(1 - entropy / (weights.sum() * np.log(k))),
+    }
+    caption = "Criteria: lower is better."
+    if not estimator.model_is_exact_:
+        caption += (
+            " Parameters are those of the most probable structure, the likelihood is that of the average over all."
+        )
+    table = pd.DataFrame([figures]).rename(columns={**PATH, **MORE})
+    kept = {name: value for name, value in figures.items() if name != "n_clusters"}
+    return Findings(headline=[("Fit of the model", table, caption)], numbers=kept)
 
 
 def profile_findings(estimator):
@@ -390,7 +420,7 @@ def _mean(estimate, error):
 
 def _wald(test):
     p = test.p_value
-    text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    text = "p < .001" if p < 0.001 else f"p = {p:.3f}"
     return f"Wald {test.wald:.1f}, {count(int(test.df), 'degree')} of freedom, {text}"
 
 

@@ -11,7 +11,7 @@ import textwrap
 import threading
 
 from pgm_bma.foundation.runtime.messages import progress
-from pgm_bma.report.page import format_cell
+from pgm_bma.report.page import column_cell
 
 WIDTH = 100  # of texts beside their names; less on a narrow terminal
 
@@ -121,7 +121,7 @@ def text_table(frame, digits=3):
     """A DataFrame as plain text: texts left, numbers right."""
     columns = []
     for name, values in frame.items():
-        cells = [format_cell(value, digits) for value in values]
+        cells = [column_cell(name, value, digits) for value in values]
         left = any(isinstance(value, str) for value in values)
         width = max(map(len, [str(name), *cells]))
         columns.append([cell.ljust(width) if left else cell.rjust(width) for cell in (str(name), "-" * width, *cells)])

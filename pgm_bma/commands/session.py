@@ -213,31 +213,30 @@ class CommandRun:
         else:
             report = Report(title, f"pgm-bma {self.arguments.command}, {self.method.title}")
             about_model, show_model = self._write_model(model)
-        report.facts("What was asked", self._asked(model is not None))
-        report.facts("Data", self._data_facts())
-        report.warnings(self.console.warnings)
         report.words("Result", found.words)
+        report.warnings(self.console.warnings)
+        self._pictures(report, found)
         for heading, frame, caption in found.headline:
             report.table(heading, frame, caption)
         if show_model is not None:
             show_model(report)
-        self._fill(report, found)
+        for heading, frame, caption in found.tables:
+            report.table(heading, frame, caption)
+        report.facts("Data", self._data_facts())
         report.table(
             "Columns", column_table(self.data.frame), "Different values, most frequent one, and missing cells."
         )
         if model is not None:
             report.code("Use the model", self._how_to_load(last_step(model)))
+        report.facts("What was asked", self._asked(model is not None))
         again = f"pgm-bma repeat {shlex.quote(str(self.folder.path / 'run.json'))}"
         report.code("Repeat this run", [("The file run.json next to this report holds all that is needed:", again)])
         self.folder.report(report)
         return about_model
 
-    def _fill(self, report, found):
-        """What can be explored, pictures and tables of the findings."""
+    def _pictures(self, report, found):
+        """Pictures of the findings, then what can be explored."""
         console = self.console
-        shown = [each for each in found.live if not (self.arguments.no_rows and each[1] == "rows")]
-        for heading, kind, make, caption, draw in shown:
-            self._explore(report, heading, kind, make, caption, draw)
         for heading, draw, caption in console.progress(found.figures, len(found.figures), "drawing", quiet=True):
             ax, problem = drawn(draw)
             if ax is None:
@@ -245,8 +244,9 @@ class CommandRun:
                 continue
             with closed_after(ax):
                 report.figure(heading, ax, caption)
-        for heading, frame, caption in found.tables:
-            report.table(heading, frame, caption)
+        shown = [each for each in found.live if not (self.arguments.no_rows and each[1] == "rows")]
+        for heading, kind, make, caption, draw in shown:
+            self._explore(report, heading, kind, make, caption, draw)
 
     def _explore(self, report, heading, kind, make, caption, draw):
         data = make()
@@ -280,7 +280,7 @@ class CommandRun:
         pairs = [("command", shlex.join(["pgm-bma", *self.arguments.words]))]
         if one_method:
             pairs.append(("method", f"{self.method.title} ({self.method.name}). {self.method.sentence}"))
-        return [*pairs, ("seed", self.arguments.seed)]
+        return [*pairs, ("seed", self.arguments.seed), ("SHA-256 of the data", self.raw.sha256)]
 
     def _data_facts(self):
         pairs = [("source", self.raw.source), ("size", self.data.in_brief().partition(": ")[2])]
@@ -290,7 +290,7 @@ class CommandRun:
             pairs.append(("target", f"{self.data.target.name}: {classes}"))
         for note in self.data.notes:
             pairs.append(("note", note))
-        return [*pairs, ("SHA-256", self.raw.sha256)]
+        return pairs
 
     def _how_to_load(self, estimator):
         network, _ = bayesian_network(estimator)

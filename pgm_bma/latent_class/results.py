@@ -153,7 +153,8 @@ class LatentClassResults(MixedTables):
             )
             lines += [(c, name, state, *numbers) for (name, state), *numbers in flat]
         names = ["cluster", "column", "state", "probability", "standard_error", "low", "high"]
-        return pd.DataFrame(lines, columns=names)
+        frame = pd.DataFrame(lines, columns=names, dtype=object)  # else a state 1 beside None becomes 1.0
+        return frame.astype({"cluster": int, **dict.fromkeys(names[3:], float)})
 
     def chosen_by(self, criterion: str, X: Any = None) -> Self:
         """The clusterer with the number of clusters that another criterion chooses among those tried; nothing is fitted again.

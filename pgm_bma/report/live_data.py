@@ -38,12 +38,19 @@ def network_data(estimator, frame=None):
     names = list(graph.nodes())
     cluster = getattr(estimator, "cluster_name", None)
     root = next((name for name in (getattr(estimator, "target_name_", None), cluster) if name in names), None)
-    posterior = {(a, b): data.get("posterior") for a, b, data in graph.edges(data=True) if a != b}
+    # the fitted model is one network, whose arcs are all shown; a method that weighs no arcs has no posterior to show
+    is_exact = getattr(estimator, "model_is_exact_", True)
+    weighs_arcs = not is_exact or hasattr(estimator, "arc_prior")
+    posterior = {
+        (a, b): data.get("posterior") if weighs_arcs else None for a, b, data in graph.edges(data=True) if a != b
+    }
     has_posterior = any(p is not None for p in posterior.values())
     values = {arc: 1.0 if p is None else float(p) for arc, p in posterior.items()}
     values = dict(sorted(values.items(), key=lambda item: -item[1])[:MOST_ARCS])
-    values = {arc: p for arc, p in values.items() if p >= LEAST}
+    least = 0.0 if is_exact else LEAST
+    values = {arc: p for arc, p in values.items() if p >= least}
     start = START if max(values.values(), default=1.0) >= START else max(values.values()) / 2
+    start = 0.0 if is_exact else start
     backbone = _backbone(values, start)
     labels = box_labels({v for arc in values for v in arc} | {root} - {None} or names)
     placed = [v for v in names if v in labels]
@@ -57,7 +64,7 @@ def network_data(estimator, frame=None):
         "format": "share",
         "slider": "Arcs of posterior at least",
         "sliding": has_posterior and min(values.values(), default=1.0) < 1.0,
-        "least": LEAST,
+        "least": least,
         "step": 0.01,
         "start": round(start, 2),
         "hint": HINT,

@@ -26,6 +26,7 @@ from pgm_bma.report.glossary import TERMS
 
 LARGEST_SVG = 500_000  # bytes; a larger picture is put in as PNG
 MAX_ROWS = 400
+HUGE = 1e6  # a G2 or X2 from here on is written with a power of ten
 KINDS = ("graph", "clusters", "rows")
 
 
@@ -170,7 +171,7 @@ class Report:
             for name, flag in zip(shown.columns, is_number)
         )
         body = "".join(
-            "<tr>" + "".join(_cell(value, flag, digits) for value, flag in zip(row, is_number)) + "</tr>"
+            "<tr>" + "".join(_cell(*cell, digits) for cell in zip(shown.columns, row, is_number)) + "</tr>"
             for row in shown.itertuples(index=False, name=None)
         )
         note = f"<p class='caption'>{_text(caption)}</p>" if caption else ""
@@ -289,6 +290,24 @@ def format_cell(value: Any, digits: int = 3) -> str:
     return f"{value:.{digits}f}"
 
 
+def column_cell(name: Any, value: Any, digits: int = 3) -> str:
+    """`format_cell`, with small p as "< .001" and huge statistics in powers of ten.
+
+    Examples
+    --------
+    >>> from pgm_bma.report.page import column_cell
+    >>> column_cell("p", 1e-9), column_cell("p of G2", 0.04), column_cell("X2", 8980165.605), column_cell("BIC", 8980165.605)
+    ('< .001', '0.040', '9.0e6', '8980165.605')
+    """
+    if _is_number(value) and not _is_empty(value):
+        if re.match(r"p\b", str(name)) and 0 <= value < 0.001:
+            return "< .001"
+        if re.match(r"[GX]2\b", str(name)) and HUGE <= value < math.inf:
+            power = math.floor(math.log10(value))
+            return f"{value / 10**power:.1f}e{power}"
+    return format_cell(value, digits)
+
+
 def finite(node: Any) -> Any:
     """Lists and dicts with None for what JSON has no number for.
 
@@ -328,9 +347,9 @@ def _number_class(flag):
     return " class='number'" if flag else ""
 
 
-def _cell(value, is_number, digits):
+def _cell(name, value, is_number, digits):
     key = f' data-value="{float(value)!r}"' if is_number and not _is_empty(value) else ""
-    return f"<td{_number_class(is_number)}{key}>{_text(format_cell(value, digits))}</td>"
+    return f"<td{_number_class(is_number)}{key}>{_text(column_cell(name, value, digits))}</td>"
 
 
 _PAGE = """<!DOCTYPE html>

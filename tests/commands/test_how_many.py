@@ -1,6 +1,7 @@
 """The number of clusters in words: by which criterion, who disagrees, dependent columns, and whether the model fits."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,12 @@ def test_dependent_columns_are_named_as_the_reason_of_too_many_clusters(dependen
     assert f"pgm-bma cluster {dependent} --clusters 2:5 --method forest (or structural)" in said
     assert "probability if independent" in out and " probability  " not in out
     assert "warning: the number of clusters rests on independence inside clusters" in err
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    heads = re.findall("<h2>(.*?)</h2>", page)
+    wanted = ["Result", "Warnings", "Explore the clusters", "Numbers of clusters tried", "Profiles of the clusters", "Data",
+              "What was asked", "Repeat this run"]  # fmt: skip
+    assert [head for head in heads if head in wanted] == wanted and heads[0] == "Result"
+    assert page.index("SHA-256") > page.index("What was asked")
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -91,6 +98,7 @@ def test_chosen_by_is_the_fit_of_that_number():
         assert other.bic(X) == pytest.approx(line["bic"]) and other.fit_statistics_["icl"] == line["icl"]
         assert (other.labels_ == other.predict(X)).all() and len(other.model_.get_cpds()) == 8
         assert other.profiles_["cluster"].nunique() == other.n_clusters_
+    assert {str(state) for state in clusterer.profiles_["state"]} == {"None", "0", "1", "2"}  # not 1.0
     with pytest.raises(ValueError, match="chosen_by needs a fit of several numbers"):
         pgm_bma.LatentClassClusterer(2, n_init=2, random_state=0).fit(X).chosen_by("bic")
     with pytest.raises(ValueError, match="criterion='aicc'"):

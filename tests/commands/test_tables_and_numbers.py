@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pgm_bma
 from pgm_bma.commands import demo
+from pgm_bma.report.live_data import network_data
 from tests.commands.command_line import run
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -65,6 +67,23 @@ def test_profiles_of_every_method_also_as_a_wide_table_for_excel(tmp_path, capsy
     assert wide["cluster 0"][1:3].sum() == pytest.approx(1, abs=1e-5)
     assert sorted(long["probability"]) == sorted(wide[["cluster 0", "cluster 1"]].to_numpy().ravel())
     assert ("standard_error" in long) == (method == "em")
+    if method != "em":
+        found = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
+        model = pgm_bma.load(tmp_path / "out" / "estimator.pgm")
+        assert found["bic"] == pytest.approx(model.bic(table)) and found["icl"] >= found["bic"]
+        assert 0 < found["entropy_r2"] < 1 and "dependent_pairs" in found
+
+
+@pytest.mark.parametrize("name", ["LatentClassClusterer", "EMAClusterer", "StructuralEMClusterer"])
+def test_the_view_of_a_model_has_the_arcs_of_its_file(name):
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 200)
+    X = pd.DataFrame({name: np.where(rng.random(200) < 0.85, z, 1 - z) for name in "abcd"})
+    X["noise"] = rng.integers(0, 5, 200)
+    estimator = getattr(pgm_bma, name)(2, n_init=3, random_state=0).fit(X)
+    data = network_data(estimator, X.astype("category"))
+    shown = {(data["nodes"][a][0], data["nodes"][b][0]) for a, b, p, *_ in data["arcs"] if p >= data["start"]}
+    assert shown == set(estimator.model_.edges)
 
 
 def test_the_demo_has_a_report(tmp_path):

@@ -191,3 +191,10 @@ def test_the_glossary_says_what_i_p_is():
     report = Report("t")
     report.words("Result", ["I_P of a column"])
     assert "the mean over clusters of KL(p(X) || p(X given cluster))" in report.html()
+
+
+def test_p_and_huge_statistics_are_readable():
+    report = Report("t")
+    report.table("Tests", pd.DataFrame({"p": [1e-9, 0.2], "X2": [8980165.605, 12.0], "BIC": [8980165.605, 1.0]}))
+    page = report.html()
+    assert ">&lt; .001<" in page and ">9.0e6<" in page and ">8980165.605<" in page and 'data-value="1e-09"' in page
