@@ -7,29 +7,11 @@ so the whole costs O(n^2), where networkx, which it is tested against, rebuilds 
 
 from math import inf
 
-import numpy as np
-
 from pgm_bma.foundation.runtime.compiling import compiled
 
 
-def maximum_arborescence(weights):
-    """Parents (n,) of all nodes but the root in the arborescence of highest total weight.
-
-    weights : (n + 1, n + 1), [u, v] for the arc u -> v, -inf where there is none; the last node is the root, and it has an arc
-    to every other. They are overwritten. Ties go to the lowest parent.
-    """
-    m = len(weights)
-    best, replaced = np.full(m, -1), np.empty(m)
-    integers = np.empty((2, m), dtype=np.int64)
-    # one line per contraction: its node, the members of its cycle with their parents in it, and the member through which an arc
-    # enters from each outside node and leaves to each
-    lines = np.empty((3, m, m), dtype=np.int32)  # most are never touched: contractions are few
-    _branch(weights, np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
-    return best[:-1]
-
-
 @compiled
-def _branch(w, active, best, integers, lines, status, replaced):
+def branch(w, active, best, integers, lines, status, replaced):
     """Fill `best` with the parents of all nodes but the root, which is the last.
 
     status : (m,) zeros; 1: on the current walk, 2: known to lead to the root     integers, lines, replaced : space

@@ -25,14 +25,6 @@ class PassSpace(NamedTuple):
     logs: np.ndarray  # (n_clusters,)
 
 
-def make_space(cards, n_clusters):
-    """PassSpace for columns of these cardinalities."""
-    n, widest = len(cards), int(cards.max(initial=1))
-    return PassSpace(
-        np.empty((n, widest)), np.empty((n, widest)), np.empty((widest, widest)), np.empty(n, dtype=bool), np.empty(n_clusters)
-    )  # fmt: skip
-
-
 @compiled
 def expand(table, links, out):
     """Tables of super-columns: every row of `out` (size, k), ones, is multiplied by the cells linked to it."""

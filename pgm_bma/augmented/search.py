@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.augmented import _kernels as kernels
-from pgm_bma.augmented._branching_kernels import maximum_arborescence
+from pgm_bma.augmented._branching_kernels import branch
 from pgm_bma.augmented._expectation_kernels import N_POWERS
 from pgm_bma.augmented.expectation import Completion
-from pgm_bma.augmented.model import Prior
+from pgm_bma.augmented.model import Prior, make_space
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.pair_groups import (
     PairGroups,
@@ -120,7 +120,7 @@ def _add_missing_pairs(cases, rows, weights, responsibilities, layout, parameter
             np.ascontiguousarray(responsibilities[rows]),
             c,
             pairs[c],
-            kernels.make_space(cases.cardinalities, len(pairs)),
+            make_space(cases.cardinalities, len(pairs)),
             np.empty(pairs[c].shape),
         )
 
@@ -190,6 +190,22 @@ def maximum_branching(scores):
         gains[~(gains > _GAIN)] = -np.inf
     parents = maximum_arborescence(weights)
     return np.where(parents == n, -1, parents)
+
+
+def maximum_arborescence(weights):
+    """Parents (n,) of all nodes but the root in the arborescence of highest total weight.
+
+    weights : (n + 1, n + 1), [u, v] for the arc u -> v, -inf where there is none; the last node is the root, and it has an arc
+    to every other. They are overwritten. Ties go to the lowest parent.
+    """
+    m = len(weights)
+    best, replaced = np.full(m, -1), np.empty(m)
+    integers = np.empty((2, m), dtype=np.int64)
+    # one line per contraction: its node, the members of its cycle with their parents in it, and the member through which an arc
+    # enters from each outside node and leaves to each
+    lines = np.empty((3, m, m), dtype=np.int32)  # most are never touched: contractions are few
+    branch(weights, np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
+    return best[:-1]
 
 
 def hill_climb(scores, parents):
