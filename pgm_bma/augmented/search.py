@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.augmented import _kernels as kernels
-from pgm_bma.augmented._branching_kernels import branch
 from pgm_bma.augmented._expectation_kernels import N_POWERS
 from pgm_bma.augmented.expectation import Completion
 from pgm_bma.augmented.model import Prior, make_space
@@ -204,7 +203,7 @@ def maximum_arborescence(weights):
     # one line per contraction: its node, the members of its cycle with their parents in it, and the member through which an arc
     # enters from each outside node and leaves to each
     lines = np.empty((3, m, m), dtype=np.int32)  # most are never touched: contractions are few
-    branch(weights, np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
+    kernels.branch(weights, np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
     return best[:-1]
 
 
