@@ -24,8 +24,24 @@ from pgm_bma.foundation.numbers.pair_groups import (
 from pgm_bma.foundation.numbers.pairs import complete_pair_scores, indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
+# pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
+MAX_PAIR_CELLS = 2**26
+MAX_BLOCKED_CELLS = 2**29  # of pairs that are counted some columns at a time: of 500 rows in 3 to 10 s
 MAX_POSTERIOR_CELLS = 2**26  # half a GB
 WIDE = 2048  # states of all columns; the pairs of more are not held at once
+
+
+def check_pairs(names, cardinalities, n_clusters, in_blocks, n_tables=1):
+    """Refuse a search before memory or hours are taken; in_blocks : pairs may be counted some columns at a time."""
+    n_states, worst = int(cardinalities.sum()), int(np.argmax(cardinalities))
+    in_blocks = in_blocks and n_states > WIDE and n_clusters * n_states * cardinalities[worst] <= MAX_PAIR_CELLS
+    limit = MAX_BLOCKED_CELLS if in_blocks else MAX_PAIR_CELLS // n_tables
+    if n_clusters * n_states**2 > limit:
+        raise ValueError(
+            f"the {len(names)} columns have {n_states} states together, {names[worst]!r} alone "
+            f"{cardinalities[worst]}; the search for structure counts all pairs of them in {n_clusters} clusters, "
+            f"{n_clusters * n_states**2:,} cells, and the limit is {limit:,}: select columns first, or merge rare states"
+        )
 
 
 def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, source=None):
