@@ -10,9 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.augmented._expectation_kernels import N_POWERS
+from pgm_bma.augmented.expectation import check_expectation
 from pgm_bma.augmented.kinds import KINDS, ClusterTable, kind_of, make_starts
 from pgm_bma.augmented.model import Prior
-from pgm_bma.augmented.search import WIDE
+from pgm_bma.augmented.search import check_pairs
 from pgm_bma.augmented.structural_em import CONVERGENCES, StructuralEMSettings, run_structural_em
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
 from pgm_bma.foundation.faces.clusterer import ClustererBase, check_n_clusters
@@ -46,9 +47,6 @@ from pgm_bma.networks.junction_tree import CliqueTooLarge
 from pgm_bma.networks.objects import HasStructure, bayesian_network
 
 INITS = ("both", "naive_bayes", "tree")
-# pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
-MAX_PAIR_CELLS = 2**26
-MAX_BLOCKED_CELLS = 2**29  # of pairs that are counted some columns at a time: of 500 rows in 3 to 10 s
 
 # what the paper did, but for the choice between EM and BC+EM, which it compares
 PAPER = {
@@ -257,7 +255,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     def _fit(self, folded):
         values = self._checked_values(folded.schema, not (folded.codes < 0).any())
         if values["completion"] == "expectation":
-            check_expectation(folded.codes, folded.weights, folded.schema.names, KINDS[values["structures"]])
+            is_general = values["structures"] == "general"
+            check_expectation(folded.codes, folded.weights, folded.schema.names, is_general)
         rows = ClusterTable(folded.codes, folded.weights, folded.schema.cardinalities)
         try:
             self._fit_structures(folded.schema, rows, values)
@@ -382,7 +381,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         codes = self._encode(X)
         weights = table.check_weights(sample_weight, len(codes))
         if completion == "expectation":
-            check_expectation(codes, weights, self.schema_.names, self._kind)
+            check_expectation(codes, weights, self.schema_.names, self._kind is KINDS["general"])
         model = self._model_of(codes, weights)
         return model.completed_score(self._parameters, completion)
 
@@ -500,21 +499,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
             )
         is_expectation = values["completion"] == "expectation"
         in_blocks = values["structures"] == "augmented" and is_complete and not is_expectation
-        self._check_pairs(schema, max(numbers), in_blocks, N_POWERS if is_expectation else 1)
+        check_pairs(schema.names, schema.cardinalities, max(numbers), in_blocks, N_POWERS if is_expectation else 1)
         return values
-
-    def _check_pairs(self, schema, n_clusters, in_blocks, n_tables):
-        """Refuse before memory or hours are taken; in_blocks : pairs may be counted some columns at a time."""
-        cards = schema.cardinalities
-        n_states, worst = int(cards.sum()), int(np.argmax(cards))
-        in_blocks = in_blocks and n_states > WIDE and n_clusters * n_states * cards[worst] <= MAX_PAIR_CELLS
-        limit = MAX_BLOCKED_CELLS if in_blocks else MAX_PAIR_CELLS // n_tables
-        if n_clusters * n_states**2 > limit:
-            raise ValueError(
-                f"the {len(schema.names)} columns have {n_states} states together, {schema.names[worst]!r} alone "
-                f"{cards[worst]}; the search for structure counts all pairs of them in {n_clusters} clusters, "
-                f"{n_clusters * n_states**2:,} cells, and the limit is {limit:,}: select columns first, or merge rare states"
-            )
 
     def _feature_state_names(self, X, forbidden_name):
         """States of the columns: declared ones, else those of the `init` network, in its order."""
@@ -535,22 +521,6 @@ def _starts_table(runs, finished, best, inits):
         cheeseman_stutz=[run.cheeseman_stutz for run in runs],
     )
     return frame.assign(init=inits, em_updates=[run.n_em_updates for run in runs])
-
-
-def check_expectation(codes, weights, names, kind):
-    """Errors of what completion="expectation" does not take."""
-    if weights is not None and (weights != np.floor(weights)).any():
-        row = int(np.argmax(weights != np.floor(weights)))
-        raise ValueError(
-            f"completion='expectation' takes a weight as a number of rows, but one is {weights[row]:g}; pass whole numbers, or "
-            "completion='expected'"
-        )
-    missing = (codes < 0).any(axis=0)
-    if kind is KINDS["general"] and missing.any():
-        raise ValueError(
-            f"column {names[int(np.argmax(missing))]!r} has missing cells, for which completion='expectation' with "
-            "structures='general' is not built; pass completion='expected', or structures='augmented'"
-        )
 
 
 def run_settings(values):

@@ -16,6 +16,22 @@ from pgm_bma.augmented._expectation_kernels import LENGTH, N_POWERS, SMALL
 from pgm_bma.foundation.numbers.counts import joint_index, state_offsets
 
 
+def check_expectation(codes, weights, names, is_general):
+    """Errors of what completion="expectation" does not take."""
+    if weights is not None and (weights != np.floor(weights)).any():
+        row = int(np.argmax(weights != np.floor(weights)))
+        raise ValueError(
+            f"completion='expectation' takes a weight as a number of rows, but one is {weights[row]:g}; pass whole numbers, or "
+            "completion='expected'"
+        )
+    missing = (codes < 0).any(axis=0)
+    if is_general and missing.any():
+        raise ValueError(
+            f"column {names[int(np.argmax(missing))]!r} has missing cells, for which completion='expectation' with "
+            "structures='general' is not built; pass completion='expected', or structures='augmented'"
+        )
+
+
 class CellRows(NamedTuple):
     """Rows as the counts of one table see them: the cell of each, its weight, its probabilities (n, n_clusters) of being there.
 

@@ -16,7 +16,7 @@ from pgm_bma.augmented.bound_collapse import bound_and_collapse_families
 from pgm_bma.augmented.expectation import expected_family_score
 from pgm_bma.augmented.model import Prior, make_cases
 from pgm_bma.augmented.search import graph_change
-from pgm_bma.augmented.structures import tree_structure
+from pgm_bma.augmented.structures import StructureModel, tree_structure
 from pgm_bma.foundation.numbers.counts import family_counts
 from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.numbers.graphs import ancestors
@@ -107,7 +107,7 @@ def random_tables(cardinalities, parents, rng):
 
 
 @dataclass(frozen=True)
-class GeneralModel:
+class GeneralModel(StructureModel):
     """A graph over the cluster (node 0) and the columns, with their rows.
 
     codes : (n, n_nodes), -1 = missing: column 0 is the cluster, unknown in every row (`with_cluster`)
@@ -192,13 +192,15 @@ class GeneralModel:
     def _score(self, child, ps, table):
         return float(log_marginal_likelihood(table, self._alpha(child, ps, self.prior.for_scores())))
 
-    def completed_score(self, parameters, completion):
-        if completion == "most_probable":
-            return self.log_score(self._hard_counts(parameters))
-        if completion == "expectation":
-            shares = self.responsibilities(parameters)
-            return float(sum(self._expected_score(child, ps, shares) for child, ps in enumerate(self.parents)))
-        return self.log_score(self.e_step(parameters)[1])
+    def expected_completion(self, parameters):
+        return self.e_step(parameters)[:2]
+
+    def expected_log_joint(self, counts, parameters):
+        return float(sum(xlogy(n, theta).sum() for n, theta in zip(counts, parameters)))
+
+    def expected_score(self, parameters):
+        shares = self.responsibilities(parameters)
+        return float(sum(self._expected_score(child, ps, shares) for child, ps in enumerate(self.parents)))
 
     def _expected_score(self, child, ps, shares):
         """Expected score of a family over all clusters of complete rows."""
@@ -206,21 +208,6 @@ class GeneralModel:
             return self._score(child, ps, family_counts(self.codes, self.cardinalities, child, ps, self.weights))
         alpha = self._alpha(child, ps, self.prior.for_scores())
         return expected_family_score(self.codes, self.cardinalities, self.weights, shares, child, ps, alpha)
-
-    def run_score(self, parameters, completion):
-        """The completed score plus the entropy of the completion (0 when hard)."""
-        if completion == "most_probable":
-            return self.completed_score(parameters, completion)
-        log_likelihood, counts, _ = self.e_step(parameters)
-        expected = completion == "expectation"
-        score = self.completed_score(parameters, completion) if expected else self.log_score(counts)
-        return score + log_likelihood - _expected_log_joint(counts, parameters)
-
-    def cheeseman_stutz(self, parameters):
-        _, counts, _ = self.e_step(parameters)
-        mean = self.update(counts)
-        log_likelihood = evidence.total_log_likelihood(self.plan, flatten(mean))
-        return self.log_score(counts) - _expected_log_joint(counts, mean) + log_likelihood
 
     def collapse(self, assigned, n_clusters):
         codes = self._with(assigned)
@@ -242,7 +229,3 @@ class GeneralModel:
         new = self.with_structure(found)
         first = new.update(self._family_counts(parameters, list(enumerate(found))))
         return new, first, graph_change(self.parents, found)
-
-
-def _expected_log_joint(counts, parameters):
-    return float(sum(xlogy(n, theta).sum() for n, theta in zip(counts, parameters)))

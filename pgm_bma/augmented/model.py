@@ -137,10 +137,18 @@ def _group_table(parameters, groups):
 
 def _missing_joint(cases, layout, parameters, joint, shift):
     forest = layout.cardinalities, layout.parents, layout.order, layout.offsets
-    space = kernels.make_space(layout.cardinalities, joint.shape[1])
+    space = make_space(layout.cardinalities, joint.shape[1])
     kernels.missing_pass(
         cases.codes[cases.n_complete :], *forest, parameters.class_probs, parameters.table, joint, shift, space
     )
+
+
+def make_space(cards, n_clusters):
+    """Space of the passes over rows with missing cells, for columns of these cardinalities."""
+    n, widest = len(cards), int(cards.max(initial=1))
+    return kernels.PassSpace(
+        np.empty((n, widest)), np.empty((n, widest)), np.empty((widest, widest)), np.empty(n, dtype=bool), np.empty(n_clusters)
+    )  # fmt: skip
 
 
 def em_counts(cases, layout, parameters, groups, hard=False):
@@ -222,7 +230,7 @@ def _add_missing(cases, layout, parameters, responsibilities, every_cell, counts
         every_cell,
         counts.classes,
         counts.table,
-        kernels.make_space(layout.cardinalities, responsibilities.shape[1]),
+        make_space(layout.cardinalities, responsibilities.shape[1]),
     )
 
 

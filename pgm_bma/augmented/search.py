@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.augmented import _kernels as kernels
-from pgm_bma.augmented._branching_kernels import maximum_arborescence
 from pgm_bma.augmented._expectation_kernels import N_POWERS
 from pgm_bma.augmented.expectation import Completion
-from pgm_bma.augmented.model import Prior
+from pgm_bma.augmented.model import Prior, make_space
 from pgm_bma.foundation.numbers.counts import state_offsets
 from pgm_bma.foundation.numbers.pair_groups import (
     PairGroups,
@@ -25,8 +24,24 @@ from pgm_bma.foundation.numbers.pair_groups import (
 from pgm_bma.foundation.numbers.pairs import complete_pair_scores, indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
+# pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
+MAX_PAIR_CELLS = 2**26
+MAX_BLOCKED_CELLS = 2**29  # of pairs that are counted some columns at a time: of 500 rows in 3 to 10 s
 MAX_POSTERIOR_CELLS = 2**26  # half a GB
 WIDE = 2048  # states of all columns; the pairs of more are not held at once
+
+
+def check_pairs(names, cardinalities, n_clusters, in_blocks, n_tables=1):
+    """Refuse a search before memory or hours are taken; in_blocks : pairs may be counted some columns at a time."""
+    n_states, worst = int(cardinalities.sum()), int(np.argmax(cardinalities))
+    in_blocks = in_blocks and n_states > WIDE and n_clusters * n_states * cardinalities[worst] <= MAX_PAIR_CELLS
+    limit = MAX_BLOCKED_CELLS if in_blocks else MAX_PAIR_CELLS // n_tables
+    if n_clusters * n_states**2 > limit:
+        raise ValueError(
+            f"the {len(names)} columns have {n_states} states together, {names[worst]!r} alone "
+            f"{cardinalities[worst]}; the search for structure counts all pairs of them in {n_clusters} clusters, "
+            f"{n_clusters * n_states**2:,} cells, and the limit is {limit:,}: select columns first, or merge rare states"
+        )
 
 
 def family_scores(cases, responsibilities, prior=None, layout=None, parameters=None, source=None):
@@ -120,7 +135,7 @@ def _add_missing_pairs(cases, rows, weights, responsibilities, layout, parameter
             np.ascontiguousarray(responsibilities[rows]),
             c,
             pairs[c],
-            kernels.make_space(cases.cardinalities, len(pairs)),
+            make_space(cases.cardinalities, len(pairs)),
             np.empty(pairs[c].shape),
         )
 
@@ -190,6 +205,22 @@ def maximum_branching(scores):
         gains[~(gains > _GAIN)] = -np.inf
     parents = maximum_arborescence(weights)
     return np.where(parents == n, -1, parents)
+
+
+def maximum_arborescence(weights):
+    """Parents (n,) of all nodes but the root in the arborescence of highest total weight.
+
+    weights : (n + 1, n + 1), [u, v] for the arc u -> v, -inf where there is none; the last node is the root, and it has an arc
+    to every other. They are overwritten. Ties go to the lowest parent.
+    """
+    m = len(weights)
+    best, replaced = np.full(m, -1), np.empty(m)
+    integers = np.empty((2, m), dtype=np.int64)
+    # one line per contraction: its node, the members of its cycle with their parents in it, and the member through which an arc
+    # enters from each outside node and leaves to each
+    lines = np.empty((3, m, m), dtype=np.int32)  # most are never touched: contractions are few
+    kernels.branch(weights, np.ones(m, dtype=bool), best, integers, lines, np.zeros(m, dtype=np.int8), replaced)
+    return best[:-1]
 
 
 def hill_climb(scores, parents):

@@ -50,11 +50,8 @@ def attribute_families(parents):
     return ((), *((0,) if p < 0 else (0, int(p) + 1) for p in parents))
 
 
-class Structured:
-    """What a structure with its data says whatever the data are; the methods that raise are sums over rows."""
-
-    layout: anb.AugmentedLayout
-    prior: anb.Prior
+class StructureModel:
+    """Scores of a structure with its data, from what every kind of structure has: the methods that raise."""
 
     def e_step(self, parameters, hard=False):
         """Log-likelihood, expected counts, and counts of the most probable clusters or None."""
@@ -68,25 +65,17 @@ class Structured:
         """Expectation of the log score over all completions."""
         raise NotImplementedError
 
-    def tree(self):
-        """The best structure without a cluster: a start that already knows the dependences all clusters share."""
+    def update(self, counts):
+        """Parameters: posterior means."""
         raise NotImplementedError
 
-    @property
-    def parents(self):
-        return self.layout.parents
-
-    def random_parameters(self, n_clusters, rng):
-        return anb.random_parameters(self.layout, n_clusters, rng)
-
-    def update(self, counts):
-        return anb.update(counts, self.layout, self.prior)
-
-    def log_prior(self, parameters):
-        return anb.log_prior(parameters, self.layout, self.prior)
-
     def log_score(self, counts):
-        return anb.log_score(counts, self.layout, self.prior)
+        """Log marginal likelihood of completed data."""
+        raise NotImplementedError
+
+    def expected_log_joint(self, counts, parameters):
+        """Log probability of completed data with these counts."""
+        raise NotImplementedError
 
     def completed_score(self, parameters, completion):
         """Score of data completed by a model: at expected counts, with the most probable cluster, or expected over completions."""
@@ -105,7 +94,7 @@ class Structured:
             return log_likelihood
         score = self.expected_score(parameters) if completion == "expectation" else self.log_score(counts)
         # log p(observed) = E log p(completion, observed) + entropy, under the parameters that complete
-        return score + log_likelihood - anb.expected_log_joint(counts, parameters)
+        return score + log_likelihood - self.expected_log_joint(counts, parameters)
 
     def cheeseman_stutz(self, parameters):
         """Cheeseman-Stutz approximation of log p(data | structure), in nats.
@@ -114,7 +103,33 @@ class Structured:
         """
         counts = self.e_step(parameters)[1]
         mean = self.update(counts)
-        return self.log_score(counts) - anb.expected_log_joint(counts, mean) + self.e_step(mean)[0]
+        return self.log_score(counts) - self.expected_log_joint(counts, mean) + self.e_step(mean)[0]
+
+
+class Structured(StructureModel):
+    """What augmented naive Bayes says whatever its data are; what is left are sums over rows."""
+
+    layout: anb.AugmentedLayout
+    prior: anb.Prior
+
+    @property
+    def parents(self):
+        return self.layout.parents
+
+    def random_parameters(self, n_clusters, rng):
+        return anb.random_parameters(self.layout, n_clusters, rng)
+
+    def update(self, counts):
+        return anb.update(counts, self.layout, self.prior)
+
+    def log_prior(self, parameters):
+        return anb.log_prior(parameters, self.layout, self.prior)
+
+    def log_score(self, counts):
+        return anb.log_score(counts, self.layout, self.prior)
+
+    def expected_log_joint(self, counts, parameters):
+        return anb.expected_log_joint(counts, parameters)
 
 
 class Known:

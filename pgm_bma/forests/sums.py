@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.augmented._branching_kernels import maximum_arborescence
+from pgm_bma.augmented.search import maximum_arborescence
 from pgm_bma.forests import _kernels as kernels
 
 CAP = 100.0  # nats; exp(-100) of the sum is beyond any digit

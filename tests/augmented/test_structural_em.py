@@ -462,9 +462,9 @@ def test_starts_that_meet_share_their_work(monkeypatch, choices):
     X["79"] = X["78"]
     asked, plain = [], AugmentedModel.family_scores
 
-    def counted(self, parameters, responsibilities):
+    def counted(self, parameters, responsibilities, completion):
         asked.append(1)
-        return plain(self, parameters, responsibilities)
+        return plain(self, parameters, responsibilities, completion)
 
     monkeypatch.setattr(AugmentedModel, "family_scores", counted)
     together = StructuralEMClusterer(2, n_init=6, random_state=0, **choices).fit(X)

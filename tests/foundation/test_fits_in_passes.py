@@ -142,6 +142,7 @@ REFUSED = {
     "forest clusters at random": lambda: pgm_bma.ForestAveragedClusterer(2, init="random"),
     "bound and collapse": CLUSTERERS["bound and collapse"],
     "any network": lambda: pgm_bma.StructuralEMClusterer(2, structures="general"),
+    "all completions": lambda: pgm_bma.StructuralEMClusterer(2, completion="expectation"),
     "forest classifier, augment": lambda: pgm_bma.ForestAveragedClassifier(missing="augment"),
     "Kikuchi by error": lambda: pgm_bma.KikuchiBayesClassifier(criterion="error"),
     "Kikuchi, marginal": lambda: pgm_bma.KikuchiBayesClassifier(prior="marginal"),
