@@ -11,7 +11,7 @@ import textwrap
 import threading
 
 from pgm_bma.foundation.runtime.messages import progress
-from pgm_bma.report.page import column_cell
+from pgm_bma.report.page import column_cell, visible
 
 WIDTH = 100  # of texts beside their names; less on a narrow terminal
 
@@ -73,7 +73,7 @@ class Console:
 
     def say(self, text=""):
         try:
-            print(text.replace("\u00a0", " "), file=self.out, flush=True)
+            print(visible(text.replace("\u00a0", " ")), file=self.out, flush=True)
         except BrokenPipeError:  # the reader of a pipe has gone, as in `... | head -3`; the files are still wanted
             self.out = sys.stdout = open(os.devnull, "w")
 
@@ -88,22 +88,22 @@ class Console:
 
     def note(self, text):
         self.notes.append(text)
-        print(f"note: {text}", file=self.err, flush=True)
+        print(f"note: {visible(text)}", file=self.err, flush=True)
 
     def warn(self, text):
         text = one_line(text)
         if text not in self.warnings:
             self.warnings.append(text)
-            print(f"warning: {text}", file=self.err, flush=True)
+            print(f"warning: {visible(text)}", file=self.err, flush=True)
 
     def step(self, text):
         """What is being done now; on a terminal the bars say it."""
         if not self.is_terminal:
-            print(text, file=self.err, flush=True)
+            print(visible(text), file=self.err, flush=True)
 
     def compiling(self, line):
         """The line that says why the first call takes longer."""
-        print(line.removeprefix("pgm_bma: "), file=self.err, flush=True)
+        print(visible(line.removeprefix("pgm_bma: ")), file=self.err, flush=True)
 
     def progress(self, steps, total, label, brief=False, quiet=False):
         """Yield from `steps`, showing how far it is; `brief`: one line for all where there is no terminal, `quiet`: none."""

@@ -156,8 +156,12 @@ def write_csv(path, frame, for_excel=False, **keywords):
         safe.to_csv(file, **{"index": False, "float_format": "%.6f", **style, **keywords})
 
 
+# what spreadsheets begin a formula or a command with, also in full width
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
 def _not_a_formula(cell):
-    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
         return cell
     try:
         float(cell)

@@ -23,7 +23,7 @@ import numpy as np
 from pgm_bma.files.bif_parser import NOTES_VERSION, ROW_SUM_TOLERANCE, parse_bif
 from pgm_bma.files.labels import to_json
 from pgm_bma.foundation.runtime.archive import FREE_BYTES, INFLATION
-from pgm_bma.foundation.runtime.atomic import file_path, replacing
+from pgm_bma.foundation.runtime.atomic import file_path, read_bytes, replacing
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 
@@ -131,7 +131,7 @@ def read_bif(path: Any) -> Any:
 
 def bif_arrays(path):
     """Read a BIF file into `NetworkArrays`, without pgmpy."""
-    return _arrays_of(file_path(path).read_bytes(), path)
+    return _arrays_of(read_bytes(path), path)
 
 
 def _arrays_of(content, path):

@@ -29,8 +29,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _NOTES = re.compile(r"property\s+pgm_bma\s*=\s*([0-9a-f]*)\s*;")
-# Published networks have seven digits: the ten that are bundled are off by at most 1e-7, rows of many states by 5e-8 each.
-ROW_SUM_TOLERANCE, _LAST_DIGIT = 1e-6, 5e-8
+ROW_SUM_TOLERANCE = 1e-6  # published networks have seven digits: the ten that are bundled are off by at most 1e-7
 _ROUNDING = 1e-12  # a sum this near to one is rounding of the sum, not of the file
 _MOST_DEFAULT_CELLS = 10_000_000  # cells of a file that stand in no word of it, because a default fills them
 
@@ -157,10 +156,14 @@ def _table(tokens, child, parents, positions, header, span):
         if token.startswith("property"):
             continue
         if token == "table":
+            if given.any():
+                tokens.fail_at(start, f"the table of {child!r} is given twice, or besides rows")
             # every published reader takes the child as the slowest index here
             table[:] = np.reshape(tokens.numbers(table.size, child), (n_states, -1)).T
             given[:] = True
         elif token == "default":
+            if default is not None:
+                tokens.fail_at(start, f"{child!r} has two defaults")
             default = tokens.numbers(n_states, child)
         elif token == "(":
             states = _phrases(tokens.items[slice(*tokens.span_until(")"))])
@@ -204,7 +207,7 @@ def _check_rows(tokens, child, parents, positions, header, table, is_ours):
     """Rows must be distributions; what the file rounded is made up for, except in files of ours, which hold every bit."""
     sums = table.sum(axis=1)
     off = np.abs(sums - 1)
-    good = (table >= 0).all(axis=1) & (off <= max(ROW_SUM_TOLERANCE, _LAST_DIGIT * table.shape[1]))
+    good = (table >= 0).all(axis=1) & (off <= ROW_SUM_TOLERANCE)
     if not good.all():
         row = next(r for r, ok in zip(product(*(positions[p] for p in parents)), good) if not ok)
         values, total = table[good.argmin()].tolist(), sums[good.argmin()]

@@ -17,10 +17,11 @@ import numpy as np
 
 from pgm_bma import catalogue
 from pgm_bma.files import storage_tables
-from pgm_bma.files.labels import from_json, to_json
+from pgm_bma.files.invariants import check_estimator
+from pgm_bma.files.labels import from_json, numpy_type, to_json
 from pgm_bma.foundation.faces.validation import brief
 from pgm_bma.foundation.runtime.archive import Damaged, read_archive, write_archive
-from pgm_bma.foundation.runtime.atomic import file_path
+from pgm_bma.foundation.runtime.atomic import read_bytes
 
 FORMAT, VERSION = "pgm_bma estimator", 1
 ESTIMATORS = {each.key: (each.module, each.name) for each in catalogue.ESTIMATORS}
@@ -90,7 +91,7 @@ def load(path: Any) -> Any:
     >>> pgm_bma.load(path)
     TANClassifier(alpha=0.5)
     """
-    content = file_path(path).read_bytes()
+    content = read_bytes(path)
     try:
         archive = read_archive(content)
         found, version, writer = (archive.document[name] for name in ("format", "version", "pgm_bma"))
@@ -186,6 +187,7 @@ def _build_estimator(kind, state):
         estimator.__setstate__(state)
     else:
         estimator.__dict__.update(state)
+    check_estimator(estimator)
     return estimator
 
 
@@ -280,7 +282,7 @@ def _bit_generator(name, seeds):
 def _decode_ndarray(value, decode):
     dtype, shape, order, content = value
     # a bytearray makes the array writable
-    return np.frombuffer(bytearray(base64.b64decode(content)), dtype=np.dtype(dtype)).reshape(shape, order=order)
+    return np.frombuffer(bytearray(base64.b64decode(content)), dtype=numpy_type(dtype)).reshape(shape, order=order)
 
 
 def _decode_objects(value, decode):
@@ -298,7 +300,7 @@ def _decode_seed_sequence(value, decode):
 _NUMPY_DECODERS = {
     "ndarray": _decode_ndarray,
     "objects": _decode_objects,
-    "dtype": lambda value, decode: np.dtype(str(value)),
+    "dtype": lambda value, decode: np.dtype("O") if value == "|O" else numpy_type(value),
     "Generator": _decode_generator,
     "RandomState": _decode_random_state,
     "SeedSequence": _decode_seed_sequence,

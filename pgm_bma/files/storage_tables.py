@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.files.invariant_checks import check_network
+from pgm_bma.files.invariant_rules import TABLE, Scope
+
 
 def encode(value, inner):
     """Encode a Series, DataFrame, Index, graph or network; None if it is something else."""
@@ -155,7 +158,9 @@ def _decode_graph(value, inner):
 def _decode_network(value, inner):
     from pgm_bma.networks.objects import bayesian_network
 
-    return bayesian_network(**inner(value)._asdict())
+    arrays = inner(value)
+    check_network(arrays, Scope())
+    return bayesian_network(**arrays._asdict())
 
 
 def _decode_cpd(value, inner):
@@ -164,7 +169,9 @@ def _decode_cpd(value, inner):
     nodes, states = [inner(node) for node in value[0]], [[inner(state) for state in node] for node in value[1]]
     cardinalities = [len(node) for node in states]
     family = nodes[1:], cardinalities[1:], dict(zip(nodes, states))
-    return TabularCPD(nodes[0], cardinalities[0], inner(value[2]), *family)
+    table = inner(value[2])
+    TABLE(f"the table of {nodes[0]!r:.60}", table, Scope())
+    return TabularCPD(nodes[0], cardinalities[0], table, *family)
 
 
 # exact class -> the networkx class that fills it

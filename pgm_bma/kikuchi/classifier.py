@@ -184,7 +184,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         "n_resamples": Integer(1),
         "cycles": Choice("allow", "gated", "table"),
         "prior": Choice("consistent", "laplace", "marginal"),
-        "prior_strength": Optional(Number(0, open_low=True)),
+        "prior_strength": Optional(Number(0, open_low=True, tiny=1e-100)),
         "weights": Choice("learned", "tree", "counting"),
         "ridge": Either(Choice("cv", "loo"), Number(0, open_low=True)),
         "criterion": Choice("divergence", "log_loss", "error"),

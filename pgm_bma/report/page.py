@@ -324,9 +324,25 @@ def finite(node: Any) -> Any:
     return None if isinstance(node, float) and not math.isfinite(node) else node
 
 
+# control characters but line ends and tabs, and marks that turn the direction of text
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters as escapes: a name must not steer a terminal or hide on a page.
+
+    Examples
+    --------
+    >>> from pgm_bma.report.page import visible
+    >>> visible("red \x1b[31m")
+    'red \\x1b[31m'
+    """
+    return _CONTROLS.sub(lambda match: ascii(match.group())[1:-1], text)
+
+
 def _text(value):
     # a file name that is not UTF-8 comes as surrogates, which no page can hold
-    return html.escape(str(value).encode("utf-8", "replace").decode())
+    return html.escape(visible(str(value)).encode("utf-8", "replace").decode())
 
 
 @cache

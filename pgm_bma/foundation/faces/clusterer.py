@@ -1,5 +1,6 @@
 """Base of the clusterers: one hook, ``_log_joint(codes)``, behind responsibilities, labels and scores."""
 
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.explanation import Explains
 from pgm_bma.foundation.faces.face import DiscreteEstimator
-from pgm_bma.foundation.faces.validation import NAME, check_number, refuse_no_rows
+from pgm_bma.foundation.faces.validation import NAME, brief, check_number, refuse_no_rows
 from pgm_bma.foundation.numbers.averaging import log_probabilities, most_probable
 from pgm_bma.foundation.rows.predict import PredictsToFiles
 from pgm_bma.foundation.rows.scan import NotFolded
@@ -35,9 +36,15 @@ class Folded(NamedTuple):
 MAX_DRAWN_CELLS = 10**9  # of a table that `sample` gives back, as labels: 8 GB of them
 
 
+MOST_NUMBERS = 1000  # of clusters that are tried
+
+
 def check_n_clusters(n_clusters):
     """The numbers of clusters that are asked for, as a list."""
-    numbers = list(n_clusters) if np.iterable(n_clusters) and not isinstance(n_clusters, str) else [n_clusters]
+    several = np.iterable(n_clusters) and not isinstance(n_clusters, str)
+    numbers = list(islice(n_clusters, MOST_NUMBERS + 1)) if several else [n_clusters]
+    if len(numbers) > MOST_NUMBERS:
+        raise ValueError(f"n_clusters={brief(n_clusters)} names more than {MOST_NUMBERS} numbers; pass a shorter range")
     if not numbers:
         raise ValueError(f"n_clusters={n_clusters!r} names no number; pass an integer or a range such as range(1, 9)")
     for number in numbers:

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.records import ParameterRecord, with_records
-from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, check_parameters
+from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, check_parameters, plain_parameters
 from pgm_bma.foundation.rows.margins import margin_table
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, as_scan, is_scan
 from pgm_bma.foundation.rows.scanned_rows import scanned_rows
@@ -187,7 +187,7 @@ class DiscreteEstimator(BaseEstimator):
         """A fit that fails leaves the estimator as it was: not half fitted, and not half refitted."""
         before = dict(self.__dict__)
         try:
-            with announcing(getattr(self, "verbose", False)):
+            with plain_parameters(self), announcing(getattr(self, "verbose", False)):
                 yield
         except BaseException:
             self.__dict__.clear()

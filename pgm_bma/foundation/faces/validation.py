@@ -142,8 +142,15 @@ def Verbose():
     return Either(Flag(), Number(0))._replace(words="True, False or a number at least 0")
 
 
+# of what is made so many times: more is a slip, and would take memory and days
+_MOST = {"n_init": 10**6, "n_final": 10**6, "n_resamples": 10**7, "n_bootstrap": 10**6, "n_forests": 10**6}
+_NUMBERS_INSIDE = ("n_clusters", "alpha", "arc_prior")  # parameters that may be several numbers
+
+
 def check(name, value, rule):
     """An error that names the parameter, its value and what would do, unless `rule` admits the value."""
+    if name in _MOST and isinstance(value, (int, np.integer)) and value > _MOST[name]:
+        raise ValueError(f"{name}={value} must be at most {_MOST[name]}")
     if not rule.admits(value):
         text, value = str(rule), brief(value)
         raise ValueError(
@@ -200,6 +207,44 @@ def check_parameters(estimator, values=None):
         for name, rule in vars(kind).get("_rules", {}).items():
             if name in values:
                 check(name, values[name], rule)
+
+
+@contextmanager
+def plain_parameters(estimator):
+    """Within this block the parameters that are numbers of numpy are Python's, so that every type means the same model."""
+    given = estimator.get_params(deep=False)
+    changed = {name: new for name, value in given.items() if (new := _plain_parameter(name, value)) is not value}
+    for name, value in changed.items():
+        setattr(estimator, name, value)
+    try:
+        yield
+    finally:
+        for name in changed:
+            setattr(estimator, name, given[name])
+
+
+def _plain_parameter(name, value):
+    if name.endswith("_name"):  # a label keeps its type
+        return value
+    if isinstance(value, (np.number, np.bool_)):
+        return _plain(value)
+    if name in _NUMBERS_INSIDE and type(value) is dict:
+        return {key: _plain(item) for key, item in value.items()}
+    if name in _NUMBERS_INSIDE and type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    if hasattr(value, "_rules") and hasattr(value, "set_params"):  # a record of parameters: a copy, it never changes
+        numbers = {key: _plain(item) for key, item in value.get_params().items() if isinstance(item, np.generic)}
+        return value.set_params(**numbers) if numbers else value
+    return value
+
+
+def _plain(value):
+    """A number of numpy as Python's; anything else as it is."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    return float(value) if isinstance(value, np.floating) else value
 
 
 def check_choice(name, value, choices):

@@ -1,13 +1,21 @@
 """Files that are written whole or not at all: a draft of its own name in the same folder, synced, then renamed.
 
-Two writers of one path never mix: a reader sees the old file or one of the new ones. Nobody else's file is touched, and no
-draft is left behind, whatever ends the writing.
+Two writers of one path never mix: a reader sees the old file or one of the new ones. Nobody else's file is touched. No draft is
+left behind; what a killed process left is removed by the next writer of that path. Only regular files are read and replaced.
 """
 
 import contextlib
+import glob
 import os
+import platform
+import stat
 import tempfile
+import time
+import zlib
 from pathlib import Path
+
+_DRAFT = ".pgm_bma-draft"
+_ABANDONED = 86400.0  # seconds after which nobody writes to a draft any more, on any machine
 
 
 @contextlib.contextmanager
@@ -21,6 +29,8 @@ def replacing(path, mode="wb", **keywords):
 
     Raises
     ------
+    ValueError
+        Where `path` is a folder, a pipe or a device. Through a link the file that it leads to is replaced.
     OSError
         Where the folder cannot be written or the disk is full; the message names file and folder, the old file stays.
 
@@ -35,9 +45,14 @@ def replacing(path, mode="wb", **keywords):
     'all of it'
     """
     path = file_path(path)
+    refuse_special(path)
+    if path.is_symlink():
+        path = path.resolve()
     draft = None
     try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")  # at most 255 bytes
+        prefix = f".{path.name[:40]}."  # at most 255 bytes in all
+        _remove_abandoned(path.parent, prefix)
+        handle, draft = tempfile.mkstemp(_DRAFT, f"{prefix}{_machine()}-{os.getpid()}.", path.parent)
         with open(handle, mode, **keywords) as file:
             yield file
             file.flush()
@@ -55,6 +70,50 @@ def replacing(path, mode="wb", **keywords):
             with contextlib.suppress(OSError):
                 os.unlink(draft)
     _sync_folder(path.parent)
+
+
+def read_bytes(path):
+    """The content of a regular file; a folder, a pipe or a device is an error at once."""
+    path = file_path(path)
+    refuse_special(path)
+    return path.read_bytes()
+
+
+def refuse_special(path):
+    """An error for what is there and no regular file: reading a pipe would wait for ever, replacing a device would break it."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return  # not there, or not for us: what opens it has the words
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+        raise ValueError(f"{path} is {what}; pass the path of a file")
+
+
+def _remove_abandoned(folder, prefix):
+    """Remove the drafts of writers that were killed: of processes of this machine that are no more, and very old ones."""
+    for name in glob.glob(f"{glob.escape(prefix)}*{_DRAFT}", root_dir=folder, include_hidden=True):
+        machine, _, process = name[len(prefix) :].partition(".")[0].partition("-")
+        with contextlib.suppress(OSError):
+            old = time.time() - os.stat(folder / name).st_mtime > _ABANDONED
+            if old or (machine == _machine() and process.isdigit() and not _is_alive(int(process))):
+                os.unlink(folder / name)
+
+
+def _machine():
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _is_alive(process):
+    if os.name != "posix":  # where there is no harmless way to ask
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _permissions(path):

@@ -1,0 +1,322 @@
+"""What must hold between the fields of a record in a saved file: one function per record, named in `pgm_bma.files.invariants`."""
+
+from math import comb, prod
+
+import numpy as np
+
+from pgm_bma.files.invariant_rules import (
+    NEGATIVE_INFINITY,
+    Array,
+    Probability,
+    want,
+    want_acyclic,
+    want_indices,
+    want_offsets,
+    want_rising,
+    want_tables,
+)
+
+_SUM = 1e-6  # what rounding may leave
+_PAIR_BINS = 16  # most bins of a numeric column in a pair of the additive model
+
+
+# ------------------------------------------------------------------------------------- probabilities of single columns
+
+
+def check_naive_bayes(fit, scope):
+    want_tables("tables", fit.tables.T, [(1, int(card)) for card in scope["cards"]])
+
+
+def _family_sizes(parents, cards):
+    return [(1 if p < 0 else int(cards[p]), int(card)) for p, card in zip(parents, cards)]
+
+
+def want_augmented(parents, parameters, scope):
+    """The structure and the table of augmented naive Bayes."""
+    Array("n", "i", 0, below="n", empty=(-1,))("parents", parents, scope)
+    want_acyclic("parents", [() if p < 0 else (int(p),) for p in parents])
+    sizes = _family_sizes(parents, scope["cards"])
+    want(len(parameters.table) == sum(rows * states for rows, states in sizes), "table", "does not fit the parents")
+    want_tables("table", parameters.table, sizes)
+
+
+def check_tan(fit, scope):
+    want_augmented(fit.parents, fit.parameters, scope)
+    sizes = _family_sizes(fit.parents, scope["cards"])
+    want(len(fit.tables) == scope["n"], "tables", "has not one entry per column")
+    for table, (rows, states) in zip(fit.tables, sizes):
+        Probability(f"k {rows} {states}", sums=2 if states else None)("tables", table, scope)
+
+
+def check_network(network, scope):
+    n = len(network.names)
+    want(len(network.states) == len(network.parents) == len(network.cpts) == n, "network", "has parts of other sizes")
+    for i, above in enumerate(network.parents):
+        want_indices(f"parents of {network.names[i]!r}", above, n)
+        rows = prod(len(network.states[p]) for p in above)
+        Probability(f"{rows} {len(network.states[i])}", sums=1)("cpts", network.cpts[i], scope)
+    want_acyclic("parents", network.parents)
+
+
+# -------------------------------------------------------------------------------------------------- clusters, forests
+
+
+def check_latent_class(fit, scope):
+    want(np.array_equal(fit.state_start, _starts(scope["cards"])), "state_start", "does not fit the states")
+    want_tables("theta", fit.theta, [(1, int(card)) for card in scope["cards"]])
+    want(type(fit.best) is int and 0 <= fit.best < len(fit.weights), "best", f"is {fit.best!r}")
+
+
+def _starts(sizes):
+    return np.append(0, np.cumsum(sizes))
+
+
+def check_forest(average, scope):
+    want(np.array_equal(average.cardinalities, scope["cards"]), "cardinalities", "does not fit the states")
+    want((average.log_roots > NEGATIVE_INFINITY).any(axis=1).all(), "log_roots", "gives a column no weight")
+    sizes = [(1, int(card)) for card in scope["cards"]]
+    want_tables("log_singles", np.exp(average.log_singles.T), sizes)
+    want_tables("log_free_singles", np.exp(average.log_free_singles[:, None]), sizes)
+
+
+# ---------------------------------------------------------------------------------------------------------- orders
+
+
+def _same_cards(record, scope):
+    want(np.array_equal(record.cardinalities, scope["variable_cards"]), "cardinalities", "does not fit the states")
+
+
+def check_family_lists(lists, scope):
+    _same_cards(lists, scope)
+    want_offsets("offsets", lists.offsets, len(lists.sets))
+    want((np.diff(lists.offsets) > 0).all(), "offsets", "leaves a variable without families")
+    sets, children = lists.sets, np.repeat(np.arange(scope["v"]), np.diff(lists.offsets))
+    want(not (sets == children[:, None]).any(), "sets", "makes a variable its own parent")
+    left, right = sets[:, :-1], sets[:, 1:]
+    want(((right == -1) | ((left >= 0) & (left < right))).all(), "sets", "does not rise")
+
+
+def check_family_table(table, scope):
+    _same_cards(table, scope)
+    want(
+        type(table.max_indegree) is int and 0 <= table.max_indegree < max(scope["v"], 1), "max_indegree", "is too large"
+    )
+    sizes = [sum(comb(int(c), size) for size in range(table.max_indegree + 1)) for c in table.n_candidates]
+    want(np.array_equal(table.offsets, _starts(sizes)), "offsets", "does not fit the candidates")
+    want(len(table.log_marginal) == table.offsets[-1], "log_marginal", "does not fit the offsets")
+    for child, (some, count) in enumerate(zip(table.candidates, table.n_candidates)):
+        used = some[:count]
+        good = (used >= 0).all() and (np.diff(used) > 0).all() and (some[count:] == -1).all() and child not in used
+        want(good, "candidates", f"of variable {child} do not rise")
+
+
+def _rows_in_range(record, scope, lowest=0):
+    codes, cards = record.codes, scope["variable_cards"]
+    want(((codes >= lowest) & (codes < cards)).all(), "codes", "holds a state that is not there")
+
+
+def check_training(training, scope):
+    _same_cards(training, scope)
+    _rows_in_range(training, scope)
+
+
+def check_counted(training, scope):
+    _same_cards(training, scope)
+    keys, starts, counts = training.sets
+    v, width = scope["v"], training.width
+    want(0 < width <= v and (v + 1.0) ** width < 2**62, "width", f"is {width}")
+    want((keys >= 0).all() and (keys < (v + 1) ** width).all() and (np.diff(keys) > 0).all(), "keys", "do not rise")
+    sizes, rest = np.ones(len(keys), dtype=np.int64), keys.copy()
+    for _ in range(width):
+        rest, member = np.divmod(rest, v + 1)
+        sizes *= np.append(1, scope["variable_cards"])[member]
+    want(np.array_equal(starts, _starts(sizes)), "starts", "does not fit the sets")
+    want(len(counts) == starts[-1], "counts", "does not fit the sets")
+    first = training.first_rows
+    want(((first >= 0) & (first < scope["variable_cards"])).all(), "first_rows", "holds a state that is not there")
+
+
+def check_missing_cells(cells, scope):
+    _rows_in_range(cells, scope, lowest=-1)
+    column = np.nonzero(cells.codes < 0)[1]
+    want(cells.filled.shape[2] == len(column), "filled", "has not one value per missing cell")
+    want(((cells.filled >= 0) & (cells.filled < scope["variable_cards"][column])).all(), "filled", "is out of range")
+
+
+def check_structure_average(average, scope):
+    v, states = scope["v"], average.states
+    want(average.weighting in ("order", "dag"), "weighting", f"is {average.weighting!r:.40}")
+    ordered = average.weighting == "dag" or (np.sort(states, axis=2) == np.arange(v)).all()
+    want(ordered, "states", "holds what is no order")
+    want(isinstance(average.best_parents, list) and len(average.best_parents) == v, "best_parents", "has other nodes")
+    for above in average.best_parents:
+        want_indices("best_parents", above, v)
+    want_acyclic("best_parents", average.best_parents)
+    if average.gaps is not None:
+        want(average.gaps.filled.shape[:2] == states.shape[:2], "filled", "has not one table per state")
+    if hasattr(average.training, "find"):
+        _all_counted(average)
+    if average.weighting == "order":
+        _all_orders_possible(average, v)
+
+
+def _all_counted(average):
+    """Counts in passes must be there for every family of the lists."""
+    table, training = average.table, average.training
+    if hasattr(table, "sets"):
+        children = np.repeat(np.arange(len(table.cardinalities)), np.diff(table.offsets))
+        everyone = np.column_stack([table.sets, children]).astype(np.int64)
+        want(
+            (everyone >= 0).sum(axis=1).max(initial=0) <= training.width,
+            "width",
+            "is smaller than a family of the table",
+        )
+        at = training.find(children, table.sets.astype(np.int64))
+        size = np.append(table.cardinalities, 1)[everyone].prod(axis=1)
+        found = at < len(training.sets.keys)
+        want(found.all() and (np.diff(training.sets.starts)[at] == size).all(), "keys", "lacks a family of the table")
+
+
+def _all_orders_possible(average, v):
+    """Every variable needs a family above it in every order kept; the empty one usually is among them."""
+    table = average.table
+    if not hasattr(table, "sets") or average.states.size == 0:
+        return
+    orders = average.states.reshape(-1, v)
+    places = np.append(np.argsort(orders, axis=1), np.full((len(orders), 1), -1), axis=1)
+    for child in range(v):
+        sets = table.sets[table.offsets[child] : table.offsets[child + 1]]
+        if (sets < 0).all(axis=1).any():
+            continue
+        good = np.zeros(len(orders), dtype=bool)
+        for members in sets:
+            good |= (places[:, members] < places[:, [child]]).all(axis=1)
+        want(good.all(), "sets", f"leaves variable {child} without a family in an order")
+
+
+# ---------------------------------------------------------------------------------------------- regions, additive terms
+
+
+def check_layout(layout, scope):
+    sets, n, width = layout.sets, scope["n"], layout.columns.shape[1]
+    want(isinstance(sets, tuple) and layout.n_classes in (1, scope["k"]), "n_classes", f"is {layout.n_classes!r}")
+    columns, cards = np.full(layout.columns.shape, -1), np.ones(layout.columns.shape, dtype=np.int64)
+    want(len(sets) == len(columns), "columns", "has not one row per set")
+    for t, members in enumerate(sets):
+        want_indices("sets", members, n)
+        want(len(members) <= width, "columns", "is too narrow")
+        columns[t, : len(members)] = members
+        cards[t, : len(members)] = scope["cards"][list(members)]
+    strides = np.cumprod(np.append(cards[:, 1:], np.ones((len(cards), 1), dtype=np.int64), axis=1)[:, ::-1], axis=1)
+    for name, wanted in (("columns", columns), ("cards", cards), ("strides", strides[:, ::-1])):
+        want(np.array_equal(getattr(layout, name), wanted), name, "does not fit the sets")
+    want(
+        np.array_equal(layout.offsets, _starts(cards.prod(axis=1) * layout.n_classes)),
+        "offsets",
+        "does not fit the sets",
+    )
+
+
+def check_terms(terms, scope):
+    want(len(terms.totals) == len(terms.layout.sets), "totals", "has not one entry per set")
+    for name in ("counts", "values", "reduced"):
+        value = getattr(terms, name)
+        want(value is None or len(value) == terms.layout.offsets[-1], name, "does not fit the layout")
+
+
+def check_kikuchi(fit, scope):
+    want(fit.terms.layout.n_classes == scope["k"], "n_classes", f"is {fit.terms.layout.n_classes!r}")
+    want(len(fit.weights) == len(fit.terms.layout.sets), "weights", "has not one entry per set")
+    for region in fit.regions:
+        want_indices("regions", region, scope["n"])
+
+
+def check_focus_tests(tests, scope):
+    for members in tests.sets:
+        want_indices("sets", members, scope["n"])
+    for name in ("loss", "mean", "sd", "p", "z", "resampled", "taken"):
+        value = getattr(tests, name)
+        want(value is None or np.shape(value) == (len(tests.sets),), name, "has not one entry per set")
+
+
+def _coarse(size, numeric):
+    """Bins of a numeric column in the table of a pair: `additive.choice.coarse`."""
+    if not numeric or size <= _PAIR_BINS:
+        return size
+    return (size - 1) // -(-size // _PAIR_BINS) + 1
+
+
+def check_additive_terms(terms, scope):
+    want((np.diff(terms.columns) > 0).all(), "columns", "does not rise")
+    n = scope["c"]
+    bins = [int(scope["cards"][j]) for j in terms.columns]
+    want(isinstance(terms.singles, list) and len(terms.singles) == n, "singles", "has not one table per column")
+    want(
+        isinstance(terms.numeric, np.ndarray) and terms.numeric.sum() == len(terms.numbers),
+        "numbers",
+        "does not fit numeric",
+    )
+    for size, table in zip(bins, terms.singles):
+        Array(f"{size} k")("singles", table, scope)
+    want((terms.shares > 0).all(), "shares", "holds a zero")
+    want((terms.scale[1] > 0).all(), "scale", "holds a spread that is not positive")
+    for item in terms.levels:
+        want(isinstance(item, tuple) and len(item) == 2, "levels", "holds no pair")
+        want_indices("levels", item[:1], n)
+        Array(str(bins[item[0]]))("levels", item[1], scope)
+    want_indices("indicated", terms.indicated, n)
+    for name in ("pairs", "cells"):
+        for pair in getattr(terms, name):
+            want_indices(name, pair, n, 2)
+    want(len(terms.tables) == len(terms.pairs), "tables", "has not one table per pair")
+    for (i, j), table in zip(terms.pairs, terms.tables):
+        sizes = [_coarse(bins[a], terms.numeric[a]) for a in (i, j)]
+        Array(f"{sizes[0]} {sizes[1]} k")("tables", table, scope)
+    want(len(terms.sets) == len(terms.kinds) == 1 + n + len(terms.pairs), "sets", "does not fit the terms")
+    for members in terms.sets:
+        want_indices("sets", members, n)
+    if terms.gaussian is not None:
+        want(len(terms.gaussian.knots) == len(terms.numbers), "knots", "has not one entry per numeric column")
+
+
+def check_gaussian(terms, scope):
+    d = scope["d"]
+    for distinct, scores in terms.knots:
+        Array("q")("knots", distinct, inner := scope.inner())
+        Array("q")("knots", scores, inner)
+        want(len(distinct) > 0 and (np.diff(distinct) > 0).all(), "knots", "does not rise")
+    for nu in (d + 3.0, 4.0 * (d + 3), 1e6):
+        for scatter in terms.scatters:
+            np.linalg.cholesky((nu - d - 1) * terms.pooled + scatter)  # an error unless it is positive definite
+    for matrix in (terms.pooled, *terms.scatters):
+        want(
+            np.abs(matrix - matrix.T).max(initial=0) <= _SUM * np.abs(matrix).max(initial=0),
+            "scatters",
+            "is not symmetric",
+        )
+
+
+def check_additive(fit, scope):
+    terms, weights = fit.terms, fit.weights
+    bins = [len(single) for single in terms.singles]
+    linear = (terms.scale.shape[1] if terms.linear else 0) + len(terms.levels)
+    states = sum(bins[j] for j in terms.indicated) + sum(bins[i] * bins[j] for i, j in terms.cells)
+    design = int(bool(terms.linear or terms.indicated)) + linear + states
+    want(len(weights.sets) == len(terms.sets), "sets", "has not one weight per term")
+    want(len(weights.densities) == (0 if terms.gaussian is None else 3), "densities", "does not fit the terms")
+    want(len(weights.slopes) == design, "slopes", "does not fit the terms")
+
+
+def check_cuts(cuts, scope):
+    want(len(cuts.names) == len(cuts.edges), "edges", "has not one entry per numeric column")
+    for edges in cuts.edges:
+        want_rising("edges", edges)
+
+
+def check_schema(schema, scope):
+    good = (
+        isinstance(schema.names, tuple) and isinstance(schema.states, tuple) and len(schema.names) == len(schema.states)
+    )
+    want(good and len(set(schema.names)) == len(schema.names), "schema", "does not name every column once")
+    for states in schema.states:
+        want(isinstance(states, tuple) and len(set(states)) == len(states), "schema", "has a state twice")

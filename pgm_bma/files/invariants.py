@@ -1,0 +1,374 @@
+"""What must hold between the arrays of a fitted estimator: one table per record, keyed as in saved files, read by `load`.
+
+A checksum finds damage, not a stranger's hand. Kernels index with these arrays and check nothing, so a file whose arrays do not fit
+each other would be read outside of memory. Shapes are written in symbols that stand for one number in an estimator: n columns,
+S states of all columns together, k classes or clusters, v variables (columns and class) of the order methods; other symbols are
+bound where they are first met inside a record.
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgm_bma import catalogue
+from pgm_bma.files.invariant_checks import (
+    check_additive,
+    check_additive_terms,
+    check_counted,
+    check_cuts,
+    check_family_lists,
+    check_family_table,
+    check_focus_tests,
+    check_forest,
+    check_gaussian,
+    check_kikuchi,
+    check_latent_class,
+    check_layout,
+    check_missing_cells,
+    check_naive_bayes,
+    check_network,
+    check_schema,
+    check_structure_average,
+    check_tan,
+    check_terms,
+    check_training,
+    want_augmented,
+)
+from pgm_bma.files.invariant_rules import (
+    NAN,
+    NEGATIVE_INFINITY,
+    Array,
+    Each,
+    Log,
+    Maybe,
+    Probability,
+    Scalar,
+    Scope,
+    want,
+    want_acyclic,
+    want_indices,
+    want_rising,
+)
+
+_KEYS = {path: key for key, path in catalogue.RECORDS.items()}
+
+
+class Invariants(NamedTuple):
+    """Rules of the fields of a record, and what must hold between them."""
+
+    fields: dict[str, Callable]
+    check: Callable | None = None
+
+
+RECORDS = {
+    "schema": Invariants({}, check_schema),
+    "network": Invariants({}, check_network),
+    "naive-bayes-fit": Invariants(
+        {
+            "class_probability": Probability("k", sums=0),
+            "tables": Probability("k S"),
+            "arc_posterior": Probability("n"),
+            "log_evidence": Scalar(),
+            "cut_posteriors": Maybe(Each(Maybe(Probability("*")))),
+        },
+        check_naive_bayes,
+    ),
+    "tan-fit": Invariants({"information": Array("n n")}, check_tan),
+    "augmented-parameters": Invariants({"class_probs": Probability("k", sums=0), "table": Probability("* k")}),
+    "latent-class-fit": Invariants(
+        {
+            "theta_c": Probability("k", sums=0),
+            "theta": Probability("S k"),
+            "state_start": Array("n+1", "i", 0),
+            "arc_posterior": Probability("n"),
+            "class_counts": Array("k", low=0),
+            "counts": Array("S k", low=0),
+            "log_likelihood": Scalar(),
+            "score_path": Array("*"),
+            "weights": Probability("*"),
+        },
+        check_latent_class,
+    ),
+    "latent-class-starts": Invariants(
+        {
+            "theta_c": Probability("s k"),
+            "theta": Probability("s S k"),
+            "arcs": Probability("s n"),
+            "log_likelihood": Array("s", empty=(NAN, NEGATIVE_INFINITY)),
+            "evidence_bound": Array("s", empty=(NAN, NEGATIVE_INFINITY)),
+            "n_iter": Array("s", "i", 0),
+            "converged": Array("s", "b"),
+            "paths": Each(Array("*", empty=(NAN, NEGATIVE_INFINITY)), "s"),
+            "collapsed": Array("s", "b"),
+            "finished": Array("s", "b"),
+        }
+    ),
+    "latent-class-uncertainty": Invariants(
+        {
+            "size_error": Array("k", empty=(NAN,)),
+            "size_low": Array("k", empty=(NAN,)),
+            "size_high": Array("k", empty=(NAN,)),
+            "error": Array("S k", empty=(NAN,)),
+            "low": Array("S k", empty=(NAN,)),
+            "high": Array("S k", empty=(NAN,)),
+        }
+    ),
+    "forest-average": Invariants(
+        {
+            "cardinalities": Array("n", "i", 0),
+            "class_probability": Probability("k", sums=0),
+            "log_arcs": Log("n n 2"),
+            "log_roots": Log("n 2"),
+            "log_means": Array("k S S", high=0),
+            "log_singles": Array("k S", high=0),
+            "log_free_means": Array("S S", high=0),
+            "log_free_singles": Array("S", high=0),
+            "log_sum": Scalar(empty=True),
+            "arc_posterior": Probability("n n"),
+            "class_arc_posterior": Probability("n"),
+        },
+        check_forest,
+    ),
+    "family-table": Invariants(
+        {
+            "cardinalities": Array("v", "i", 0),
+            "candidates": Array("v m", "i", 0, below="v", empty=(-1,)),
+            "n_candidates": Array("v", "i", 0, below="v"),
+            "offsets": Array("v+1", "i", 0),
+            "log_marginal": Array("f"),
+            "log_prior": Log("f"),
+        },
+        check_family_table,
+    ),
+    "family-lists": Invariants(
+        {
+            "cardinalities": Array("v", "i", 0),
+            "max_indegree": Scalar(0, 64, whole=True),
+            "offsets": Array("v+1", "i", 0),
+            "sets": Array("f m", "i", 0, below="v", empty=(-1,)),
+            "log_marginal": Array("f"),
+            "log_prior": Array("f"),
+        },
+        check_family_lists,
+    ),
+    "order-chains": Invariants(
+        {
+            "means": Probability("c v v"),
+            "r_hat": Array("v v", empty=(NAN, float("inf"))),
+            "effective_size": Array("v v", low=0, empty=(NAN, float("inf"))),
+            "betas": Probability("c t"),
+            "exchange_rates": Probability("c t-1", empty=(NAN,)),
+        }
+    ),
+    "order-gaps": Invariants(
+        {
+            "codes": Array("r v", "i", -1),
+            "weights": Array("r", low=0),
+            "filled": Array("* * *", "i", 0),
+            "spread": Array("v v", low=0, empty=(NAN,)),
+        },
+        check_missing_cells,
+    ),
+    "order-training": Invariants(
+        {
+            "codes": Array("r v", "i", 0),
+            "weights": Array("r", low=0),
+            "cardinalities": Array("v", "i", 0),
+            "alpha": Scalar(0, empty=True),
+            "equivalent_sample_size": Scalar(0, empty=True),
+            "max_total": Scalar(0, empty=True),
+        },
+        check_training,
+    ),
+    "order-counted-training": Invariants(
+        {
+            "width": Scalar(1, 64, whole=True),
+            "first_rows": Array("* v", "i", 0),
+            "weights": Array("1", low=0),
+            "cardinalities": Array("v", "i", 0),
+            "alpha": Scalar(0, empty=True),
+            "equivalent_sample_size": Scalar(0, empty=True),
+            "max_total": Scalar(0, empty=True),
+        },
+        check_counted,
+    ),
+    "order-set-counts": Invariants(
+        {"keys": Array("q", "i", 0), "starts": Array("q+1", "i", 0), "counts": Array("*", low=0)}
+    ),
+    "structure-average": Invariants(
+        {
+            "states": Array("c s v", "i", 0, below="v"),
+            "log_scores": Log("c s"),
+            "acceptance": Probability("c", empty=(NAN,)),
+            "edges": Probability("v v"),
+            "log_evidence": Scalar(empty=True),
+        },
+        check_structure_average,
+    ),
+    "kikuchi-fit": Invariants({"weights": Array("*"), "strength": Scalar(0)}, check_kikuchi),
+    "kikuchi-tests": Invariants({}, check_focus_tests),
+    "kikuchi-layout": Invariants(
+        {
+            "columns": Array("t w", "i", 0, below="n", empty=(-1,)),
+            "cards": Array("t w", "i", 0),
+            "strides": Array("t w", "i", 0),
+            "offsets": Array("t+1", "i", 0),
+            "n_classes": Scalar(1, whole=True),
+        },
+        check_layout,
+    ),
+    "kikuchi-terms": Invariants(
+        {"counts": Array("*"), "totals": Array("*"), "values": Array("*"), "reduced": Maybe(Array("*"))}, check_terms
+    ),
+    "kikuchi-learned-weights": Invariants({"weights": Array("*")}),
+    "additive-fit": Invariants({}, check_additive),
+    "additive-terms": Invariants(
+        {
+            "columns": Array("c", "i", 0, below="n"),
+            "numbers": Array("d", "i", 0, below="numbers"),
+            "numeric": Array("c", "b"),
+            "shares": Probability("k", sums=0),
+            "cut_posteriors": Each(Probability("*"), "c"),
+            "scale": Array("2 d"),
+        },
+        check_additive_terms,
+    ),
+    "additive-term-weights": Invariants({"sets": Array("*"), "densities": Array("*"), "slopes": Array("* k")}),
+    "additive-gaussian-terms": Invariants(
+        {
+            "masses": Array("k", low=1e-12),
+            "means": Array("k d"),
+            "scatters": Array("k d d"),
+            "pooled": Array("d d"),
+        },
+        check_gaussian,
+    ),
+    "kikuchi-cuts": Invariants({}, check_cuts),
+}
+# what estimators keep of their own, under any class
+ATTRIBUTES: dict[str, Callable] = {
+    "class_probability_": Probability("k", sums=0),
+    "labels_": Array("*", "i", 0, below="k"),
+    "score_path_": Array("*"),
+    "_state_columns": Array("*", "i", 0, below="n"),
+    "_middles": Each(Array("*")),
+    "_bin_shares": Each(Probability("*")),
+    "feature_importances_": Array("n", low=0),
+}
+
+
+def check_record(key, record, scope):
+    """Raise `Damaged` unless the fields of a record fit each other, and those of the records inside it."""
+    rules = RECORDS.get(key)
+    fields = record._asdict() if hasattr(record, "_asdict") else {}
+    for name, value in fields.items():
+        if rules is not None and name in rules.fields:
+            rules.fields[name](name, value, scope)
+        else:
+            check_value(value, scope)
+    if rules is not None and rules.check is not None:
+        rules.check(record, scope)
+
+
+def check_value(value, scope):
+    """`check_record` of every record inside a value."""
+    if (key := record_key(type(value))) is not None:
+        check_record(key, value, scope.inner())
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            check_value(item, scope)
+
+
+def record_key(kind):
+    """The key of a class in saved files, None if it has none."""
+    return _KEYS.get((kind.__module__.removeprefix("pgm_bma."), kind.__qualname__))
+
+
+def check_estimator(estimator):
+    """Raise `Damaged` unless everything that was learned fits the schema and each other."""
+    state = vars(estimator)
+    if "cut_points_" in state:
+        _check_discretizer(state)
+    if "schema_" not in state:
+        return
+    scope = _scope(state)
+    _check_columns(state, scope)
+    for name, value in state.items():
+        if name in ATTRIBUTES:
+            ATTRIBUTES[name](name, value, scope)
+        elif name.endswith("_") or name.startswith("_"):
+            check_value(value, scope)
+    if "_parents" in state:
+        _check_structure(state, scope)
+
+
+def _scope(state):
+    schema = state["schema_"]
+    want(record_key(type(schema)) == "schema", "schema_", "is no schema")
+    check_schema(schema, None)
+    cards = schema.cardinalities.copy()
+    scope = Scope(n=len(cards), S=int(cards.sum()), cards=cards)
+    if "target_states_" in state:
+        scope["k"] = len(state["target_states_"])
+    elif "n_clusters_" in state:
+        Scalar(1, whole=True)("n_clusters_", state["n_clusters_"], scope)
+        scope["k"] = int(state["n_clusters_"])
+    if "_variables" in state:
+        check_schema(state["_variables"], None)
+        scope["variable_cards"] = state["_variables"].cardinalities
+        scope["v"] = len(scope["variable_cards"])
+    cuts = state.get("check_cuts")
+    scope["numbers"] = 0 if cuts is None else len(cuts.names)
+    if isinstance(state.get("_state_columns"), np.ndarray) and len(columns := state["_state_columns"]):
+        Array("*", "i", 0, below="n")("_state_columns", columns, scope)
+        cards[columns] += 1  # being missing is a state of theirs
+    return scope
+
+
+def _check_columns(state, scope):
+    """Names, classes and cut points against the schema."""
+    schema = state["schema_"]
+    want(state.get("n_features_in_") == scope["n"], "n_features_in_", "does not fit the schema")
+    if "feature_names_in_" in state:
+        want(tuple(state["feature_names_in_"]) == schema.names, "feature_names_in_", "does not fit the schema")
+    if "classes_" in state:
+        want(np.shape(state["classes_"]) == (scope["k"],), "classes_", "does not fit the states of the target")
+    cuts: Any = state.get("check_cuts")
+    for name, edges in () if cuts is None else zip(cuts.names, cuts.edges):
+        want(name in schema.names, "check_cuts", f"speaks of {name!r:.60}, which is no column")
+        want(
+            len(schema.states[schema.index(name)]) == len(edges) + 1,
+            "check_cuts",
+            f"does not fit the bins of {name!r:.60}",
+        )
+
+
+def _check_structure(state, scope):
+    """Structural EM: arrays of augmented naive Bayes, or the families of a general network."""
+    parents, parameters = state["_parents"], state["_parameters"]
+    if isinstance(parents, np.ndarray):
+        want(record_key(type(parameters)) == "augmented-parameters", "_parameters", "does not fit the structure")
+        want_augmented(parents, parameters, scope)
+        return
+    cards = [scope["k"], *map(int, scope["cards"])]
+    want(isinstance(parents, tuple) and len(parents) == len(parameters) == len(cards), "_parents", "has other nodes")
+    for node, above in enumerate(parents):
+        want(isinstance(above, (tuple, list)), "_parents", "holds no tuple")
+        want_indices("_parents", [int(p) for p in above], len(cards))
+        rows = prod(cards[p] for p in above)
+        Probability(f"{rows} {cards[node]}", sums=1)("_parameters", parameters[node], scope)
+    want_acyclic("_parents", parents)
+
+
+def _check_discretizer(state):
+    cuts, labels = state["cut_points_"], state["bin_labels_"]
+    want(
+        isinstance(cuts, dict) and isinstance(labels, dict) and list(cuts) == list(labels),
+        "bin_labels_",
+        "has other columns",
+    )
+    for name, edges in cuts.items():
+        want_rising("cut_points_", edges)
+        want(len(labels[name]) == len(edges) + 1, "bin_labels_", f"does not fit the bins of {name!r:.60}")

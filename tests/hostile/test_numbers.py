@@ -1,0 +1,106 @@
+"""Parameters given as numbers of numpy mean what Python's mean; absurd sizes and ranges are refused before memory is taken."""
+
+import io
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgm_bma
+from pgm_bma import catalogue
+from pgm_bma.commands.console import Console
+from pgm_bma.foundation.faces.validation import plain_parameters
+from pgm_bma.report import Report
+from tests.saved.make import rows
+
+NAMES = catalogue.named("classifier", "clusterer", "structure")
+TYPES = [np.int8, np.int64, np.uint16, np.float32, np.float64, np.longdouble, np.bool_]
+
+
+def numeric(estimator):
+    """{parameter: value} of those that are numbers by default."""
+    return {name: v for name, v in estimator.get_params(deep=False).items() if isinstance(v, (bool, int, float))}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_of_numpy_is_pythons_within_fit(name):
+    estimator = getattr(pgm_bma, name)()
+    for parameter in numeric(estimator):
+        for kind in TYPES:
+            given = kind(1)
+            estimator.set_params(**{parameter: given})
+            with plain_parameters(estimator):
+                now = getattr(estimator, parameter)
+                assert type(now) in (bool, int, float) and now == given
+            assert getattr(estimator, parameter) is given  # as it was passed
+    for parameter, record in estimator._default_records.items():
+        estimator.set_params(**{parameter: record.set_params(tol=np.float32(0.25))} if hasattr(record, "tol") else {})
+        with plain_parameters(estimator):
+            assert type(getattr(getattr(estimator, parameter), "tol", 0.0)) is float
+
+
+CASES = [
+    ("KikuchiBayesClassifier", {"level": 2}, np.int64),
+    ("KikuchiBayesClassifier", {"prior_strength": 2.0}, np.longdouble),
+    ("TANClassifier", {"alpha": 0.5}, np.float32),
+    ("AveragedNaiveBayesClassifier", {"alpha": 2, "arc_prior": 0.5}, np.longdouble),
+    ("LatentClassClusterer", {"n_clusters": 2, "n_init": 2, "random_state": 1}, np.int8),
+    ("EMAClusterer", {"n_clusters": 3, "n_init": 2, "random_state": 1}, np.int8),
+    ("StructuralEMClusterer", {"n_clusters": 2, "n_init": 1, "random_state": 1}, np.uint8),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "values", "kind"), CASES)
+def test_the_type_of_a_number_changes_nothing(name, values, kind):
+    X, y = rows()
+    make, target = getattr(pgm_bma, name), [y] if name.endswith("Classifier") else []
+    plain = make(**values).fit(X, *target)
+    given = make(**{key: kind(value) for key, value in values.items()}).fit(X, *target)
+    np.testing.assert_array_equal(given.predict_proba(X), plain.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("LatentClassClusterer", {"n_clusters": range(2, 10**12)}, "n_clusters=range.* names more than 1000 numbers"),
+        ("EMAClusterer", {"n_clusters": range(2, 10**12)}, "n_clusters=range.* names more than 1000 numbers"),
+        ("StructuralEMClusterer", {"n_clusters": range(2, 10**12)}, "n_clusters=range.* names more than 1000 numbers"),
+        (
+            "ForestAveragedClusterer",
+            {"n_clusters": range(2, 10**12)},
+            "n_clusters=range.* names more than 1000 numbers",
+        ),
+        ("LatentClassClusterer", {"n_init": 2**31}, "n_init=2147483648 must be at most"),
+        ("StructuralEMClusterer", {"n_init": 2**31}, "n_init=2147483648 must be at most"),
+        ("KikuchiBayesClassifier", {"n_resamples": 2**31}, "n_resamples=2147483648 must be at most"),
+        ("KikuchiBayesClassifier", {"prior_strength": 5e-324}, "prior_strength=5e-324 must be .*underflows"),
+    ],
+)
+def test_absurd_numbers_are_refused_at_once(name, values, words):
+    X, y = rows()
+    begin = time.perf_counter()
+    with pytest.raises(ValueError, match=words):
+        getattr(pgm_bma, name)(**values).fit(X, *([y] if name.endswith("Classifier") else []))
+    assert time.perf_counter() - begin < 2
+
+
+def test_names_do_not_steer_the_terminal_or_hide_in_reports(tmp_path):
+    out, err = io.StringIO(), io.StringIO()
+    console = Console(out, err)
+    console.say("column \x1b[31mred\x07 \u202eback")
+    console.note("column \x1b]0;title\x9b")
+    assert out.getvalue() == "column \\x1b[31mred\\x07 \\u202eback\n" and "\\x1b]0;title\\x9b" in err.getvalue()
+    report = Report("title \x1b[2J")
+    report.write(tmp_path / "page.html")
+    assert "\x1b" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_spreadsheets_find_no_formula_in_full_width(tmp_path):
+    from pgm_bma.commands.run_files import write_csv
+
+    cells = ["\uff1d1+1", "\uff0bx", "\uff0dx", "\uff20x", "|cmd", "%x", "\tx", "a|b"]
+    write_csv(tmp_path / "t.csv", pd.DataFrame({"a": cells}))
+    found = pd.read_csv(tmp_path / "t.csv", dtype=str)["a"].tolist()
+    assert found == [f"'{cell}" for cell in cells[:-1]] + ["a|b"]
