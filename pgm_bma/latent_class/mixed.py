@@ -190,8 +190,8 @@ class MixedTables(ClustererBase):
         """The numbers of a scan are states, whether its rows fold or not."""
         if self.numeric_columns is not None and len(self.numeric_columns):
             raise ValueError(
-                f"numeric_columns={brief(self.numeric_columns)} needs the rows in memory, and the numbers of a scan are states; read "
-                "the table (or a sample of it) into a DataFrame"
+                f"numeric_columns={brief(self.numeric_columns)} needs the rows in memory, and the numbers of a scan are states; "
+                "read the table (or a sample of it) into a DataFrame"
             )
 
     # ------------------------------------------------------------------------------------------------- other rows

@@ -76,7 +76,8 @@ def _cheapest_subsets(costs, k):
     """The k subsets of positions with the smallest sums of costs, as (sum, positions), in rising order."""
     order = np.argsort(costs, kind="stable")
     costs = costs[order]
-    found, heap = [(0.0, [])], []
+    found: list[tuple] = [(0.0, [])]
+    heap: list[tuple] = []
     if len(costs):
         heappush(heap, (costs[0], (0,)))
     while heap and len(found) < k and np.isfinite(heap[0][0]):
@@ -108,7 +109,7 @@ class LatentClassResults(MixedTables):
         return pd.DataFrame(lines, columns=["column", "cluster", "mean", "sd"])
 
     @property
-    def model_is_exact_(self) -> bool:
+    def model_is_exact_(self) -> bool:  # type: ignore[override]  # a constant of the other estimators
         """Whether `model_` is the fitted distribution itself: not with numeric columns, which a network of tables cannot hold."""
         return not self._numbers.names
 

@@ -1,4 +1,4 @@
-"""Clusterers of tables with numbers and states: kinds of columns, invariance, weights, missing cells, everything that reads a fit."""
+"""Clusterers of tables with numbers and states: kinds of columns, invariance, weights, missing cells, all that reads a fit."""
 
 import numpy as np
 import pandas as pd

@@ -9,6 +9,8 @@ import glob
 import os
 from pathlib import Path
 
+from typing import Any
+
 import numpy as np
 
 from pgm_bma.foundation.faces.validation import Flag, Rule, check
@@ -114,7 +116,7 @@ class DuckDBRows:
         listed, sets = _listed(names), ", ".join(f"({_quoted(name)})" for name in names)
         marks = ", ".join(f"grouping({_quoted(name)})" for name in names)  # 0: this line is of that column
         where = "" if weight is None else f"WHERE TRY_CAST({_quoted(weight)} AS DOUBLE) > 0"
-        found = [([], []) for _ in names]
+        found: list[tuple[list, list]] = [([], []) for _ in names]
         # values as Arrow gives them: those of the batches that are coded later come from there too
         reader = _arrow_reader(
             self._query(f"SELECT count(*), {listed}, {marks} FROM {_VIEW} {where} GROUP BY GROUPING SETS ({sets})")
@@ -308,7 +310,7 @@ def arrow_categories(fragments, wanted, schemas):
         return {}
     found = []
     for fragment in fragments:
-        values = {name: {} for name in coded}
+        values: dict[Any, dict] = {name: {} for name in coded}
         for batch in fragment.to_batches(columns=coded, batch_size=BATCH):
             for name, column in zip(coded, batch.columns):
                 if isinstance(column, pa.DictionaryArray):
@@ -376,7 +378,7 @@ def _kind(type_):
 
 
 def _refuse_cases(names):
-    known = {}
+    known: dict[str, Any] = {}
     for name in names:
         if name.casefold() in known:
             raise ValueError(

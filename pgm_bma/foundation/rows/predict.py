@@ -81,8 +81,8 @@ def write_predictions(estimator, path, X, keep, proba):
     numbers = [name for name in estimator._fitted_names if name not in set(names)]
     if numbers:
         raise ValueError(
-            f"predictions are written for columns of states only, and column {numbers[0]!r} is numeric in this model; read the rows "
-            "in pieces and call predict on each"
+            f"predictions are written for columns of states only, and column {numbers[0]!r} is numeric in this model; read the "
+            "rows in pieces and call predict on each"
         )
     absent = [name for name in [*names, *keep] if name not in rows.names]
     if absent:
@@ -123,7 +123,7 @@ def write_part(job, number, source, batches):
     with replacing(target) as file, pq.ParquetWriter(file, schema) as writer:
         for columns, n_rows in batches:
             frame = _known_frame(job, columns[: len(names)], n_rows, unknown)
-            kept = [_kept(*column, kind) for column, kind in zip(columns[len(names) :], job.kept_types)]
+            kept = [_kept(values, codes, kind) for (values, codes), kind in zip(columns[len(names) :], job.kept_types)]
             writer.write_table(pa.table(kept + _predicted(job, frame, schema.types[-1]), schema=schema))
     return unknown
 
