@@ -202,7 +202,7 @@ def iteration_time(codes, n_states, n_clusters, averaging, n_starts, repeats, n_
     def iterate():
         tables = [part.copy() for part in begin]
         arcs, idle = np.empty((n_starts, codes.shape[1])), np.zeros(n_starts, dtype=np.int64)
-        advance(problem, *tables, *(part.copy() for part in tables), arcs, idle, rules)
+        advance(problem, (*tables, *(part.copy() for part in tables), arcs, idle), rules)
 
     iterate()
     return best_of(iterate, repeats) / (n_updates + 1) / n_starts

@@ -150,22 +150,28 @@ def add_log_densities(values, start, size, factors, logs):
     values : (n_numbers, n_rows)
     """
     for i in range(len(values)):
-        for row in range(size):
-            x = values[i, start + row]
-            if x == x:
-                for k in range(factors.shape[1]):
-                    logs[row, k] += factors[3 * i, k] + x * (factors[3 * i + 1, k] + x * factors[3 * i + 2, k])
+        column = values[i]
+        for k in range(factors.shape[1]):
+            c0, c1, c2 = factors[3 * i, k], factors[3 * i + 1, k], factors[3 * i + 2, k]
+            for row in range(size):
+                x = column[start + row]
+                added = c0 + x * (c1 + x * c2)
+                logs[row, k] += added if x == x else 0.0
 
 
-@compiled
+@compiled(fastmath={"reassoc", "contract"})  # measured: sums of several rows at a time
 def add_sums(values, start, size, p, lines):
     """Add weight, value and square of numeric cells, shared out by p (n_rows, n_clusters), to lines."""
     for i in range(len(values)):
-        for row in range(size):
-            x = values[i, start + row]
-            if x == x:
-                for k in range(lines.shape[1]):
-                    share = p[row, k]
-                    lines[3 * i, k] += share
-                    lines[3 * i + 1, k] += share * x
-                    lines[3 * i + 2, k] += share * x * x
+        column = values[i]
+        for k in range(lines.shape[1]):
+            n, s1, s2 = 0.0, 0.0, 0.0
+            for row in range(size):
+                x = column[start + row]
+                share, known = (p[row, k], x) if x == x else (0.0, 0.0)
+                n += share
+                s1 += share * known
+                s2 += share * known * known
+            lines[3 * i, k] += n
+            lines[3 * i + 1, k] += s1
+            lines[3 * i + 2, k] += s2

@@ -76,9 +76,11 @@ def prior_settings(alpha, equivalent_sample_size, arc_prior, allow_zero, paramet
         for role, value in alpha.items():
             check_choice("a key of alpha", role, roles)
             check(f"alpha[{role!r}]", value, PSEUDO_COUNT)
-        return PriorSettings(*(float(alpha.get(role, 1.0)) for role in roles), arc_prior=arc_prior)
+        cluster, dependent, independent = (float(alpha.get(role, 1.0)) for role in roles)
+        return PriorSettings(cluster, dependent, independent, arc_prior=arc_prior)
     check("alpha", alpha, PSEUDO_COUNT_OR_ZERO if allow_zero else PSEUDO_COUNT)
-    return PriorSettings(*[float(alpha)] * 3, arc_prior=arc_prior, parameter_prior=parameter_prior)
+    alpha = float(alpha)
+    return PriorSettings(alpha, alpha, alpha, arc_prior=arc_prior, parameter_prior=parameter_prior)
 
 
 def fit_settings(values, names, init, tol, progress, *, allow_zero=False):

@@ -57,13 +57,15 @@ def scan_clusters(rows, candidates, settings=None, *, rng, sample_rows=None, **c
     """
     settings = (LatentClassSettings() if settings is None else settings)._replace(**changes)
     search = make_search(rows, settings, rng, sample_rows)
-    path, best, fits = [], None, {}
+    path, fits = [], {}
+    best: tuple[float, LatentClassFit] | None = None
     for k, fit in search.fit_numbers(sorted({int(k) for k in candidates})).items():
         score = number_score(fit, settings.averaging)
         path.append(NumberTried(k, score, fit.log_likelihood, len(fit.theta_c), rows_statistics(rows, fit)))
         fits[k] = fit._replace(starts=None)
         if best is None or score > best[0] + GAIN:
             best = score, fit
+    assert best is not None, "candidates names no number"
     return NumberFit(best[1], tuple(path), fits)
 
 
@@ -85,7 +87,7 @@ def _alike(fit):
     distance = {}
     for a, b in combinations(range(len(fit.theta_c)), 2):
         distance[a, b] = np.abs(fit.theta[:, a] - fit.theta[:, b]).sum() * min(fit.theta_c[a], fit.theta_c[b])
-    return sorted(distance, key=distance.get)[:MERGE_PAIRS]
+    return sorted(distance, key=distance.__getitem__)[:MERGE_PAIRS]
 
 
 class NumberSearch(NamedTuple):
@@ -150,10 +152,11 @@ class NumberSearch(NamedTuple):
         if not self.is_thorough or problem.n_clusters == 1:
             screen = None if self.screen is None else (self.screen[0].with_clusters(problem.n_clusters), self.screen[1])
             return fit_problem(problem, settings, fresh(self.rng), screen)
-        tables = draw(problem, settings, SCAN_STARTS * settings.n_init, fresh(self.rng))
+        n_init = int(settings.n_init)  # a thorough scan has a number
+        tables = draw(problem, settings, SCAN_STARTS * n_init, fresh(self.rng))
         if settings.averaging is None or settings.init == "em":
             tables = soften(problem, settings, tables)
-        return conclude(problem, run_starts(problem, settings._replace(n_middle=settings.n_init), tables), settings)
+        return conclude(problem, run_starts(problem, settings._replace(n_middle=n_init), tables), settings)
 
     def splits(self, fit, n_clusters):
         """Tables for `n_clusters` from the fit with one cluster less."""
@@ -172,7 +175,8 @@ class NumberSearch(NamedTuple):
         """Tables whose clusters are drawn from those of two of the best starts; none where all starts ended in one optimum."""
         scores, starts = self.start_scores(fit), fit.starts
         parents = choose_starts(scores, scores > -np.inf, PARENTS)
-        n_clusters, found = starts.theta_c.shape[1], []
+        n_clusters = starts.theta_c.shape[1]
+        found: list[tuple] = []
         if len(parents) < 2 or n_clusters == 1:
             return found
         for _ in range(CROSSES):

@@ -116,12 +116,13 @@ def fit_problem(problem, settings, rng, screen=None):
     return conclude(problem, starts, settings)
 
 
-def advance(problem, theta_c, theta, factor_c, factors, arcs, idle, rules):
+def advance(problem, state, rules):
     """The loop. Takes a batch of starts further in place, all of them in one pass over the rows an iteration.
 
-    idle : (n_starts,) updates in a row that saw no arc; the other arrays are those of `kernels.Walkers`
+    state : theta_c, theta, factor_c, factors and arcs, as in `kernels.Walkers`; idle (n_starts,), updates in a row that saw no arc
     returns (n_starts,) of `kernels.PLACE`, and the paths of the objective as a list
     """
+    theta_c, theta, factor_c, factors, arcs, idle = state
     n_starts, n_states, n_clusters = theta.shape
     places = np.zeros(n_starts, dtype=kernels.PLACE)
     places["bound"], places["known"], places["limit"] = np.nan, -np.inf, 4.0
@@ -275,7 +276,8 @@ def _different(scores, theta_c, positions):
     """(first, copies): `positions` by falling score; a copy seems to be on its way to the optimum of a better one."""
     nats, size = ALIKE
     scores, sizes = np.nan_to_num(scores, nan=-np.inf), np.sort(theta_c, axis=1)
-    first, copies = [], []
+    first: list[int] = []
+    copies: list[int] = []
     for start in sorted(positions, key=lambda start: -scores[start]):
         for other in reversed(first):
             if not scores[other] - scores[start] < nats:
@@ -322,7 +324,7 @@ class _Running:
 
         def run(batch):
             state = [array[batch] for array in self.state]
-            places, paths = advance(problem, *state, rules)
+            places, paths = advance(problem, state, rules)
             log_likelihood = places["total"]
             if mode == kernels.VARIATIONAL:  # the loop normalised expected logs; this is p(D | averaged tables)
                 log_likelihood = problem.log_likelihoods(*state[:2])
@@ -373,8 +375,9 @@ def start_scores(problem, starts):
 
 
 def join(batches):
-    return LatentClassStarts(
-        *(np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, ()) for parts in zip(*batches))
+    parts = zip(*batches)
+    return LatentClassStarts._make(
+        np.concatenate(part) if isinstance(part[0], np.ndarray) else sum(part, ()) for part in parts
     )
 
 

@@ -243,8 +243,8 @@ def overlap_block(block, layout, reference, tables):
     """K x K overlap of two partitions of a block."""
     codes, numbers = split_columns(block.codes, layout), block.numbers.T
     first, second = (
-        softmax(log_joint(codes, *t, layout.state_start, numbers, layout.log_scale), axis=1)
-        for t in (reference, tables)
+        softmax(log_joint(codes, theta_c, theta, layout.state_start, numbers, layout.log_scale), axis=1)
+        for theta_c, theta in (reference, tables)
     )
     return (first.T @ (second * _weights(block)[:, None]),)
 

@@ -85,7 +85,8 @@ def _cheapest_subsets(costs, k):
     """The k subsets of positions with the smallest sums of costs, as (sum, positions), in rising order."""
     order = np.argsort(costs, kind="stable")
     costs = costs[order]
-    found, heap = [(0.0, [])], []
+    found: list[tuple] = [(0.0, [])]
+    heap: list[tuple] = []
     if len(costs):
         heappush(heap, (costs[0], (0,)))
     while heap and len(found) < k and np.isfinite(heap[0][0]):

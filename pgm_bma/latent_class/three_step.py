@@ -122,9 +122,9 @@ def regress_membership(design, assigned, weights, correction, squared=None, firs
     scores = partial(_membership_scores, design=inner, correction=correction)
     information = _membership_information(beta, inner, assigned, weights, correction)
     covariance = _sandwich(scores, beta.ravel(), assigned, weights, squared, first_step, -information)
-    back = np.diag(1 / scale)  # beta of the given columns: slopes / scale, and what centring took from the intercept
-    back[0] -= centre / scale
-    back = np.kron(np.eye(k - 1), back)
+    one = np.diag(1 / scale)  # beta of the given columns: slopes / scale, and what centring took from the intercept
+    one[0] -= centre / scale
+    back = np.kron(np.eye(k - 1), one)
     found = back @ beta.ravel()
     return Solution(found, back @ covariance @ back.T, converged and bool(np.isfinite(found).all()))
 

@@ -399,7 +399,7 @@ def _check_length(what, name, values, n_rows):
 
 
 def _is_numeric(values):
-    dtype = getattr(values, "dtype", None)
+    dtype: Any = getattr(values, "dtype", None)
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
         return True
     return pd.api.types.is_object_dtype(dtype) and all(

@@ -43,8 +43,9 @@ def _hashed(values):
 
 
 def deal(target, weights, n_folds, colours, together=False, n_kept=None):
-    """Weight of every row in every fold: (n_folds, n_samples), or in the first `n_kept` of them. Whole units go round class by class, in the order of `colours`.
+    """Weight of every row in every fold: (n_folds, n_samples), or in the first `n_kept` of them.
 
+    Whole units go round class by class, in the order of `colours`.
     What is left of fractional weights goes round too. Folds thus follow from the data, not from a seed.
     together : a row goes to one fold with all its weight, because copies in other folds would vouch for it
     """

@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import weakref
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -83,6 +84,7 @@ class Rows:
     """
 
     in_memory = False
+    blocks: list  # where they lie here or in files
 
     def __init__(self, profile):
         self.profile = profile
@@ -95,6 +97,10 @@ class Rows:
         for tell in () if self.in_memory else _watchers:
             tell()
         return found
+
+    def visit(self, f, *args) -> Iterator[Any]:
+        """``f(block, *args)``, block by block."""
+        raise NotImplementedError
 
     def sums(self, f, *args):
         """What `reduce` returns."""
@@ -329,7 +335,7 @@ class ClusterRows(Rows):
 
 def n_threads():
     """Threads that dask has here: of the cluster whose client is open, else of this machine."""
-    distributed = sys.modules.get("distributed")
+    distributed: Any = sys.modules.get("distributed")
     try:
         return max(sum(distributed.get_client().nthreads().values()), 1)
     except (AttributeError, ValueError):  # not imported, or no client
@@ -395,7 +401,8 @@ def n_blocks(n_rows):
 
 def cut_blocks(pieces):
     """Blocks of exactly `BLOCK_ROWS` rows (the last may be smaller) from an iterator of pieces of one part, however it is cut."""
-    waiting, size = [], 0
+    waiting: list[Block] = []
+    size = 0
     for piece in pieces:
         start = 0
         while len(piece.codes) - start >= BLOCK_ROWS - size:

@@ -8,6 +8,7 @@ the distinct texts of a whole column by pandas' own reader, so that row ten mill
 import glob
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class DuckDBRows:
         listed, sets = _listed(names), ", ".join(f"({_quoted(name)})" for name in names)
         marks = ", ".join(f"grouping({_quoted(name)})" for name in names)  # 0: this line is of that column
         where = "" if weight is None else f"WHERE TRY_CAST({_quoted(weight)} AS DOUBLE) > 0"
-        found = [([], []) for _ in names]
+        found: list[tuple[list, list]] = [([], []) for _ in names]
         # values as Arrow gives them: those of the batches that are coded later come from there too
         reader = _arrow_reader(
             self._query(f"SELECT count(*), {listed}, {marks} FROM {_VIEW} {where} GROUP BY GROUPING SETS ({sets})")
@@ -308,7 +309,7 @@ def arrow_categories(fragments, wanted, schemas):
         return {}
     found = []
     for fragment in fragments:
-        values = {name: {} for name in coded}
+        values: dict[Any, dict] = {name: {} for name in coded}
         for batch in fragment.to_batches(columns=coded, batch_size=BATCH):
             for name, column in zip(coded, batch.columns):
                 if isinstance(column, pa.DictionaryArray):
@@ -378,7 +379,7 @@ def _kind(type_):
 def _refuse_names(names):
     if "" in names:
         raise ValueError("a column has the empty text as its name, which DuckDB cannot read; give it a name")
-    known = {}
+    known: dict[str, Any] = {}
     for name in names:
         if name.casefold() in known:
             raise ValueError(

@@ -124,7 +124,7 @@ def write_part(job, number, source, batches):
     with replacing(target) as file, pq.ParquetWriter(file, schema) as writer:
         for columns, n_rows in batches:
             frame = _known_frame(job, columns[: len(names)], n_rows, unknown)
-            kept = [_kept(*column, kind) for column, kind in zip(columns[len(names) :], job.kept_types)]
+            kept = [_kept(values, codes, kind) for (values, codes), kind in zip(columns[len(names) :], job.kept_types)]
             writer.write_table(pa.table(kept + _predicted(job, frame, schema.types[-1]), schema=schema))
     return unknown
 

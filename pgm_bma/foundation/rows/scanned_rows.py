@@ -33,6 +33,7 @@ def scanned_rows(scan, declared=None, weight=None):
     profile = find_profile(engine, names, declared or {}, weight)
     coder = Coder(profile.schema, engine.texts, weight)
     wanted = names if weight is None else [*names, weight]
+    rows: Rows
     if hasattr(engine, "shards"):
         sizes = [n_blocks(n_rows) for n_rows in engine.part_rows]
         rows = ClusterRows(profile, engine.shards(code_blocks, coder, wanted), sizes)
