@@ -58,14 +58,14 @@ def interaction_table(fit, data, names):
     if not places:
         return pd.DataFrame({name: pd.Series(dtype=object if name in COLUMNS[:2] else float) for name in COLUMNS})
     weights = data.weights / data.weights.sum()
-    means, squares = 0.0, 0.0
+    means, squares = (np.zeros((len(places) + 1, len(fit.terms.shares))) for _ in range(2))
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         lines = explained(fit, data.codes[block], data.values[block])
         lines = np.concatenate([lines[:, list(places.values())], lines.sum(axis=1, keepdims=True)], axis=1)
         lines -= lines.mean(axis=2, keepdims=True)
-        means = means + np.tensordot(weights[block], lines, axes=1)
-        squares = squares + np.tensordot(weights[block], lines**2, axes=1)
+        means += np.tensordot(weights[block], lines, axes=1)
+        squares += np.tensordot(weights[block], lines**2, axes=1)
     spread = np.maximum(squares - np.square(means), 0.0).sum(axis=1)
     shares = spread[:-1] / spread[-1] if spread[-1] > 0 else np.zeros(len(places))
     lines = []
