@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.additive.fit import fit_additive
+from pgm_bma.additive.interactions import interaction_table
 from pgm_bma.additive.results import (
     AdditiveRows,
     additive_data,
@@ -61,7 +62,7 @@ class AdditiveBayesClassifier(ClassifierBase):
     Attributes
     ----------
     term_weights_ : Series
-        Weight of every term.
+        Weight of every term that is in the model; a kind whose ridge is "off" is not.
     pairs_ : list of tuples of names
         Pairs of columns that have a term or weights of cells.
     ridge_ : dict
@@ -71,6 +72,10 @@ class AdditiveBayesClassifier(ClassifierBase):
     interaction_strength_ : DataFrame
         In nats, I(X_i; class) on the diagonal, I(X_i; X_j | class) - I(X_i; X_j) off it: positive where a pair says more than
         its columns, negative where they repeat each other; NaN where not counted.
+    interactions_ : DataFrame
+        The pairs of columns in the model, columns `first`, `second`, `importance`, `low`, `high`, falling: the variance over
+        the rows of the pair's term as a share of that of the whole score, with a 95 % interval from the curvature of the fit.
+        A pair whose `low` is 0 may be chance.
     repeats_ : {"none", "data", "copies"}
         How equal rows (same cells and class), or whole weights, were taken. "data": they count as so many rows. "copies": many more
         rows are equal than the frequencies of the columns would give, so repeats say nothing new; weights are scaled to the
@@ -266,10 +271,12 @@ class AdditiveBayesClassifier(ClassifierBase):
         names, states = self._of_terms(schema.names), self._of_terms(schema.states)
         self.pairs_ = [(names[i], names[j]) for i, j in sorted({*terms.pairs, *terms.cells})]
         labels, weights = weight_series(self._result, names, states, list(training.classes))
-        self.term_weights_ = pd.Series(weights, index=labels, name="weight")
+        used = weights != 0
+        self.term_weights_ = pd.Series(weights[used], index=np.array(labels, dtype=object)[used], name="weight")
         self.ridge_, self.repeats_ = self._result.ridge, data.repeats
         self.feature_importances_ = average_importances(self._result, data)
         shown = data.take_columns(terms.columns)
+        self.interactions_ = interaction_table(self._result, shown, names)
         self._middles, self._bin_shares = shown.bin_middles(), shown.bin_shares()
         self._information = _information(data, "pair" in kinds)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from pgm_bma.additive.choice import MOST_CELL_WEIGHTS, MOST_PAIRS
 from pgm_bma.additive.gaussian import N_STRENGTHS
+from pgm_bma.additive.interactions import factor_errors
 from pgm_bma.additive.ridges import OFF, SEARCH
 from pgm_bma.additive.solve import fit_weights
 from pgm_bma.additive.terms import (
@@ -51,7 +52,9 @@ def fit_additive(data, kinds, progress=None):
     thetas = [_fit_weights(contrasts, data.weights, points[0])]
     thetas += [_fit_weights(contrasts, data.weights, point, thetas[0], SEARCH.rough) for point in points[1:]]
     theta = sum(share * theta for share, theta in zip(shares, thetas))
-    return AdditiveFit(terms, TermWeights.from_flat(theta, terms), points[0])
+    looser = {kind: min((point[kind] for point in points), key=abs) for kind in kinds}
+    errors = factor_errors(contrasts, data.weights, theta, np.abs(_ridge_values(contrasts, looser)), terms)
+    return AdditiveFit(terms, TermWeights.from_flat(theta, terms), points[0], errors)
 
 
 def _sampled(data):
@@ -201,7 +204,7 @@ class _TermFolds:
 def _fit_weights(contrasts, rows, ridge, start=None, tolerance=1e-10):
     """Weights of the contrasts; a kind that is off is held at its centre."""
     ridge = {**SEARCH.fixed, **ridge}
-    values = np.array([ridge[kind] for kind in contrasts.kinds])
+    values = _ridge_values(contrasts, ridge)
     drawn = np.array([kind in ("prior", "single") for kind in contrasts.kinds])
     centre = np.where(drawn & (values > 0), 1.0, 0.0)
     free = np.abs(values) < OFF
@@ -212,9 +215,15 @@ def _fit_weights(contrasts, rows, ridge, start=None, tolerance=1e-10):
     return theta
 
 
+def _ridge_values(contrasts, ridge):
+    ridge = {**SEARCH.fixed, **ridge}
+    return np.array([ridge[kind] for kind in contrasts.kinds])
+
+
 class AdditiveFit(NamedTuple):
-    """The terms, their weights and the ridge of every kind."""
+    """The terms, their weights, the ridge of every kind, and the errors of pairs: see `interactions.factor_errors`."""
 
     terms: AverageTerms
     weights: TermWeights
     ridge: dict
+    pair_errors: dict

@@ -193,7 +193,7 @@ def region_findings(estimator, frame, target):
             "graph",
             lambda: interaction_data(estimator, rows),
             "Solid: two columns together tell more about the class than the sum of both. Dashed: they tell partly the same.",
-            lambda: plotting.plot_interactions(strength),
+            lambda: plotting.plot_interactions(estimator),
         )
     tests = getattr(estimator, "tests_", None)
     if isinstance(tests, pd.DataFrame) and len(tests):

@@ -360,7 +360,7 @@ def as_states(estimator, frame):
 def views(estimator, rows):
     """(graph of the model, how to draw it, how to make the data of its live picture)"""
     if hasattr(estimator, "pairs_"):
-        draw = partial(plotting.plot_interactions, estimator.interaction_strength_)
+        draw = partial(plotting.plot_interactions, estimator)
         return estimator.to_networkx(), draw, partial(interaction_data, estimator, rows)
     if not hasattr(estimator, "region_graph_"):
         graph = estimator.edge_graph_ if hasattr(estimator, "edge_graph_") else estimator.to_networkx()
@@ -369,7 +369,7 @@ def views(estimator, rows):
         return graph, draw, partial(network_data, estimator, rows)
     graph = estimator.region_graph_
     if graph.number_of_nodes() > MANY_REGIONS:
-        draw = partial(plotting.plot_interactions, estimator.interaction_strength_)
+        draw = partial(plotting.plot_interactions, estimator)
         return graph, draw, partial(interaction_data, estimator, rows)
     draw = partial(plotting.plot_region_graph, graph, target=estimator.target_name_)
     return graph, draw, partial(region_data, estimator)

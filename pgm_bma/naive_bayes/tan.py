@@ -1,5 +1,7 @@
 """Tree-augmented naive Bayes (Friedman, Geiger and Goldszmidt 1997): the tree of highest conditional mutual information.
 
+A whole tree has arcs between columns that have nothing to do with each other; the forest of highest BIC leaves these out.
+
 The paper leaves the root and ties open. Here the root is the column that tells most about the class, ties go by name, and so
 the tree does not depend on the order of the columns.
 """
@@ -40,18 +42,31 @@ class TANFit(NamedTuple):
 
 
 def fit_tan(
-    codes, cardinalities, target, n_classes, weights=None, *, alpha=1.0, equivalent_sample_size=None, name_ranks=None
+    codes,
+    cardinalities,
+    target,
+    n_classes,
+    weights=None,
+    *,
+    alpha=1.0,
+    equivalent_sample_size=None,
+    name_ranks=None,
+    arcs="all",
 ):
     """The tree, and posterior-mean tables, each family from the rows that have its cells.
 
     codes : (n_samples, n_columns), or `Rows`, which bring their classes and weights
 
     name_ranks : (n_columns,) place of every column among the sorted names, for ties; default: the order of the columns
+    arcs : "all", a whole tree, or "bic", those of the forest of highest BIC
     """
     cardinalities = np.asarray(cardinalities)
     pairs, totals, information, counts = _informed(codes, cardinalities, target, n_classes, weights)
     ranks = np.arange(len(cardinalities)) if name_ranks is None else name_ranks
-    parents = rooted_tree(information, _observed_information(counts, cardinalities), ranks)
+    gains = information - arc_penalties(cardinalities, n_classes, totals.sum()) if arcs == "bic" else information
+    parents = rooted_tree(gains, _observed_information(counts, cardinalities), ranks)
+    if arcs == "bic":
+        parents = np.where(gains[np.arange(len(parents)), parents] > 0, parents, -1)
     tables = []
     for family in _families(pairs, parents, codes, cardinalities, target, n_classes, weights):
         rows = n_classes * family.shape[1]
@@ -112,6 +127,12 @@ def rooted_tree(information, about_class, ranks):
     parents = np.full(len(order), -1)
     parents[order] = np.where(tree < 0, -1, order[tree])
     return parents
+
+
+def arc_penalties(cardinalities, n_classes, n_rows):
+    """What BIC takes off I(X_i; X_j | class) in nats per row: ln N / 2N for each of the arc's further parameters: (n, n)."""
+    further = n_classes * np.outer(cardinalities - 1, cardinalities - 1)
+    return further * np.log(max(n_rows, 2.0)) / (2 * max(n_rows, 1.0))
 
 
 def profiles(fit):

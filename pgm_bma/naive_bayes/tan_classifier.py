@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.augmented.model import log_joint
 from pgm_bma.foundation.faces.classifier import ClassifierBase
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.faces.validation import Optional, check_parameters
+from pgm_bma.foundation.faces.validation import Choice, Optional, check_parameters
 from pgm_bma.foundation.numbers.averaging import class_information
 from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, check_prior
 from pgm_bma.foundation.tables.table import order_states
@@ -30,12 +30,14 @@ class TANClassifier(HasStructure, ClassifierBase):
         Pseudo-count of a cell (K2 when 1).
     equivalent_sample_size : float, optional
         Total prior mass spread evenly over every table (BDeu), instead of `alpha`.
+    arcs : {"all", "bic"}, default="all"
+        "all": a whole tree, as in the paper. "bic": the forest of highest BIC, which leaves out arcs that the rows do not support.
     {names}
 
     Attributes
     ----------
     parents_ : Series
-        The column that each column has as a parent besides the class (None for the root).
+        The column that each column has as a parent besides the class (None for a root).
     conditional_mutual_information_ : DataFrame
         I(X_i; X_j | class) in nats.
     feature_importances_ : array of shape (n_features_in_,)
@@ -57,13 +59,14 @@ class TANClassifier(HasStructure, ClassifierBase):
     ['even', 'odd', 'odd', 'even']
     """
 
-    _rules = {"alpha": PSEUDO_COUNT, "equivalent_sample_size": Optional(PSEUDO_COUNT)}
+    _rules = {"alpha": PSEUDO_COUNT, "equivalent_sample_size": Optional(PSEUDO_COUNT), "arcs": Choice("all", "bic")}
 
     def __init__(
         self,
         *,
         alpha: float = 1.0,
         equivalent_sample_size: float | None = None,
+        arcs: str = "all",
         state_names: dict | None = None,
         target_name: Any = None,
         handle_unknown: str = "missing",
@@ -72,6 +75,7 @@ class TANClassifier(HasStructure, ClassifierBase):
     ):
         self.alpha = alpha
         self.equivalent_sample_size = equivalent_sample_size
+        self.arcs = arcs
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
@@ -92,6 +96,7 @@ class TANClassifier(HasStructure, ClassifierBase):
             alpha=self.alpha,
             equivalent_sample_size=self.equivalent_sample_size,
             name_ranks=np.array([by_name[name] for name in names]),
+            arcs=self.arcs,
         )
         parents = [names[p] if p >= 0 else None for p in self._result.parents]
         self.class_probability_ = self._result.parameters.class_probs

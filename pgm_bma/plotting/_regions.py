@@ -86,7 +86,7 @@ def plot_interactions(
     interactions: Any,
     *,
     relevance: Any = None,
-    max_edges: int = 60,
+    max_edges: int = 12,
     threshold: float = 0.02,
     title: str | None = None,
     ax: Any = None,
@@ -100,11 +100,12 @@ def plot_interactions(
     ----------
     interactions : DataFrame, dict, Series, networkx graph or fitted estimator
         A symmetric table, numbers by pair (a, b), a graph whose edges have the attribute ``interaction`` (else
-        ``weight``), or a fitted `KikuchiBayesClassifier` or `AdditiveBayesClassifier`.
+        ``weight``), or a fitted `KikuchiBayesClassifier` or `AdditiveBayesClassifier`: of its `interactions_` those whose
+        interval does not hold 0.
     relevance : Series or dict attribute -> number, optional
         E.g. mutual information with the class; None takes the node attribute ``information`` where there is one (of a
-        classifier: the diagonal of `interaction_strength_`).
-    max_edges : int, default=60
+        classifier: `feature_importances_`).
+    max_edges : int, default=12
         Draw only this many of the strongest.
     threshold : float, default=0.02
         Leave out interactions below this share of the strongest.
@@ -128,6 +129,8 @@ def plot_interactions(
     edges = [e for e in edges if abs(e[2]) >= threshold * strongest]
     edges = sorted(edges, key=lambda e: (-abs(e[2]), str(e[0]), str(e[1])))[:max_edges]
     remark = f"the {len(edges)} strongest of {total} interactions" if total > len(edges) else ""
+    if not edges:
+        remark = "no pair interacts beyond chance"
     if len(nodes) > MANY:  # names without a chord only make the ring larger
         held = {v for a, b, _ in edges for v in (a, b)}
         if held and len(held) < len(nodes):
@@ -170,7 +173,7 @@ def plot_interactions(
         Line2D([], [], color=VERMILION, linewidth=2.5, linestyle=(0, (3, 1.5)), label="shared (negative)"),
     ]
     if own:
-        handles.append(Line2D([], [], color=SKY, linewidth=6, label="relevance by itself"))
+        handles.append(Line2D([], [], color=SKY, linewidth=6, label="relevance"))
     legend_below(ax, handles, remark or None)
     return titled(ax, title)
 
@@ -234,10 +237,13 @@ def _interaction_parts(interactions, relevance):
 
 
 def _read_interactions(interactions, relevance):
-    if hasattr(interactions, "interaction_strength_"):
-        interactions = interactions.interaction_strength_
+    if hasattr(interactions, "interactions_"):
+        names, found = list(interactions.schema_.names), interactions.interactions_
         if relevance is None:
-            relevance = {v: interactions.at[v, v] for v in interactions}
+            relevance = dict(zip(names, map(float, interactions.feature_importances_)))
+        sure = found[(found["low"] > 0) | (found["high"] < 0)]
+        edges = [tuple(line) for line in sure[["first", "second", "importance"]].itertuples(index=False)]
+        return names, edges, dict(relevance)
     own = {} if relevance is None else dict(relevance)
     if hasattr(interactions, "edges"):
         graph = interactions

@@ -66,7 +66,7 @@ def test_the_pair_is_found_and_explained(fitted):
     table = model.explain(fresh.iloc[0])
     np.testing.assert_allclose(table.sum(), model.log_scores(fresh[:1])[0], atol=1e-10)
     assert {"c", "kind", "a, b", "(gaussian)"} <= set(table.index)
-    assert len(model.term_weights_) == sum(part.size for part in model._result.weights)
+    assert len(model.term_weights_) == sum(np.count_nonzero(part) for part in model._result.weights)
     assert model.feature_importances_[:2].min() > 3 * model.feature_importances_[3:].max()
     curves = singles.term_curves()
     c = curves[curves.column == "c"]
