@@ -8,7 +8,6 @@ the distinct texts of a whole column by pandas' own reader, so that row ten mill
 import glob
 import os
 from pathlib import Path
-
 from typing import Any
 
 import numpy as np
