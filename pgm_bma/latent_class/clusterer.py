@@ -34,8 +34,8 @@ SHARED_DOC = f"""max_iter : int, default=1000
 ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
         The fitted network, the cluster its latent root; of a table with numeric columns only the columns of states.
     model_is_exact_ : bool
-        Whether `model_` is the fitted distribution itself. False with numeric columns: pgmpy has no network in which a number
-        depends on a state, so that `densities_` holds that part.
+        Whether `model_` is the fitted distribution itself. False with numeric columns: pgmpy has no network with exact queries
+        in which a number depends on a state, so that `densities_` holds that part.
     numeric_columns_ : list
         Columns that were taken as numbers.
     densities_ : DataFrame

@@ -96,6 +96,8 @@ def plot_cluster_profiles(
     unknown = [v for v in names if not NAME.admits(v) or v not in network.nodes() or v == cluster]
     if unknown:
         raise ValueError(f"columns= names {unknown[0]!r}, which is no variable of the network beside the cluster")
+    if not names:
+        raise ValueError("there are no columns of states to draw; densities_ of the clusterer has those of numbers")
     weights = conditional_table(network, cluster, None)
     tables = {v: conditional_table(network, v, cluster) for v in names}
     if sort and columns is None:

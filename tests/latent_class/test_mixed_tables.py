@@ -128,6 +128,8 @@ def test_arrays_of_numbers_only(build):
     assert model.n_features_in_ == 3 and model.numeric_columns_ == ["x0", "x1", "x2"]
     assert adjusted_rand_score(cluster, model.predict(numbers)) > 0.9
     assert set(model.model_.nodes()) == {"cluster"}
+    with pytest.raises(ValueError, match="no columns of states to draw; densities_"):
+        model.plot()
     with pytest.raises(ValueError, match="X has 2 features"):
         model.predict(numbers[:, :2])
     scan = build(n_clusters=range(1, 4), n_init=4, random_state=0).fit(numbers)
