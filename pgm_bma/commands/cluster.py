@@ -276,7 +276,8 @@ def residual_findings(estimator, frame, weights):
         who, more = "The clusters" if is_latent else "The clusters and arcs", " and others" if len(left) > 5 else ""
         found.words.append(f"{who} leave {count(len(left), 'pair')} of columns dependent: {said}{more}{cure}.")
     else:
-        found.words.append(f"Inside these {estimator.n_clusters_} clusters no pair of columns is clearly dependent.")
+        where = f"Inside these {estimator.n_clusters_} clusters" if is_latent else "Beyond the clusters and arcs"
+        found.words.append(f"{where} no pair of columns is clearly dependent.")
     names = {"x2": "X2", "df": "degrees of freedom", "p_value": "p (bootstrap)"}
     shown = pairs.dropna(axis=1, how="all").head(MOST_PAIRS).rename(columns=names)
     caption = "Observed against expected tables of pairs: X2 by its degrees of freedom; near 1 is what chance gives."

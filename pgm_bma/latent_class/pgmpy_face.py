@@ -173,12 +173,9 @@ class EMAEstimator(DiscreteParameterEstimator):
             check_choice("init_cpds", init, ("auto", "random", "em"))
         cluster = _latent_root(model)
         cpds = read_cpds(init, set(model.nodes()), "init_cpds") if given else {}
-        named = [said for said in (self.latent_card, self.state_names) if said is not None]
-        if not given and not any(
-            not isinstance(said, dict) or cluster in said for said in named
-        ):  # bad ones: see below
-            raise ValueError(f"latent_card does not say how many clusters to find; pass latent_card={{{cluster!r}: 3}}")
         network = read_network(model, data, self.state_names, self.latent_card, (cpds, {}), sample_weight)
+        if not given and not any(cluster in (said or ()) for said in (self.latent_card, self.state_names)):
+            raise ValueError(f"latent_card does not say how many clusters to find; pass latent_card={{{cluster!r}: 3}}")
         columns, cardinalities = network.names[1:], network.cardinalities
         init = _start_tables(network) if given else init
         with progress(self.show_progress, "starts") as bar:

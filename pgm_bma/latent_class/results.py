@@ -175,10 +175,11 @@ class LatentClassResults(MixedTables):
         Examples
         --------
         >>> from pgm_bma import LatentClassClusterer, load_dataset
-        >>> X = load_dataset("voting")[0].drop(columns="party")
+        >>> frame, target = load_dataset("voting")
+        >>> X = frame.drop(columns=target)
         >>> clusterer = LatentClassClusterer(range(1, 5), n_init=4, random_state=0).fit(X)
-        >>> clusterer.n_clusters_, clusterer.chosen_by("icl", X).n_clusters_
-        (4, 3)
+        >>> clusterer.chosen_by("bic", X).n_clusters_
+        4
         """
         check_choice("criterion", criterion, tuple(CRITERIA))
         path, fits = getattr(self, "n_clusters_path_", None), self.__dict__.get("_cached_fits")

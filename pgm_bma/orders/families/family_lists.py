@@ -81,8 +81,8 @@ def grow_lists(
     scoring = scoring._replace(**changes)
     max_indegree = min(scoring.max_indegree, n - 1)
 
-    def prepared(*given):
-        rows = prepare_rows(*given, max_indegree=1)
+    def prepared(codes, cardinalities, weights):
+        rows = prepare_rows(codes, cardinalities, weights, 1)
         data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
         return data, lgamma_tables(rows, scoring.prior, max_indegree)
 

@@ -78,8 +78,8 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, held=None,
         others = [(p, c) for p in range(len(cardinalities)) for c in range(len(cardinalities)) if c not in (p, child)]
         alone = scoring._replace(required=(), forbidden=[*scoring.forbidden, *others])
         small, places = family_layout(cardinalities, alone)
-        rows = free_rows(codes, cardinalities, weights, held, child)
-        free = prepare_rows(*rows, max_indegree=scoring.max_indegree)
+        kept, sizes, kept_weights = free_rows(codes, cardinalities, weights, held, child)
+        free = prepare_rows(kept, sizes, kept_weights, scoring.max_indegree)
         own = _score(free, scoring.prior, small, places)
         scores[table.offsets[child] : table.offsets[child + 1]] = own[small.offsets[child] : small.offsets[child + 1]]
     return with_priors(table, scores, scoring)
