@@ -23,6 +23,7 @@ from pgm_bma.foundation.numbers.dirichlet import (
 from pgm_bma.foundation.rows.blocks import Rows, table_rows
 from pgm_bma.foundation.tables.columns import smallest_dtype
 from pgm_bma.latent_class import _kernels as kernels
+from pgm_bma.latent_class import _pass_kernels as passes
 from pgm_bma.latent_class._number_kernels import (
     LINES,
     NormalPrior,
@@ -223,7 +224,7 @@ def expect_block(block, layout, all_factor_c, all_factors):
     n_starts, n_states, n_clusters = all_factors.shape
     counts, totals = np.empty((n_starts, 1 + n_states, n_clusters)), np.empty(n_starts)
     space = np.empty((2, layout.table_start[-1], n_clusters)), np.empty((2, kernels.BLOCK, n_clusters))
-    kernels.expect(
+    passes.expect(
         layout,
         # a copy of read-only arrays alone (blocks that dask sent to another worker): for those, kernels would be compiled once more
         np.require(block.codes, requirements="W"),
@@ -284,7 +285,7 @@ def log_joint(codes, theta_c, theta, state_start, numbers=None, log_scale=None):
     with np.errstate(divide="ignore"):
         logs = np.log(theta_c), np.log(theta[: state_start[-1]])
     joint = np.empty((len(codes), len(theta_c)))
-    kernels.log_joint(codes, state_start, *logs, joint)
+    passes.log_joint(codes, state_start, *logs, joint)
     if numbers is not None and numbers.shape[1]:
         tables = np.ascontiguousarray(theta[state_start[-1] :])
         factors = np.empty_like(tables)
