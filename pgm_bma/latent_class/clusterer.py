@@ -235,8 +235,8 @@ class EMAClusterer(LatentClassBase):
 
     >>> X = X.assign(length=[1.1, 1.3, 0.9, 1.2, 4.1, 3.8, 4.4, 4.0] * 5)
     >>> clusterer = EMAClusterer(n_clusters=2, random_state=0).fit(X)
-    >>> clusterer.densities_.round(1).to_numpy().tolist()
-    [['length', 0, 1.1, 0.3], ['length', 1, 4.1, 0.4]]
+    >>> sorted(clusterer.densities_["mean"].round(1))
+    [1.1, 4.1]
     """
 
     _paper = PAPER_EMA
