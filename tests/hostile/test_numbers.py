@@ -104,3 +104,22 @@ def test_spreadsheets_find_no_formula_in_full_width(tmp_path):
     write_csv(tmp_path / "t.csv", pd.DataFrame({"a": cells}))
     found = pd.read_csv(tmp_path / "t.csv", dtype=str)["a"].tolist()
     assert found == [f"'{cell}" for cell in cells[:-1]] + ["a|b"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_record_batch_of_arrow_is_a_table():
+    pa = pytest.importorskip("pyarrow")
+    X, y = rows()
+    batch = pa.RecordBatch.from_pandas(X.assign(outcome=y), preserve_index=False)
+    table = pa.Table.from_batches([batch])
+    want = pgm_bma.NaiveBayesClassifier().fit(table, "outcome")
+    got = pgm_bma.NaiveBayesClassifier().fit(batch, "outcome")
+    np.testing.assert_array_equal(got.predict_proba(batch), want.predict_proba(table))
+    clusterer = pgm_bma.LatentClassClusterer(2, n_init=1, random_state=0)
+    np.testing.assert_array_equal(clusterer.fit(batch).predict_proba(batch), clusterer.fit(table).predict_proba(table))
+
+
+def test_a_likelihood_ratio_test_of_an_absurd_size_is_refused():
+    X, _ = rows()
+    with pytest.raises(ValueError, match="n_bootstrap=2147483648 must be at most"):
+        pgm_bma.likelihood_ratio_test(pgm_bma.LatentClassClusterer(2), X, n_bootstrap=2**31)

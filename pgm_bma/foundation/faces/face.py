@@ -22,7 +22,7 @@ from pgm_bma.foundation.runtime.compiling import announcing
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.column_kinds import warn_of_kinds
-from pgm_bma.foundation.tables.table import as_table
+from pgm_bma.foundation.tables.table import as_table, whole_batch
 
 
 class DiscreteEstimator(BaseEstimator):
@@ -198,7 +198,7 @@ class DiscreteEstimator(BaseEstimator):
         """(distinct rows, their weights) of a scan, which is remembered for `predict_to`; any other table as it is."""
         self.__dict__.pop("_cached_scan", None)
         if not is_scan(X):
-            return X, sample_weight
+            return whole_batch(X), sample_weight
         self._cached_scan = as_scan(X)
         try:
             frame, weights, self._cached_n_rows = self._folded(self._cached_scan, sample_weight, y)

@@ -346,8 +346,18 @@ def _shorten(names, limit=6):
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
+def whole_batch(X):
+    """A pyarrow RecordBatch as the table of that one batch; anything else as it is."""
+    if type(X).__name__ != "RecordBatch" or type(X).__module__ != "pyarrow.lib":
+        return X
+    import pyarrow
+
+    return pyarrow.Table.from_batches([X])
+
+
 def as_table(X, estimator, fitting=False):
     """X in a form that `table` reads, or a clear error; arrays go through scikit-learn's checks."""
+    X = whole_batch(X)
     if fitting and table.is_one_row(X):
         raise ValueError(f"a {type(X).__name__} is one row; fit wants a table, pass a DataFrame or 2D array")
     if X is None or isinstance(X, (str, bytes)) or np.isscalar(X):
