@@ -223,7 +223,7 @@ def expect_block(block, layout, all_factor_c, all_factors):
     """(counts (n_starts, 1 + n_states_total, n_clusters), sums of log normalisers (n_starts,)) at the factors of every start."""
     n_starts, n_states, n_clusters = all_factors.shape
     counts, totals = np.empty((n_starts, 1 + n_states, n_clusters)), np.empty(n_starts)
-    space = np.empty((2, layout.table_start[-1], n_clusters)), np.empty((2, kernels.BLOCK, n_clusters))
+    space = np.empty((2, layout.table_start[-1], n_clusters)), np.empty((2, passes.BLOCK, n_clusters))
     passes.expect(
         layout,
         # a copy of read-only arrays alone (blocks that dask sent to another worker): for those, kernels would be compiled once more
