@@ -39,7 +39,7 @@ def pattern(parts, tmp_path_factory):
 def clusterer(mode, n_init=30, **options):
     kind = pgm_bma.LatentClassClusterer if mode == "EM" else pgm_bma.EMAClusterer
     averaging = {} if mode == "EM" else {"averaging": mode.removeprefix("EMA ")}
-    return kind(2, n_init=n_init, tol=1e-9, random_state=0, **averaging, **options)
+    return kind(2, n_init=n_init, tol=1e-9, random_state=0, categorical_columns=["half"], **averaging, **options)
 
 
 def test_the_tree_is_fixed_by_position():
