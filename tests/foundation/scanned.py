@@ -6,9 +6,11 @@ import pandas as pd
 import pgm_bma
 
 CLUSTERERS = {
-    "EM": lambda **k: pgm_bma.LatentClassClusterer(2, n_init=4, random_state=0, **k),
-    "EMA variational": lambda **k: pgm_bma.EMAClusterer(2, n_init=4, random_state=0, **k),
-    "EMA linear": lambda **k: pgm_bma.EMAClusterer(2, averaging="linear", n_init=4, random_state=0, **k),
+    "EM": lambda **k: pgm_bma.LatentClassClusterer(2, n_init=4, random_state=0, categorical_columns=["half"], **k),
+    "EMA variational": lambda **k: pgm_bma.EMAClusterer(2, n_init=4, random_state=0, categorical_columns=["half"], **k),
+    "EMA linear": lambda **k: pgm_bma.EMAClusterer(
+        2, averaging="linear", n_init=4, random_state=0, categorical_columns=["half"], **k
+    ),
     "structural EM": lambda **k: pgm_bma.StructuralEMClusterer(2, n_init=2, random_state=0, **k),
     "bound and collapse": lambda **k: pgm_bma.StructuralEMClusterer(
         2, parameters="bound_collapse", n_init=2, random_state=0, **k

@@ -96,7 +96,7 @@ def test_csv_is_read_as_pandas_reads_it(tmp_path):
     scan = pgm_bma.scan_csv(tmp_path / "t*.csv", na_values="none")
     (tmp_path / "all.csv").write_text(texts[0] + texts[1].split("\n", 1)[1])
     frame = pd.read_csv(tmp_path / "all.csv", na_values="none")
-    raw = pgm_bma.LatentClassClusterer(2, n_init=2, random_state=0, categorical_columns=["half"]).fit(frame)
+    raw = pgm_bma.LatentClassClusterer(2, n_init=2, random_state=0).fit(frame)
     scanned = pgm_bma.LatentClassClusterer(2, n_init=2, random_state=0).fit(scan)
     assert raw.schema_.states == (("1", "2", "late"), (1.0, 2.0), ("no", "x,y", "yes"), (False, True))
     assert differences(vars(raw), vars(scanned)) == []
@@ -125,7 +125,9 @@ def test_weights_from_a_column(pattern, parts, tmp_path):
     raw = pgm_bma.EMAClusterer(2, n_init=2, random_state=0, categorical_columns=["half"]).fit(
         frame.drop(columns="weight"), sample_weight=frame["weight"]
     )
-    scanned = pgm_bma.EMAClusterer(2, n_init=2, random_state=0).fit(scan, sample_weight="weight")
+    scanned = pgm_bma.EMAClusterer(2, n_init=2, random_state=0, categorical_columns=["half"]).fit(
+        scan, sample_weight="weight"
+    )
     assert differences(vars(raw), vars(scanned)) == []
     with pytest.raises(ValueError, match="pass sample_weight= the name"):
         pgm_bma.EMAClusterer().fit(scan, sample_weight=np.ones(len(frame)))
