@@ -41,7 +41,7 @@ ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 NEVER = {"foundation": {"pgmpy", "networkx", "matplotlib"}, **{system: {"matplotlib"} for system in SYSTEMS}}
 FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "mixed", "diagnostics", "fitting", "tan_classifier",
          "pgmpy_face", "intervals", "inference", "reading", "numeric_face", "three_step_results", "fit_tests",
-         "structures")  # fmt: skip
+         "structures", "interactions", "strength")  # fmt: skip
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "matplotlib"}
 
 

@@ -63,7 +63,10 @@ def check_network(network, scope):
 
 def check_latent_class(fit, scope):
     want(np.array_equal(fit.state_start, _starts(scope["cards"])), "state_start", "does not fit the states")
-    want_tables("theta", fit.theta, [(1, int(card)) for card in scope["cards"]])
+    states = fit.theta[: scope["S"]]
+    want(bool(((states >= 0) & (states <= 1 + 1e-9)).all()), "theta", "holds no probabilities")
+    want_tables("theta", states, [(1, int(card)) for card in scope["cards"]])
+    want(bool((fit.counts[: scope["S"]] >= -1e-9).all()), "counts", "holds counts below 0")
     want(type(fit.best) is int and 0 <= fit.best < len(fit.weights), "best", f"is {fit.best!r}")
 
 

@@ -10,7 +10,7 @@ from pgm_bma.foundation.runtime.archive import Damaged
 NAN, NEGATIVE_INFINITY = float("nan"), -float("inf")
 _SUM, _SLACK = 1e-6, 1e-9  # what rounding may leave of a sum of probabilities, and of a bound
 _LARGEST = 1e150  # of numbers: a product of two is finite
-_SHARED = ("n", "S", "k", "v", "cards", "variable_cards", "numbers")
+_SHARED = ("n", "S", "k", "v", "cards", "variable_cards", "numbers", "n_numbers", "arcs", "lines")
 
 
 class Scope(dict):

@@ -80,11 +80,11 @@ RECORDS = {
     "latent-class-fit": Invariants(
         {
             "theta_c": Probability("k", sums=0),
-            "theta": Probability("S k"),
+            "theta": Array("lines k"),
             "state_start": Array("n+1", "i", 0),
-            "arc_posterior": Probability("n"),
+            "arc_posterior": Probability("arcs"),
             "class_counts": Array("k", low=0),
-            "counts": Array("S k", low=0),
+            "counts": Array("lines k"),
             "log_likelihood": Scalar(),
             "score_path": Array("*"),
             "weights": Probability("*"),
@@ -93,9 +93,9 @@ RECORDS = {
     ),
     "latent-class-starts": Invariants(
         {
-            "theta_c": Probability("s k"),
-            "theta": Probability("s S k"),
-            "arcs": Probability("s n"),
+            "theta_c": Probability("s tried"),  # clusters that were asked for; all may have collapsed into one
+            "theta": Array("s lines tried"),
+            "arcs": Probability("s arcs"),
             "log_likelihood": Array("s", empty=(NAN, NEGATIVE_INFINITY)),
             "evidence_bound": Array("s", empty=(NAN, NEGATIVE_INFINITY)),
             "n_iter": Array("s", "i", 0),
@@ -105,6 +105,7 @@ RECORDS = {
             "finished": Array("s", "b"),
         }
     ),
+    "latent-class-numbers": Invariants({"centers": Array("n_numbers"), "scales": Array("n_numbers", low=0)}),
     "latent-class-uncertainty": Invariants(
         {
             "size_error": Array("k", empty=(NAN,)),
@@ -319,7 +320,14 @@ def _scope(state):
         check_schema(state["_variables"], None)
         scope["variable_cards"] = state["_variables"].cardinalities
         scope["v"] = len(scope["variable_cards"])
-    cuts = state.get("check_cuts")
+    cuts = state.get("_cuts")
+    # numeric columns of clusters: three lines of a table each, after those of the states
+    numbers = getattr(state.get("_numbers"), "names", ())
+    scope["n_numbers"], scope["arcs"], scope["lines"] = (
+        len(numbers),
+        scope["n"] + len(numbers),
+        scope["S"] + 3 * len(numbers),
+    )
     scope["numbers"] = 0 if cuts is None else len(cuts.names)
     if isinstance(state.get("_state_columns"), np.ndarray) and len(columns := state["_state_columns"]):
         Array("*", "i", 0, below="n")("_state_columns", columns, scope)
@@ -330,17 +338,18 @@ def _scope(state):
 def _check_columns(state, scope):
     """Names, classes and cut points against the schema."""
     schema = state["schema_"]
-    want(state.get("n_features_in_") == scope["n"], "n_features_in_", "does not fit the schema")
+    names = schema.names if not scope["n_numbers"] else tuple(state["_numbers"].order)
+    want(state.get("n_features_in_") == len(names) == scope["arcs"], "n_features_in_", "does not fit the schema")
     if "feature_names_in_" in state:
-        want(tuple(state["feature_names_in_"]) == schema.names, "feature_names_in_", "does not fit the schema")
+        want(tuple(state["feature_names_in_"]) == names, "feature_names_in_", "does not fit the schema")
     if "classes_" in state:
         want(np.shape(state["classes_"]) == (scope["k"],), "classes_", "does not fit the states of the target")
-    cuts: Any = state.get("check_cuts")
+    cuts: Any = state.get("_cuts")
     for name, edges in () if cuts is None else zip(cuts.names, cuts.edges):
-        want(name in schema.names, "check_cuts", f"speaks of {name!r:.60}, which is no column")
+        want(name in schema.names, "_cuts", f"speaks of {name!r:.60}, which is no column")
         want(
             len(schema.states[schema.index(name)]) == len(edges) + 1,
-            "check_cuts",
+            "_cuts",
             f"does not fit the bins of {name!r:.60}",
         )
 

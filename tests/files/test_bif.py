@@ -435,10 +435,14 @@ def test_rounded_rows_are_normalised_and_ours_are_kept_to_the_bit(tmp_path):
     model.get_cpds("x").values[0] = 0.501
     with pytest.raises(ValueError, match=r"CPD of 'x' is off one by 0.001; call its normalize"):
         pgm_bma.write_bif(model, path)
-    wide = ", ".join(["0.0033333"] * 300)  # 300 states of seven digits are off by 1e-5 and still distributions
+    wide = ", ".join(["0.003333333"] * 300)  # 300 states of nine digits are off by 1e-7
     states = ", ".join(f"s{i}" for i in range(300))
     text = f"network n {{}} variable x {{type discrete [300] {{{states}}};}} probability (x) {{table {wide};}}"
     np.testing.assert_allclose(parse_bif(text).cpts[0], 1 / 300, rtol=0, atol=1e-12)
+    with pytest.raises(
+        ValueError, match="no probability distribution"
+    ):  # rows of many states are held to the same 1e-6
+        parse_bif(text.replace("0.003333333", "0.0033333"))
 
 
 @pytest.mark.parametrize("body, said", [("(a) 0.5, 0.5;", "and 7 words are there"), ("default 0.5, 0.5;", "are read")])

@@ -66,7 +66,9 @@ def arc_log_odds(arc_prior, names):
     """
     n = len(names)
     if hasattr(arc_prior, "columns"):
-        items = [((p, c), arc_prior.loc[p, c]) for p in arc_prior.index for c in arc_prior.columns if p != c]
+        cells = arc_prior.to_numpy()
+        places = [(i, j, p, c) for i, p in enumerate(arc_prior.index) for j, c in enumerate(arc_prior.columns)]
+        items = [((p, c), cells[i, j]) for i, j, p, c in places if p != c]
         items = [(arc, value) for arc, value in items if value == value]  # NaN: no opinion
     elif isinstance(arc_prior, dict):
         items = list(arc_prior.items())
