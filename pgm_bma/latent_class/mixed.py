@@ -32,6 +32,9 @@ class NumberColumns(NamedTuple):
         return (values - self.centers) / self.scales
 
 
+LARGEST = 1e100  # of a number: sums of squares stay finite
+
+
 def no_numbers(schema):
     """`NumberColumns` of a table without any."""
     return NumberColumns((), np.empty(0), np.empty(0), schema.names)
@@ -64,6 +67,12 @@ def read_numbers(frame, names, handle_unknown):
                     f"or name the column in categorical_columns"
                 )
             warn(f"numeric column {name!r} holds {int(strange.sum())} texts such as {brief(value)}: taken as missing")
+        large = np.abs(np.nan_to_num(values, nan=0.0)) > LARGEST
+        if large.any():
+            raise ValueError(
+                f"numeric column {name!r} holds {values[large][0]:.3g}, beyond {LARGEST:g}, whose square is not finite; divide the "
+                "column, set the value to NaN, or name the column in categorical_columns"
+            )
         columns.append(values)
     return np.column_stack(columns)
 
