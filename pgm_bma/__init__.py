@@ -7,8 +7,6 @@ from importlib import import_module
 
 from pgm_bma import catalogue as _catalogue
 
-__version__ = "0.2.0"
-
 _PUBLIC = _catalogue.public()
 __all__ = [*_PUBLIC, *_catalogue.MODULES]
 
@@ -20,6 +18,12 @@ def __getattr__(name):
         return value
     if name in _catalogue.MODULES:
         return import_module(f"pgm_bma.{name}")
+    if name == "__version__":
+        metadata = import_module("importlib.metadata")  # setup.cfg has it, once
+        try:
+            return metadata.version("pgm-bma")
+        except metadata.PackageNotFoundError:
+            return "unknown"  # a folder on the path that was never installed
     raise AttributeError(f"module 'pgm_bma' has no attribute {name!r}")
 
 

@@ -3,6 +3,7 @@
 from pgm_bma import evaluation as evaluation
 from pgm_bma import metrics as metrics
 from pgm_bma import plotting as plotting
+from pgm_bma import testing as testing
 from pgm_bma.additive.classifier import AdditiveBayesClassifier as AdditiveBayesClassifier
 from pgm_bma.augmented.clusterer import StructuralEMClusterer as StructuralEMClusterer
 from pgm_bma.augmented.intervals import bound_and_collapse as bound_and_collapse
@@ -22,19 +23,19 @@ from pgm_bma.files.storage import load as load
 from pgm_bma.files.storage import save as save
 from pgm_bma.forests.classifier import ForestAveragedClassifier as ForestAveragedClassifier
 from pgm_bma.forests.clusterer import ForestAveragedClusterer as ForestAveragedClusterer
-from pgm_bma.foundation.numbers.averaging import average_families as average_families
+from pgm_bma.foundation.numbers.families import average_families as average_families
 from pgm_bma.foundation.rows.scan import scan_csv as scan_csv
 from pgm_bma.foundation.rows.scan import scan_parquet as scan_parquet
 from pgm_bma.foundation.rows.scan import scan_table as scan_table
 from pgm_bma.kikuchi.classifier import KikuchiBayesClassifier as KikuchiBayesClassifier
 from pgm_bma.kikuchi.network import region_graph as region_graph
+from pgm_bma.latent_class.base import Starts as Starts
 from pgm_bma.latent_class.clusterer import EMAClusterer as EMAClusterer
 from pgm_bma.latent_class.clusterer import LatentClassClusterer as LatentClassClusterer
 from pgm_bma.latent_class.fit_tests import bivariate_residuals as bivariate_residuals
 from pgm_bma.latent_class.fit_tests import goodness_of_fit as goodness_of_fit
 from pgm_bma.latent_class.fit_tests import likelihood_ratio_test as likelihood_ratio_test
 from pgm_bma.latent_class.pgmpy_face import EMAEstimator as EMAEstimator
-from pgm_bma.latent_class.starts import Starts as Starts
 from pgm_bma.latent_class.three_step_results import three_step as three_step
 from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as AveragedNaiveBayesClassifier
 from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier
@@ -49,8 +50,11 @@ from pgm_bma.networks.simulation import random_dag as random_dag
 from pgm_bma.networks.simulation import simulate as simulate
 from pgm_bma.orders.classifier import FixedOrderClassifier as FixedOrderClassifier
 from pgm_bma.orders.classifier import OrderAveragedClassifier as OrderAveragedClassifier
+from pgm_bma.orders.pgmpy_face import FamilyScore as FamilyScore
 from pgm_bma.orders.posterior import OrderPosterior as OrderPosterior
 from pgm_bma.orders.samplers import GibbsSampler as GibbsSampler
 from pgm_bma.orders.samplers import SwapSampler as SwapSampler
+from pgm_bma.orders.score_files import read_scores as read_scores
+from pgm_bma.orders.score_files import write_scores as write_scores
 
 __version__: str

@@ -154,6 +154,11 @@ ESTIMATORS = (
     Estimator("FrequencyDiscretizer", "discretize", "columns", "Data"),
     Estimator("WidthDiscretizer", "discretize", "columns", "Data"),
 )
+# kind -> {value of ``--method``: `Estimator`}, for the command line
+METHODS: dict[str, dict[str, Estimator]] = {
+    kind: {each.method: each for each in ESTIMATORS if each.kind == kind and each.method}
+    for kind in ("clusterer", "classifier", "structure")
+}
 # other public names: group -> {name: module}
 FUNCTIONS = {
     "Classifiers": {"default_classifier": "defaults"},
@@ -165,14 +170,15 @@ FUNCTIONS = {
         "bivariate_residuals": "latent_class.fit_tests",
     },
     "Structure": {
-        "Starts": "latent_class.starts",
+        "Starts": "latent_class.base",
         "GibbsSampler": "orders.samplers",
         "SwapSampler": "orders.samplers",
         "effective_markov_blanket": "networks.graphs",
-        "average_families": "foundation.numbers.averaging",
+        "average_families": "foundation.numbers.families",
     },
     "Regions": {"region_graph": "kikuchi.network"},
     "Networks of pgmpy": {
+        "FamilyScore": "orders.pgmpy_face",
         "bound_and_collapse": "augmented.intervals",
         "log_likelihood": "networks.inference",
         "predict_proba": "networks.inference",
@@ -189,9 +195,29 @@ FUNCTIONS = {
         "scan_csv": "foundation.rows.scan",
         "scan_table": "foundation.rows.scan",
     },
-    "Files": {"save": "files.storage", "load": "files.storage", "write_bif": "files.bif", "read_bif": "files.bif"},
+    "Files": {
+        "save": "files.storage",
+        "load": "files.storage",
+        "write_bif": "files.bif",
+        "read_bif": "files.bif",
+        "write_scores": "orders.score_files",
+        "read_scores": "orders.score_files",
+    },
 }
-MODULES = {"plotting": "Pictures", "metrics": "Metrics", "evaluation": "Evaluation"}  # public modules and their titles
+MODULES = {  # public modules and their titles
+    "plotting": "Pictures",
+    "metrics": "Metrics",
+    "evaluation": "Evaluation",
+    "testing": "Checks of estimators",
+}
+# what may change in a minor release: a public name, or one of its methods or parameters, and the reason; all else is stable
+EXPERIMENTAL = {
+    "OrderPosterior.effect": "the form of effects is not settled",
+    "OrderPosterior.effects": "the form of effects is not settled",
+    "EMAClusterer.numeric_columns": "the prior of numeric columns is not settled",
+    "LatentClassClusterer.numeric_columns": "the prior of numeric columns is not settled",
+    "testing": "checks may be added",
+}
 
 # what saved files call the records inside estimators: key -> (module, class); a key is never given to another class
 RECORDS = {
@@ -200,20 +226,19 @@ RECORDS = {
     "naive-bayes-fit": ("naive_bayes.selective", "NaiveBayesFit"),
     "tan-fit": ("naive_bayes.tan", "TANFit"),
     "augmented-parameters": ("augmented.model", "Parameters"),
-    "augmented-model": ("augmented.structures", "AugmentedModel"),
-    "general-model": ("augmented.general", "GeneralModel"),
-    "latent-class-fit": ("latent_class.loop", "LatentClassFit"),
-    "latent-class-starts": ("latent_class.loop", "LatentClassStarts"),
-    "latent-class-start-rules": ("latent_class.starts", "Starts"),
+    "latent-class-fit": ("latent_class.problem", "LatentClassFit"),
+    "latent-class-starts": ("latent_class.problem", "LatentClassStarts"),
+    "latent-class-start-rules": ("latent_class.base", "Starts"),
     "latent-class-numbers": ("latent_class.mixed", "NumberColumns"),
     "latent-class-uncertainty": ("latent_class.profiles", "Uncertainty"),
     "forest-average": ("forests.average", "ForestAverage"),
     "family-table": ("orders.families.family_table", "FamilyTable"),
-    "family-lists": ("orders.families.family_lists", "FamilyLists"),
-    "order-chains": ("orders.chains.convergence", "ChainRecord"),
+    "family-lists": ("orders.families.family_table", "FamilyLists"),
+    "order-chains": ("orders.chains.runner", "ChainRecord"),
     "order-gaps": ("orders.gaps.augmented_average", "MissingCells"),
     "order-training": ("orders.sums.fixed_order", "Training"),
     "order-counted-training": ("orders.families.counted", "CountedTraining"),
+    "order-scores-only": ("orders.score_files", "ScoresOnly"),
     "order-set-counts": ("orders.families.counted", "SetCounts"),
     "structure-average": ("orders.structure_average", "StructureAverage"),
     "kikuchi-fit": ("kikuchi.fit", "KikuchiFit"),
@@ -223,12 +248,11 @@ RECORDS = {
     "additive-fit": ("additive.fit", "AdditiveFit"),
     "additive-terms": ("additive.terms", "AverageTerms"),
     "additive-term-weights": ("additive.terms", "TermWeights"),
-    "additive-gaussian-terms": ("additive.gaussian", "GaussianTerms"),
-    "kikuchi-cuts": ("foundation.tables.numeric_columns", "Cuts"),
+    "additive-gaussian-terms": ("additive.averages", "GaussianTerms"),
+    "kikuchi-cuts": ("foundation.tables.kinds", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "gibbs-sampler": ("orders.samplers", "GibbsSampler"),
     "swap-sampler": ("orders.samplers", "SwapSampler"),
-    "node-bounds": ("augmented.intervals", "NodeBounds"),
 }
 
 

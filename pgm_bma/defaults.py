@@ -1,4 +1,4 @@
-"""Which method when nothing is said: the one place that decides it.
+"""The methods to begin with: the one place that decides them.
 
 Chosen by ``python -m benchmarks default_methods`` (log loss and processor time of 5 folds on the development tables), to be run
 again before every release; its kept results are benchmarks/results/default_methods_*_summary.csv, and a test compares them with

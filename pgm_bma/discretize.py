@@ -22,7 +22,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from pgm_bma.foundation.faces.docstrings import fill
-from pgm_bma.foundation.faces.validation import Choice, Integer, check_parameters, is_hashable, reading
+from pgm_bma.foundation.faces.validation import (
+    Choice,
+    Integer,
+    bounded,
+    check_parameters,
+    is_hashable,
+    reading,
+    with_plain_parameters,
+)
 from pgm_bma.foundation.tables.cut_points import (
     bin_labels,
     frequency_cut_points,
@@ -31,7 +39,7 @@ from pgm_bma.foundation.tables.cut_points import (
 )
 from pgm_bma.foundation.tables.table import check_weights, missing_cells
 
-MAX_BINS = 1000  # every bin is a state of every table behind it, with a label of its own: more is a mistake
+MAX_BINS = 1000  # every bin is a state of every table behind it, with its own label: more is a mistake
 
 
 def _class_codes(y, n_rows):
@@ -137,7 +145,7 @@ def _ordinal(bins):
 
 
 class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What all discretisers share: reading columns, choosing those to bin, writing labels or codes."""
+    """Base of all discretisers: reading columns, choosing those to bin, writing labels or codes."""
 
     _rules: dict = {"encode": Choice("label", "ordinal")}
 
@@ -154,7 +162,9 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not nw.dependencies.is_into_dataframe(X):
             with reading("X", X, "a table: as many cells in each row"):
                 X = np.asarray(X) if isinstance(X, list | tuple) else X
-            X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self, ensure_min_samples=int(reset))
+            X = check_array(
+                bounded("X", X), dtype=None, ensure_all_finite=False, estimator=self, ensure_min_samples=int(reset)
+            )
         elif isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             raise ValueError(f"column {X.columns[X.columns.duplicated()][0]!r} occurs twice; rename one of the two")
         if not reset and hasattr(self, "feature_names_in_") and not isinstance(X, np.ndarray):
@@ -171,7 +181,7 @@ class _BinTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return {name: values for name, values in numbers.items() if values is not None}
         if not isinstance(self.columns, str | Integral | Iterable):
             raise ValueError(f"columns={self.columns!r} must be the name of a column, a list of names, or None for all")
-        wanted = [self.columns] if isinstance(self.columns, str | Integral) else list(self.columns)
+        wanted = [self.columns] if isinstance(self.columns, str | Integral) else list(bounded("columns", self.columns))
         chosen = {}
         for entry in wanted:
             name = f"x{entry}" if isinstance(entry, Integral) and entry not in columns else entry
@@ -298,6 +308,7 @@ class MDLDiscretizer(_Discretizer):
         tags.target_tags.required = True
         return tags
 
+    @with_plain_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the cut points.
 
@@ -336,6 +347,7 @@ class _CountedBins(_Discretizer):
         self.columns = columns
         self.encode = encode
 
+    @with_plain_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the cut points.
 

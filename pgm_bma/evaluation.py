@@ -108,7 +108,7 @@ def _probabilities(proba, n_rows, n_classes):
     if not proper.all():
         row = int(np.argmin(proper))
         raise ValueError(
-            f"row {row} of proba is no probability distribution: {proba[row].tolist()}; pass predict_proba, not logs, "
+            f"row {row} of proba is not a probability distribution: {proba[row].tolist()}; pass predict_proba, not logs, "
             "scores or percentages"
         )
     return proba
@@ -158,7 +158,7 @@ def error_decomposition(classifier: Any, X_train: Any, y_train: Any, X_test: Any
 
 
 def marginal_losses(classifier: Any, X: Any, y: Any) -> pd.Series:
-    """How far a fitted Kikuchi-Bayes model leaves each marginal it was made of.
+    """Measure how far a fitted Kikuchi-Bayes model leaves each marginal it was made of.
 
     For every initial region R with the class, D(P(C | x_R) || mean of the model's P(C | x) over the rows with that x_R),
     weighted by the rows. On the training set and without loops it stays near 0; large values show what the loops

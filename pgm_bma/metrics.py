@@ -1,4 +1,4 @@
-"""How far apart two partitions, two networks, two orders or two series of results are.
+"""Distances between two partitions, two networks, two orders or two series of results.
 
 Everything here is exact unless it says otherwise, and works on plain labels or on pgmpy networks (read, never built).
 The definitions follow the papers: co-membership distance and wins/draws/losses (EMA section VI), Kullback-Leibler
@@ -303,7 +303,7 @@ class WinsDrawsLosses(NamedTuple):
 
 
 def wins_draws_losses(a: Any, b: Any, *, lower_is_better: bool = True, tolerance: float = 0.0) -> WinsDrawsLosses:
-    """How often method a beats, equals and loses against method b, with Wilcoxon's signed rank test (EMA Tables I, II).
+    """Count how often method a beats, equals and loses against method b, with Wilcoxon's signed rank test (EMA Tables I, II).
 
     A draw is an equal result (in the paper: equal Hamming distances to the true partition). Draws are left out of the
     test, which is two-sided; if all are draws p is 1.
@@ -415,7 +415,7 @@ def _log_network(names, states, cpds, observed, hidden=None):
 def _sampled_blocks(network, n_samples, random_state):
     """Observed parts of rows drawn from the network."""
     from pgm_bma.foundation.numbers.graphs import sample_codes
-    from pgm_bma.foundation.runtime.seeds import random_generator
+    from pgm_bma.foundation.runtime.jobs import random_generator
 
     rng = random_generator(random_state)
     tables = [np.exp(table) for table in network.log_tables]

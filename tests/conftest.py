@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma.commands import run_files, session
+from pgm_bma.commands import output, session
 
 collect_ignore = [
     "typing/readme.py"
@@ -52,5 +52,5 @@ def table(tmp_path):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Drawing takes most of a run; tests that look at other things do without."""
-    for module in (run_files, session):
+    for module in (output, session):
         monkeypatch.setattr(module, "drawn", lambda draw: (None, "not drawn in this test"))

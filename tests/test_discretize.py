@@ -143,6 +143,7 @@ def test_labels_read_well(cuts, low, high, expected):
 
 
 @pytest.mark.parametrize("estimator", DISCRETIZERS, ids=lambda d: type(d).__name__)
+@pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input")
 def test_check_estimator_ordinal_passes_everything(estimator):
     check_estimator(clone(estimator).set_params(encode="ordinal"), expected_failed_checks=BY_NAME)
 

@@ -31,7 +31,7 @@ def test_paper_error_refuses_what_is_no_error_or_no_number_of_classes(error, n_c
     ids=["percent", "negative", "nan", "no sum of one", "logs"],
 )
 def test_improper_probabilities_are_refused(proba):
-    with pytest.raises(ValueError, match="row 0 of proba is no probability distribution"):
+    with pytest.raises(ValueError, match="row 0 of proba is not a probability distribution"):
         capped_log_loss(["a", "b"], proba, ["a", "b"])
 
 

@@ -278,7 +278,7 @@ def test_holdout_likelihood_of_many_missing_leaves_needs_no_enumeration():
 
 def test_clear_errors_about_holdout_rows():
     model = random_network(11)
-    with pytest.raises(ValueError, match=r"'a' holds 'a9', which is no state of that node"):
+    with pytest.raises(ValueError, match=r"'a' holds 'a9', which is not a state of that node"):
         metrics.holdout_log2_likelihood(model, pd.DataFrame({"a": ["a9"]}))
     with pytest.raises(ValueError, match="none of the network's observed variables"):
         metrics.holdout_log2_likelihood(model, pd.DataFrame({"z": [1]}))

@@ -1,12 +1,14 @@
 """The wheel holds the package with its data and benchmarks and nothing else; imports stay light; the benchmark list works."""
 
 import configparser
+import inspect
 import os
 import re
 import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -16,6 +18,10 @@ import pgm_bma
 from pgm_bma import catalogue
 
 ROOT = Path(__file__).parent.parent
+CONFIG = configparser.ConfigParser()
+CONFIG.read(ROOT / "setup.cfg", encoding="utf-8")
+VERSION = CONFIG["metadata"]["version"]
+DOCUMENTS = ("README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff")
 HEAVY = ("numpy", "pandas", "sklearn", "numba", "pgmpy")
 
 
@@ -28,21 +34,26 @@ def run(*arguments, cwd=None, **environment):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel, unpacked; built in a copy, so that the checkout stays clean and no stale build folder plays a part."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+def built(tmp_path_factory):
+    """A folder with wheel and source archive, made from a copy: the checkout stays clean, and no old build folder plays a part."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     for name in ("pgm_bma", "data", "benchmarks", "tests"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        if (ROOT / name).exists():
-            shutil.copy(ROOT / name, source / name)
-    run(
-        "-c", "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])", str(out), cwd=source
-    )
-    (path,) = out.glob("*.whl")
+    for name in ("setup.cfg", "pyproject.toml", "MANIFEST.in", *DOCUMENTS):
+        shutil.copy(ROOT / name, source / name)
+    for kind in ("wheel", "sdist"):
+        script = f"import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
+        run("-c", script, str(out), cwd=source)
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    """The wheel, unpacked."""
+    (path,) = built.glob("*.whl")
     with zipfile.ZipFile(path) as file:
-        file.extractall(out / "unpacked")
-    return out / "unpacked"
+        file.extractall(built / "unpacked")
+    return built / "unpacked"
 
 
 def files(folder, pattern="*"):
@@ -51,7 +62,7 @@ def files(folder, pattern="*"):
 
 def test_the_wheel_holds_the_package_only(wheel):
     tops = {path.name for path in wheel.iterdir()}
-    assert tops == {"pgm_bma", f"pgm_bma-{pgm_bma.__version__}.dist-info"}
+    assert tops == {"pgm_bma", f"pgm_bma-{VERSION}.dist-info"}
     written = {name for name in files(wheel / "pgm_bma", "*.py") if not name.startswith(("_benchmarks", "_data"))}
     assert written == files(ROOT / "pgm_bma", "*.py")  # no subpackage was forgotten in setup.cfg
 
@@ -65,6 +76,34 @@ def test_the_wheel_carries_data_and_benchmarks_whole(wheel):
         name for name in files(ROOT / "benchmarks", "*.csv") if name.startswith("published/")
     }
     assert files(wheel / "pgm_bma" / "_benchmarks") == benchmarks
+
+
+def test_the_source_archive_holds_what_the_wheel_is_made_from(built, wheel):
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as file:
+        names = {name.partition("/")[2] for name in file.getnames() if file.getmember(name).isfile()}
+    names = {name for name in names if ".egg-info/" not in name}
+    assert {name for name in names if "/" not in name} == {
+        *DOCUMENTS,
+        "MANIFEST.in",
+        "PKG-INFO",
+        "pyproject.toml",
+        "setup.cfg",
+    }
+    places = {"_data": "data", "_benchmarks": "benchmarks"}
+    expected = set()
+    for name in files(wheel / "pgm_bma"):
+        top, _, rest = name.partition("/")
+        expected.add(f"{places[top]}/{rest}" if top in places else f"pgm_bma/{name}")
+    assert {name for name in names if "/" in name} == expected  # no tests, no kept results
+
+
+def test_archives_are_small_and_carry_the_licence(built, wheel):
+    sizes = {path.suffix: path.stat().st_size for path in built.glob("pgm_bma-*")}
+    assert set(sizes) == {".whl", ".gz"} and max(sizes.values()) < 2_000_000  # a promise of the project; 1.0 MB in 2026
+    (licence,) = wheel.glob("*.dist-info/licenses/LICENSE")
+    assert licence.read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert "licen" in (wheel / "pgm_bma" / "_data" / "README.md").read_text(encoding="utf-8").lower()
 
 
 def test_data_may_be_redistributed():
@@ -156,16 +195,39 @@ def test_all_public_names_load():
         pgm_bma.nothing_like_it  # noqa: B018
 
 
-def test_the_version_is_written_once_more_only():
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
-    assert config["metadata"]["version"] == pgm_bma.__version__
+def test_every_place_has_the_version_of_the_configuration(wheel, tmp_path):
+    said = run("-c", "import pgm_bma; print(pgm_bma.__version__)", cwd=tmp_path, PYTHONPATH=str(wheel))
+    command = run("-m", "pgm_bma", "--version", cwd=tmp_path, PYTHONPATH=str(wheel))
+    assert (said.strip(), command.strip()) == (VERSION, f"pgm-bma {VERSION}")
+    assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f'set version = "{VERSION}"' in (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["docs/overview.md", "CHANGELOG.md"])
-def test_every_public_name_is_documented(page):
-    text = (ROOT / page).read_text()
+def test_every_public_name_is_in_the_changelog():
+    pages = [
+        ROOT / "CHANGELOG.md",
+        *(ROOT / "changes").glob("*.md"),
+    ]  # the changelog, or a line that it will be joined from
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert [name for name in pgm_bma.__all__ if f"`{name}`" not in text] == []
+
+
+def test_the_page_of_public_names_is_that_of_the_package():
+    text = (ROOT / "docs" / "public_names.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \| [\w ]+ \| (?:stable|experimental)", text, re.MULTILINE) == [
+        *(name for names in catalogue.groups().values() for name in names),
+        *catalogue.MODULES,
+    ]
+    assert set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) == set(pgm_bma.__all__)
+    made = runpy.run_path(str(ROOT / "docs" / "names.py"))["page"]()
+    assert text == made, "run python docs/names.py"
+
+
+def test_what_is_experimental_exists():
+    for name in catalogue.EXPERIMENTAL:
+        thing, _, part = name.partition(".")
+        found = getattr(pgm_bma, thing)
+        assert not part or hasattr(found, part) or part in inspect.signature(found).parameters, name
 
 
 def test_type_checkers_see_the_public_names():
@@ -180,24 +242,20 @@ def test_the_type_checked_examples_are_those_of_the_readme():
     assert examples == "\n".join(blocks)
 
 
-def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    monkeypatch.chdir(tmp_path)  # where they write
-    runpy.run_path(str(ROOT / "tests" / "typing" / "readme.py"))
-    assert (tmp_path / "voting.bif").exists()
-
-
 def test_nothing_is_written_into_the_top_folder():
     """A file there that no page and no build wants was written by a test or an example, in a run before if not in this one."""
     files = {path.name for path in ROOT.iterdir() if path.is_file() and not path.name.startswith(".")}
     assert files <= {
         "CHANGELOG.md",
         "CITATION.cff",
+        "CODE_OF_CONDUCT.md",
         "CONTRIBUTING.md",
         "LICENSE",
+        "MANIFEST.in",
         "README.md",
+        "SECURITY.md",
+        "asv.conf.json",
+        "noxfile.py",
         "pyproject.toml",
         "setup.cfg",
     }
@@ -217,11 +275,3 @@ def test_no_path_outside_the_checkout_is_named():
         if outside.search(line)
     ]
     assert not found
-
-
-def test_one_version():
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / "setup.cfg")
-    assert parser["metadata"]["version"] == pgm_bma.__version__
-    assert f"version: {pgm_bma.__version__}" in (ROOT / "CITATION.cff").read_text()
-    assert f"## {pgm_bma.__version__}" in (ROOT / "CHANGELOG.md").read_text()

@@ -15,7 +15,8 @@ PGMPY_FACES = [name for name in CLASSES if name.endswith("Estimator")]
 DISCRETIZERS = [name for name in CLASSES if name.endswith(("Discretizer", "Binarizer"))]
 SAMPLERS = [name for name in CLASSES if name.endswith("Sampler")]
 STARTS = ["Starts"]
-ESTIMATORS = [name for name in CLASSES if name not in PGMPY_FACES + DISCRETIZERS + SAMPLERS + STARTS]
+SCORES = ["FamilyScore"]  # of pgmpy: data are a parameter
+ESTIMATORS = [name for name in CLASSES if name not in PGMPY_FACES + DISCRETIZERS + SAMPLERS + STARTS + SCORES]
 PREDICTING = [name for name in ESTIMATORS if hasattr(getattr(pgm_bma, name), "predict")]
 
 # word -> default, the same wherever it occurs
@@ -45,7 +46,7 @@ CHECKED_ELSEWHERE = {
     "alpha", "equivalent_sample_size", "arc_prior",  # foundation.numbers.priors
     "preset", "random_state", "seed", "n_clusters", "latent_card", "init_cpds", "fixed_cpds", "state_names",
     "regions", "forbidden_arcs", "required_arcs", "expert_knowledge", "order", "init",  # columns, networks
-    "terms", "numeric_columns", "categorical_columns",  # the same
+    "terms", "numeric_columns", "ordered_columns", "categorical_columns",  # the same
 }  # fmt: skip
 # (class, parameter) that nothing reads here: no bad value is seen
 NOT_READ = {
@@ -53,14 +54,14 @@ NOT_READ = {
     ("AdditiveBayesClassifier", "random_state"): "folds follow from the data",
     **{
         ("AveragedNaiveBayesClassifier", word): 'read under numeric="average" and "mdl" only'
-        for word in ("numeric_columns", "categorical_columns")
+        for word in ("numeric_columns", "ordered_columns", "categorical_columns")
     },
     **{(name, "init"): "a start of chains; few columns are summed exactly" for name in ("GibbsSampler", "SwapSampler")},
 }
 
 MOST_PARAMETERS = 20
 # to be brought down
-LONGER = {"EMAClusterer"}  # 22: kinds of columns came, and the words of every clusterer stay
+LONGER = {"EMAClusterer"}  # 23: kinds of columns came, and the words of every clusterer stay
 
 
 def parameters(name):
@@ -139,6 +140,8 @@ def fit(name, **given):
             return kind(**given).fit(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
         if name in SAMPLERS:
             return pgm_bma.OrderPosterior(sampler=kind(**given)).fit(X)
+        if name in SCORES:
+            return kind(**{"data": X, **given}).local_score(X.columns[0], ())
         if name in STARTS:
             return pgm_bma.EMAClusterer(starts=kind(**given)).fit(X)
         if name in ESTIMATORS:

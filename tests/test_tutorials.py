@@ -24,7 +24,7 @@ by_name = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
 def test_they_are_numbered_from_one_each_with_its_conclusions():
-    assert [number(path) for path in SCRIPTS] == list(range(1, 11)) == list(CONCLUSIONS)
+    assert [number(path) for path in SCRIPTS] == list(range(1, 14)) == list(CONCLUSIONS)
     assert _build().scripts() == SCRIPTS
 
 
@@ -265,6 +265,48 @@ def numeric_columns(names):
     assert (worst / names["losses"].sum()[worst.index] > 0.5).all()  # "it comes from a few wines"
 
 
+def build_your_own(names):
+    arcs = names["arcs"]
+    gain = arcs["time prior"] - arcs["no opinion"]
+    assert gain.min() > -0.02 and (gain > 0.3).sum() >= 3  # "there the prior speaks"
+    assert {"missing_values", "weights_are_repetitions", "seeds"} <= set(names["passed"])
+    losses = names["losses"]
+    assert max(losses["two latent classes each"], losses["three latent classes each"]) < losses["naive Bayes"] / 3
+
+
+def mixed_tables(names):
+    rand = names["adjusted_rand_score"]
+    assert len(names["first"].hints_) == 1 and "wind" in names["first"].hints_[0]
+    assert names["model"].n_clusters_ == 3 and not names["model"].hints_
+    assert rand(names["kind"], names["model"].labels_) > 0.85
+    assert rand(names["kind"], names["found"].labels_) > rand(names["kind"], names["mixture"]) + 0.1
+
+
+def effects_from_experiments(names):
+    arcs, two, single = names["comparison"], names["two"], names["single"]
+    few, many, ignored, used = (arcs.loc[name] for name in names["fits"])
+    assert 0.35 < few["turned round"] / few[["true arcs", "turned round"]].sum() < 0.45  # "two out of five"
+    assert round(many[["true arcs", "turned round"]].sum(), 1) == 17 and 4 < many["turned round"] < 5
+    assert 4 < ignored["turned round"] < 5 and used["turned round"] < 1 and used["average precision"] > 0.99
+    wrong = {(a, b) for a, b in names["network"].edges if names["used"].edge_posterior_.loc[a, b] < 0.9}
+    assert wrong == {("PIP3", "PIP2")} and names["used"].edge_posterior_.loc["PIP3", "PIP2"] < 0.5
+    free = names["fits"]["1080 rows, no experiments"].edge_posterior_
+    back = [free.loc[b, a] for a, b in names["network"].edges]
+    assert sum(p > 0.5 for p in back) == 5 and sum(p > 0.99 for p in back) == 2
+    directions = names["directions"].xs("equivalent", axis=1, level=1)
+    assert directions["1080 rows, no experiments"].between(0.2, 0.8).all()  # "leave all three arcs open"
+    assert (directions["experiments used"].drop("Plcg to PIP3") > 0.99).all()
+    assert round(directions.at["Plcg to PIP3", "experiments used"], 2) == 0.5
+    there = two[two["truth"] > 1e-9]
+    missed = there[~there["truth"].between(there["low"], there["high"])]
+    assert len(there) == 13 and len(missed) == 3 and (missed["of"] == "PKA").all()
+    assert there["size"].corr(there["truth"], method="spearman") > 0.85  # "close to the true one"
+    assert (two.drop(there.index)["zero"] > 0.99).all() and len(two) == 20
+    assert (single["mean"] - single["truth"]).abs().max() < 0.05 and single["low"].min() > 0
+    outside = single[~single["truth"].between(single["low"], single["high"])]
+    assert len(outside) == 3 and (outside["truth"] < 0.01).sum() == 2
+
+
 CONCLUSIONS = {
     1: first_steps,
     2: structural_em,
@@ -276,4 +318,7 @@ CONCLUSIONS = {
     8: latent_class_analysis,
     9: tables_with_gaps,
     10: numeric_columns,
+    11: build_your_own,
+    12: mixed_tables,
+    13: effects_from_experiments,
 }

@@ -1,7 +1,7 @@
 """Averaged additive terms of columns and pairs of columns: the default classifier.
 
-partitions   a column, and a pair, averaged over all ways to cut it          gaussian   how the numbers vary together
-choice       which pairs get a term, which cells weights                     terms      all terms, and rows left out of their own
-solve        the convex fit of the weights        ridges   what the search for ridges starts from        fit   the search itself
-results      scores, evidence, importances, factors                          classifier the estimator
+averages     what a column, a pair, and all numbers together say of the class, averaged over all ways to cut them
+choice       pairs that get a term, cells that get weights    terms     all terms, each row left out of its own terms
+solve        the convex fit of the weights, and the record of ridges     fit       the search for ridges
+model        the fitted tables: scores, evidence, errors, JSON  classifier     the estimator
 """

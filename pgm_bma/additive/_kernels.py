@@ -9,7 +9,7 @@ from math import exp, lgamma, log
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._sample_kernels import sum_partitions
+from pgm_bma.foundation.numbers._kernels import sum_partitions
 from pgm_bma.foundation.runtime.compiling import compiled
 
 
@@ -225,7 +225,7 @@ def rectangle_predictions(counts, parents, leaves, shares, strengths, grid, stop
 
 @compiled
 def screen_pairs(bins, n_bins, residuals, variances, pairs, found):
-    """How much is left unexplained in the cells of pairs of columns: (X^2 - its mean) / its spread, with the cells as bins.
+    """Measure what is left unexplained in the cells of pairs of columns: (X^2 - its mean) / its spread, with the cells as bins.
 
     bins : (n_columns, n_samples), -1 = missing     n_bins : (n_columns,)
     residuals, variances : (n_samples, n_classes) of the classes given all other terms

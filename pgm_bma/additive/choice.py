@@ -1,4 +1,4 @@
-"""Which pairs of columns get a term, and which a weight per cell and class, given all terms of other kinds.
+"""Choice of the pairs of columns that get a term, and of those that get a weight per cell and class, given all other terms.
 
 A pair term has the shape that its two columns show together, and one weight. Terms of all pairs would be dear, so that pairs are
 screened by what is left unexplained in coarse cells, and then chosen by a score test of their averaged term.
@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.additive import _kernels as kernels
-from pgm_bma.additive.partitions import MAX_PAIR_BINS, average_rectangles
-from pgm_bma.additive.ridges import SEARCH
-from pgm_bma.additive.solve import against_own, fit_weights
+from pgm_bma.additive.averages import MAX_PAIR_BINS, average_rectangles
+from pgm_bma.additive.solve import SEARCH, against_own, fit_weights
 
 _MOST_STATES = 64  # of a categorical column in a pair
 _MOST_PAIR_COLUMNS = 100
@@ -29,7 +28,7 @@ _MOST_CELL_COLUMNS = 100
 
 
 def unexplained(data, contrasts):
-    """What terms with the ridges of `SEARCH.screening` leave unexplained of the classes: `Unexplained`."""
+    """Return what terms with the ridges of `SEARCH.screening` leave unexplained of the classes: `Unexplained`."""
     penalties = np.array([SEARCH.screening[k] for k in contrasts.kinds])
     centre = np.array([float(k in ("prior", "single")) for k in contrasts.kinds])
     weights = fit_weights(contrasts, data.weights, penalties, centre, centre, tolerance=1e-3)

@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.additive.fit import fit_additive
-from pgm_bma.additive.interactions import interaction_table
-from pgm_bma.additive.results import (
-    AdditiveRows,
-    additive_data,
-    average_factors,
+from pgm_bma.additive.model import (
+    FORMAT,
+    VERSION,
+    additive_model,
+    as_dict,
     average_importances,
-    average_scores,
-    check_terms,
-    column_evidence,
-    explained,
-    explained_labels,
+    column_curve,
+    curve_errors,
+    factors,
+    from_dict,
+    interaction_lines,
+    line_sets,
+    model_evidence,
+    model_scores,
+    set_labels,
     weight_series,
+    without_terms,
 )
-from pgm_bma.additive.ridges import KINDS
-from pgm_bma.foundation.faces.classifier import ClassifierBase, Training
+from pgm_bma.additive.solve import KINDS
+from pgm_bma.additive.terms import AdditiveRows, additive_data, check_terms
+from pgm_bma.foundation.faces.classifier import ClassifierBase, Training, interaction_frame
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.faces.validation import Verbose, check_parameters
-from pgm_bma.foundation.numbers.pairs import information_gains, interaction_information
-from pgm_bma.foundation.runtime.messages import progress
+from pgm_bma.foundation.faces.validation import Integer, Optional, Verbose, brief, check_parameters
+from pgm_bma.foundation.runtime.jobs import progress
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.numeric_columns import as_frame, cut_series, nothing_cut, raw_values
+from pgm_bma.foundation.tables.cut_points import bin_labels
+from pgm_bma.foundation.tables.kinds import as_frame, cut_series, nothing_cut, raw_values
 from pgm_bma.foundation.tables.table import as_table
 
 if TYPE_CHECKING:
     import networkx as nx
 
-_PAIR_WORK = 500_000_000  # pairs x rows up to which the interactions of all pairs are counted in fit
-
 
 @fill(names=NAMES, classes=CLASSES)
 class AdditiveBayesClassifier(ClassifierBase):
-    """Sum of terms of columns and pairs of columns, each averaged over all ways to cut the columns, with learned weights.
+    """Classifier that adds up what columns and pairs of columns say about the class, averaged over all ways to cut them.
 
     A column says ln P(class | value) - ln P(class), averaged over all partitions of its values (of its states: told apart or not);
-    pairs are averaged over recursive partitions of their rectangle. Beside these there are slopes of numbers, weights of states and
+    pairs are averaged over recursive partitions of their rectangle. In addition there are slopes of numbers, weights of states and
     of cells, and one term that tells how all numbers vary together. One convex fit gives the weights; the ridge of each kind of
     term is chosen by held-out rows. Numbers are taken as they are: nothing is discretised once and for all.
 
@@ -52,6 +58,10 @@ class AdditiveBayesClassifier(ClassifierBase):
         Kinds of terms; "single" is always among them. "linear" has one coefficient per column of numbers and class (whole numbers
         that are states too), "state" one per state and class, "gaussian" tells how the numeric columns vary together in a class,
         "cell" has one coefficient per cell of two columns with states and class, used where held-out rows gain by it beyond chance.
+    n_bags : int, optional
+        Number of further fits, each without one of so many parts of the rows. Scores are the mean of the fit of all rows and of
+        the mean of the others, times `shrinkage_`. None: 8 below 500 rows, where one fit varies too much, else 1, which is no
+        further fit.
     {names}
     random_state : int, Generator, RandomState or None, default=None
         As every classifier has it. A fit does not depend on it: folds follow from the data, whatever the order and names of rows,
@@ -66,15 +76,17 @@ class AdditiveBayesClassifier(ClassifierBase):
     pairs_ : list of tuples of names
         Pairs of columns that have a term or weights of cells.
     ridge_ : dict
-        Ridge of every kind of term at the best point of the search; 1e5 is "off".
+        Ridge of every kind of term at the best point of the search (of the fit of all rows); 1e5 is "off".
+    n_bags_ : int
+        Number of further fits, each without a part of the rows; 1 where there is none.
+    shrinkage_ : float
+        Factor on the evidence of all fits that the rows left out of them ask for, drawn to 1; 1 without further fits.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Mean over the rows of the spread over the classes of a column's terms, in nats.
-    interaction_strength_ : DataFrame
-        In nats, I(X_i; class) on the diagonal, I(X_i; X_j | class) - I(X_i; X_j) off it: positive where a pair says more than
-        its columns, negative where they repeat each other; NaN where not counted.
     interactions_ : DataFrame
         The pairs of columns in the model, columns `first`, `second`, `importance`, `low`, `high`, falling: the variance over
-        the rows of the pair's term as a share of that of the whole score, with a 95 % interval from the curvature of the fit.
+        the rows of the pair's term as a share of that of the whole score, with a 95 % interval from the curvature of the fit
+        and from how the fits without parts of the rows differ, whichever is wider.
         A pair whose `low` is 0 may be chance.
     repeats_ : {"none", "data", "copies"}
         How equal rows (same cells and class), or whole weights, were taken. "data": they count as so many rows. "copies": many more
@@ -107,12 +119,13 @@ class AdditiveBayesClassifier(ClassifierBase):
     """
 
     _picture = "plot_interactions"
-    _rules = {"verbose": Verbose()}
+    _rules = {"n_bags": Optional(Integer(1)), "verbose": Verbose()}
 
     def __init__(
         self,
         *,
         terms: Any = KINDS,
+        n_bags: int | None = None,
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
@@ -122,6 +135,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         verbose: int = 0,
     ) -> None:
         self.terms = terms
+        self.n_bags = n_bags
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
@@ -153,7 +167,8 @@ class AdditiveBayesClassifier(ClassifierBase):
         DataFrame
             One line per column and bin: column, bin, `from` and `to` (numeric columns), share of the rows, and one column per class
             with the evidence in nats: averaged cuts, linear part (at the middle of the bin) and weights of states together, less
-            its mean over the classes.
+            its mean over the classes. Then one column per class, its name and "error", with the standard error: from the fits
+            without parts of the rows, or, of one fit, from the curvature (of a factor on the whole curve).
 
         Examples
         --------
@@ -165,22 +180,152 @@ class AdditiveBayesClassifier(ClassifierBase):
         >>> bool(curve["high"].iloc[-1] > curve["high"].iloc[0])
         True
         """
-        edges_of, numbers = dict(zip(self._number_cuts.names, self._number_cuts.edges)), self._numbers_with_terms()
+        edges_of, middles = dict(zip(self._number_cuts.names, self._number_cuts.edges)), iter(self._middles)
         parts = []
-        for j, position in enumerate(self._result.terms.columns):
+        for j, position in enumerate(self._terms.columns):
             name, states = self.schema_.names[position], self.schema_.states[position]
-            values = np.full((len(states), len(numbers)), np.nan)
-            if name in edges_of:
-                values[:, numbers.index(name)] = self._middles[numbers.index(name)]
-            evidence = column_evidence(self._result, j, values)
+            middle = next(middles) if name in edges_of else None
+            evidence = column_curve(self._terms, j, middle)
             evidence -= evidence.mean(axis=1, keepdims=True)
-            part = pd.DataFrame(evidence, columns=list(self.classes_))
+            labels = [*self.classes_, *(f"{c} error" for c in self.classes_)]
+            part = pd.DataFrame(np.hstack([evidence, curve_errors(self._result, j, middle)]), columns=labels)
             bounds = [-np.inf, *edges_of[name], np.inf] if name in edges_of else [np.nan] * (len(part) + 1)
             front = {"column": [name] * len(part), "bin": list(states), "from": bounds[:-1], "to": bounds[1:]}
             for place, (label, column) in enumerate({**front, "share": self._bin_shares[j]}.items()):
                 part.insert(place, label, column, allow_duplicates=True)
             parts.append(part)
         return pd.concat(parts, ignore_index=True)
+
+    def to_dict(self) -> dict:
+        """Return the fitted model as plain lists, numbers and texts, which `json.dumps` takes: it can be scored without Python.
+
+        The score of a class is the sum of ``prior``; of the line of each of ``tables`` at the bin or state of its column; of the
+        cell of each of ``pairs`` at those of its two columns; of ``slopes``, weight x (value - mean) / spread, clipped at
+        -``clip`` and ``clip``; and of ``densities``. Probabilities are the softmax of the scores. A missing or unknown value
+        takes out whatever holds its column.
+
+        A column of ``kind`` "number" has ``edges``: its bin is the number of edges that are not above the value. One of kind
+        "states" has ``states``. ``columns`` are counted from 0. A density turns each number into a normal score, that of the
+        last of the ``values`` of its knots that is not above it (else the first); v is the scores less the means of a class. Each
+        of its ``parts`` adds ``weight (constant - joint_power ln(1 + |inverse v|^2) + single_power sum ln(1 + (widths v)^2))`` to
+        the score of its class.
+
+        Returns
+        -------
+        dict
+            Keys format, version, target, classes, columns, clip, prior, tables, slopes, pairs, densities.
+
+        Examples
+        --------
+        >>> import json, numpy as np, pandas as pd
+        >>> from pgm_bma import AdditiveBayesClassifier
+        >>> x = np.random.default_rng(0).normal(size=100)
+        >>> model = AdditiveBayesClassifier().fit(pd.DataFrame({"x": x}), np.where(x > 0, "high", "low"))
+        >>> content = json.loads(json.dumps(model.to_dict()))
+        >>> content["classes"], content["columns"][0]["kind"]
+        (['high', 'low'], 'number')
+        >>> AdditiveBayesClassifier.from_dict(content).predict(pd.DataFrame({"x": [2.0, -2.0]})).tolist()
+        ['high', 'low']
+        """
+        check_is_fitted(self)
+        edges = dict(zip(self._number_cuts.names, self._number_cuts.edges))
+        columns = []
+        for name, states in zip(self.schema_.names, self.schema_.states):
+            if name in edges:
+                columns.append({"name": _plain(name), "kind": "number", "edges": [float(edge) for edge in edges[name]]})
+            else:
+                columns.append({"name": _plain(name), "kind": "states", "states": [_plain(s) for s in states]})
+        return as_dict(self._terms, _plain(self.target_name_), [_plain(c) for c in self.target_states_], columns)
+
+    @classmethod
+    def from_dict(cls, content: dict) -> AdditiveBayesClassifier:
+        """Make a classifier that predicts and explains from what `to_dict` returned.
+
+        Parameters
+        ----------
+        content : dict
+            What `to_dict` returned, or its JSON form read again.
+
+        Returns
+        -------
+        AdditiveBayesClassifier
+            With `predict`, `predict_proba`, `log_scores`, `explain` and `to_dict`. What needs the fits themselves, such as
+            `term_curves` and `save`, it does not have.
+        """
+        found = [content.get("format"), content.get("version")] if isinstance(content, dict) else content
+        if found != [FORMAT, VERSION]:
+            raise ValueError(
+                f"content is {brief(found)}, not a model of format {FORMAT!r} and version {VERSION}; pass a to_dict()"
+            )
+        model = cls()
+        numbers = [column for column in content["columns"] if column["kind"] == "number"]
+        if numbers:
+            model._cuts = nothing_cut()._replace(
+                names=tuple(column["name"] for column in numbers),
+                edges=[np.array(column["edges"], dtype=float) for column in numbers],
+            )
+        states = [
+            tuple(column["states"] if column["kind"] == "states" else bin_labels(np.array(column["edges"])))
+            for column in content["columns"]
+        ]
+        model.schema_ = table.Schema(tuple(column["name"] for column in content["columns"]), tuple(states))
+        model.target_name_, model.target_states_ = content["target"], tuple(content["classes"])
+        model.classes_ = np.array(content["classes"])
+        model.n_features_in_, model._cached_terms = len(states), from_dict(content)
+        return model
+
+    def remove_terms(self, terms: Any) -> AdditiveBayesClassifier:
+        """Return the fitted model without some of its terms; the weights of the others stay as they are.
+
+        Parameters
+        ----------
+        terms : list
+            Names of columns (all that a column says alone; its pairs stay), tuples of two names (a pair), or "(gaussian)" (what
+            all numbers say together).
+
+        Returns
+        -------
+        AdditiveBayesClassifier
+            A copy. `feature_importances_` stay those of the whole model.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from pgm_bma import AdditiveBayesClassifier
+        >>> x = np.random.default_rng(0).normal(size=(100, 2))
+        >>> model = AdditiveBayesClassifier().fit(pd.DataFrame(x, columns=["a", "b"]), x[:, 0] > 0)
+        >>> fewer = model.remove_terms(["b", ("a", "b"), "(gaussian)"])
+        >>> float(fewer.explain({"a": 1.0, "b": 2.0}).loc["b"].abs().sum())
+        0.0
+        """
+        check_is_fitted(self, "_result")
+        if isinstance(terms, str) or not hasattr(terms, "__iter__"):
+            raise ValueError(f"terms={brief(terms)} must be a list of columns, pairs of columns and '(gaussian)'")
+        place = {name: j for j, name in enumerate(self._of_terms(self.schema_.names))}
+        sets: set[tuple[int, ...]] = set()
+        pairs, terms = set(self.pairs_), list(terms)
+        for term in terms:
+            if term in place:
+                sets.add((place[term],))
+            elif isinstance(term, tuple) and {term, term[::-1]} & pairs:
+                sets.add(tuple(sorted(place[name] for name in term)))
+            elif term != "(gaussian)":
+                raise ValueError(
+                    f"terms holds {term!r}, which is no column with a term, no pair of pairs_ and not '(gaussian)'"
+                )
+        fewer = copy(self)
+        fewer._result = [without_terms(fit, sets, "(gaussian)" in terms) for fit in self._result]
+        for name in ("_cached_model", "_cached_terms"):
+            fewer.__dict__.pop(name, None)
+        names = list(place)
+        fewer.pairs_ = [pair for pair in self.pairs_ if tuple(sorted(place[name] for name in pair)) not in sets]
+        gone = [
+            tuple(sorted((place[a], place[b]))) in sets
+            for a, b in zip(*(self.interactions_[c] for c in ("first", "second")))
+        ]
+        fewer.interactions_ = self.interactions_[~np.array(gone, dtype=bool)].reset_index(drop=True)
+        fewer.term_weights_ = fewer._weights_by_name(names)
+        return fewer
 
     def plot_terms(self, columns: Any = None, *, path: Any = None, n_columns: int = 3) -> Any:
         """Draw `term_curves`: a panel per column, the evidence for each class above, the density of the data below.
@@ -209,14 +354,17 @@ class AdditiveBayesClassifier(ClassifierBase):
         Returns
         -------
         networkx.Graph
-            The columns and the class; edges carry `interaction`.
+            The columns and the class; edges between columns carry `interaction`, the importance in `interactions_`.
         """
         from pgm_bma.networks.graphs import interaction_graph
 
         names = self.schema_.names
         sets = [(name,) for name in names if not any(name in pair for pair in self.pairs_)] + self.pairs_
         groups = [frozenset([*s, self.target_name_]) for s in sets]
-        return interaction_graph(names, self.target_name_, groups, self.interaction_strength_)
+        graph = interaction_graph(names, self.target_name_, groups)
+        for first, second, importance, *_ in self.interactions_.itertuples(index=False):
+            graph.edges[first, second]["interaction"] = importance
+        return graph
 
     @property
     def numeric_columns_(self) -> list:
@@ -226,19 +374,12 @@ class AdditiveBayesClassifier(ClassifierBase):
     @property
     def cut_posterior_(self) -> dict:
         """For each numeric column with a term, the probability of a cut below each value of the index."""
-        terms, cuts = self._result.terms, self._number_cuts
-        found = dict(zip((self.schema_.names[j] for j in terms.columns), terms.cut_posteriors))
+        cuts = self._number_cuts
+        posteriors = [np.mean(each, axis=0) for each in zip(*(fit.terms.cut_posteriors for fit in self._result))]
+        found = dict(zip(self._of_terms(self.schema_.names), posteriors))
         kept = [k for k, name in enumerate(cuts.names) if name in found]
         cuts = cuts._replace(names=tuple(cuts.names[k] for k in kept), edges=[cuts.edges[k] for k in kept])
         return cut_series(cuts, [found[name] for name in cuts.names])
-
-    @property
-    def interaction_strength_(self) -> pd.DataFrame:
-        """Information on the class in nats: of each column on the diagonal, of each pair beyond its columns off it."""
-        names, values = list(self.schema_.names), self._information
-        if values.ndim == 1:
-            values = np.where(np.eye(len(names), dtype=bool), values, np.nan)
-        return pd.DataFrame(values, index=names, columns=names)
 
     # ---------------------------------------------------------------------------------------------------- hooks
 
@@ -266,39 +407,38 @@ class AdditiveBayesClassifier(ClassifierBase):
         levels = [None if name in nominal else numbers for name, numbers in zip(schema.names, data.levels)]
         data = data._replace(levels=levels)
         with progress(self.verbose, "steps", label="averaged terms") as step:
-            self._result = fit_additive(data, kinds, step)
-        terms = self._result.terms
-        names, states = self._of_terms(schema.names), self._of_terms(schema.states)
-        self.pairs_ = [(names[i], names[j]) for i, j in sorted({*terms.pairs, *terms.cells})]
-        labels, weights = weight_series(self._result, names, states, list(training.classes))
-        used = weights != 0
-        self.term_weights_ = pd.Series(weights[used], index=np.array(labels, dtype=object)[used], name="weight")
-        self.ridge_, self.repeats_ = self._result.ridge, data.repeats
-        self.feature_importances_ = average_importances(self._result, data)
-        shown = data.take_columns(terms.columns)
-        self.interactions_ = interaction_table(self._result, shown, names)
+            self._result = fit_additive(data, kinds, self.n_bags, step)
+        self._cached_terms = model = additive_model(self._result)
+        names = self._of_terms(schema.names)
+        self.pairs_ = [(names[s[0]], names[s[1]]) for s in model.pairs]
+        self.term_weights_ = self._weights_by_name(names)
+        self.ridge_, self.repeats_ = self._result[0].ridge, data.repeats
+        self.n_bags_, self.shrinkage_ = max(len(self._result) - 1, 1), sum(fit.share for fit in self._result)
+        self.feature_importances_ = average_importances(model, data)
+        self.interactions_ = interaction_frame(interaction_lines(self._result, data, names))
+        shown = data.take_columns(model.columns)
         self._middles, self._bin_shares = shown.bin_middles(), shown.bin_shares()
-        self._information = _information(data, "pair" in kinds)
 
     def _log_joint(self, rows):
-        return average_scores(self._result, rows.codes, rows.values)
+        return model_scores(self._terms, rows.codes, rows.values)
 
     def _rows_of_evidence(self, X):
-        """What every column and pair says, zeros where a value is missing."""
+        """Return what every column and pair says, zeros where a value is missing."""
         rows = self._encode(X)
-        return iter(explained(self._result, rows.codes, rows.values))
+        return iter(model_evidence(self._terms, rows.codes, rows.values))
 
     def _evidence_labels(self):
         """Columns and pairs; "(prior)" is the class alone, "(gaussian)" all numbers together."""
-        return explained_labels(self._result, self._of_terms(self.schema_.names))
+        labels = set_labels(line_sets(self._terms), self._of_terms(self.schema_.names))
+        return [*labels, "(gaussian)"] if self._terms.densities else labels
 
     def _build_model(self):
         from pgm_bma.networks.objects import markov_network
 
         names = [*self._of_terms(self.schema_.names), self.target_name_]
         states = [*map(list, self._of_terms(self.schema_.states)), list(self.target_states_)]
-        factors = average_factors(self._result)
-        return markov_network(names, states, [(variables, np.exp(values)) for variables, values in factors])
+        tables = [(variables, np.exp(values)) for variables, values in factors(self._terms)]
+        return markov_network(names, states, tables)
 
     def _fitted_summary(self):
         numeric = f", numeric: {', '.join(map(str, self.numeric_columns_))}" if self.numeric_columns_ else ""
@@ -309,6 +449,19 @@ class AdditiveBayesClassifier(ClassifierBase):
         return AdditiveRows(codes, self._raw_values(X, len(codes)))
 
     # ---------------------------------------------------------------------------------------------------- helpers
+
+    def _weights_by_name(self, names):
+        """Weights that are not 0, as a Series."""
+        weights = weight_series(self._result, names, self._of_terms(self.schema_.states), list(self.target_states_))
+        used = {label: weight for label, weight in weights.items() if weight != 0}
+        return pd.Series(used.values(), index=pd.Index(used, dtype=object), name="weight", dtype=float)
+
+    @property
+    def _terms(self):
+        """Tables that rows are scored by, made of all fits."""
+        if "_cached_terms" not in self.__dict__:
+            self._cached_terms = additive_model(self._result)
+        return self._cached_terms
 
     @property
     def _number_cuts(self):
@@ -321,20 +474,8 @@ class AdditiveBayesClassifier(ClassifierBase):
         return raw_values(as_frame(as_table(X, self), self.schema_.names), self._number_cuts)
 
     def _of_terms(self, values):
-        """What belongs to the columns that have terms."""
-        return [values[j] for j in self._result.terms.columns]
-
-    def _numbers_with_terms(self):
-        return [name for name in self._of_terms(self.schema_.names) if name in self._number_cuts.names]
-
-
-def _information(data, pairs):
-    """(n, n) with the interactions of all pairs, or (n,) information gains when pairs are not wanted or too many."""
-    n_rows, n_columns = data.codes.shape
-    counted = data.codes, data.target, data.weights, data.n_bins, data.n_classes
-    if pairs and n_columns**2 * (data.n_classes + n_rows) <= _PAIR_WORK:
-        return interaction_information(*counted)
-    return information_gains(*counted)
+        """Select the columns that have terms."""
+        return [values[j] for j in self._terms.columns]
 
 
 class AdditiveTraining(NamedTuple):
@@ -342,3 +483,11 @@ class AdditiveTraining(NamedTuple):
 
     training: Training
     values: np.ndarray
+
+
+def _plain(value):
+    """A name, state or class as JSON has it; an error for what it has not."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (str, int, float, bool)):
+        return value
+    raise ValueError(f"{value!r} is no text and no number, so that JSON cannot name it; fit with texts instead")

@@ -1,7 +1,7 @@
 """Terms of numeric and categorical columns, averaged over discretisations: tables for new rows, contrasts of training rows.
 
 A term gives every class a log evidence. "single": ln P(c | bin) - ln p_c of a column, averaged over all ways to cut it. "pair":
-ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive partitions. "gaussian": how the numeric columns vary
+ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive averages. "gaussian": how the numeric columns vary
 together (see `gaussian`). These have one weight each. "linear" (standardised values of the numeric columns), "state" (indicators of
 the states of the others) and "cell" (indicators of the cells of two of these) have one weight per class, as in logistic regression.
 
@@ -10,14 +10,18 @@ say most have terms, the others none.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.additive import partitions
+from pgm_bma.additive import averages
+from pgm_bma.additive.averages import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
 from pgm_bma.additive.choice import cell_indicators, choose_cells, choose_pairs, coarse, unexplained
-from pgm_bma.additive.gaussian import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
-from pgm_bma.additive.solve import Contrasts, against_own, class_directions
+from pgm_bma.additive.solve import KINDS, Contrasts, against_own, class_directions
+from pgm_bma.foundation.faces.validation import bounded
+from pgm_bma.foundation.numbers.folds import weigh_repeats
+from pgm_bma.foundation.tables.table import fold
 
 CLIP = 4.0  # standard deviations at which a value stops to pull
 MOST_INDICATORS = 300  # states x classes
@@ -26,8 +30,8 @@ MOST_COLUMNS = 500  # with terms: more of them cost memory and time, and most sa
 
 def make_terms(data, kinds):
     """All terms of training data, and their left-out contrasts: (AverageTerms, Contrasts)."""
-    shares = partitions.class_shares(data.target, data.weights, data.n_classes)
-    gammas = partitions.gamma_tables(data.weights.sum(), data.weights, shares)
+    shares = averages.class_shares(data.target, data.weights, data.n_classes)
+    gammas = averages.gamma_tables(data.weights.sum(), data.weights, shares)
     columns, singles = _screened_singles(data, shares, gammas)
     numbers = data.positions_of_numbers(columns)
     data = data.take_columns(columns)
@@ -92,7 +96,7 @@ def _screened_singles(data, shares, gammas):
     gains = np.empty(n_columns)
     for j in range(n_columns):
         together = _counts(data, j).sum(axis=0, keepdims=True)
-        alone = partitions.average_categories(together, shares, data.unit).log_evidence
+        alone = averages.average_categories(together, shares, data.unit).log_evidence
         gains[j] = _single(data, j, shares, gammas).log_evidence - alone if data.n_bins[j] > 1 else -np.inf
     columns = np.sort(np.argsort(-gains, kind="stable")[:MOST_COLUMNS])
     return columns, [_single(data, j, shares, gammas) for j in columns]
@@ -100,11 +104,11 @@ def _screened_singles(data, shares, gammas):
 
 def _single(data, j, shares, gammas):
     if data.n_bins[j] == 1:  # says nothing
-        return partitions.ColumnAverage(shares[None], np.tile(shares, (1, len(shares), 1)), np.zeros(0), 0.0)
+        return averages.ColumnAverage(shares[None], np.tile(shares, (1, len(shares), 1)), np.zeros(0), 0.0)
     counts = _counts(data, j)
     if data.numeric[j]:
-        return partitions.average_intervals(counts, shares, data.unit, gammas=gammas)
-    return partitions.average_categories(counts, shares, data.unit)
+        return averages.average_intervals(counts, shares, data.unit, gammas=gammas)
+    return averages.average_categories(counts, shares, data.unit)
 
 
 def _counts(data, j):
@@ -154,7 +158,7 @@ def level_scale(data):
 
 
 def _indicated(data):
-    """Categorical columns whose states get weights of their own: those of fewest states, while these are few in all."""
+    """Categorical columns whose states get their own weights: those of fewest states, while these are few in all."""
     columns = [j for j in range(len(data.n_bins)) if not data.numeric[j] and data.n_bins[j] > 1]
     columns.sort(key=lambda j: data.n_bins[j])
     total = np.cumsum([data.n_bins[j] for j in columns]) * (data.n_classes - 1)
@@ -185,7 +189,7 @@ def cell_design(terms, codes):
 
 
 def has_level(terms):
-    """Whether every class has a free level."""
+    """Return whether every class has a free level."""
     return bool(terms.linear or terms.indicated)
 
 
@@ -195,6 +199,18 @@ def design_kinds(terms):
     kinds += ["linear"] * ((terms.scale.shape[1] if terms.linear else 0) + len(terms.levels))
     kinds += ["state"] * sum(len(terms.singles[j]) for j in terms.indicated)
     return kinds + ["cell"] * sum(len(terms.singles[i]) * len(terms.singles[j]) for i, j in terms.cells)
+
+
+def design_owners(terms):
+    """[(set of columns, kind, columns of the design)]: levels belong to the empty set, slopes and states to their column."""
+    parts: list[tuple[tuple[int, ...], str, int]] = [((), "level", 1)] if has_level(terms) else []
+    if terms.linear:
+        parts += [((int(j),), "linear", 1) for j in np.flatnonzero(terms.numeric)]
+    parts += [((j,), "linear", 1) for j, _ in terms.levels]
+    parts += [((j,), "state", len(terms.singles[j])) for j in terms.indicated]
+    parts += [((i, j), "cell", len(terms.singles[i]) * len(terms.singles[j])) for i, j in terms.cells]
+    ends = np.cumsum([size for _, _, size in parts])
+    return [(members, kind, slice(int(end) - size, int(end))) for (members, kind, size), end in zip(parts, ends)]
 
 
 # -------------------------------------------------------------------------------------------------------- new rows
@@ -222,6 +238,55 @@ def row_features(terms, codes, values):
     shape = len(codes), len(terms.shares), 0
     densities = np.zeros(shape) if terms.gaussian is None else gaussian_terms(terms.gaussian, values)
     return RowFeatures(set_features(terms, codes), densities, design(terms, codes, values))
+
+
+def check_terms(terms):
+    """The kinds of terms in their order, or an error."""
+    if isinstance(terms, str) or not hasattr(terms, "__iter__"):
+        raise ValueError(f"terms={terms!r} must be a sequence such as {KINDS!r}")
+    unknown = [kind for kind in bounded("terms", terms) if kind not in KINDS]
+    if unknown:
+        raise ValueError(f"terms holds {unknown[0]!r}, which is not one of {', '.join(map(repr, KINDS))}")
+    if "single" not in terms:
+        raise ValueError(f"terms={tuple(terms)!r} lacks 'single', which the other kinds are built on; add it")
+    return tuple(kind for kind in KINDS if kind in terms)
+
+
+def additive_data(training, values, numeric):
+    """`AdditiveData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions.
+
+    What repeats weigh is decided by `folds.weigh_repeats`.
+    """
+    ranks = [np.unique(column, return_inverse=True)[1].ravel() for column in values.T]  # NaN is one value, the last
+    keys = np.column_stack([training.codes, *ranks, training.target]).astype(np.int64)
+    rows, weights, inverse = fold(keys, training.weights)
+    first = np.full(len(rows), len(keys))
+    np.minimum.at(first, inverse, np.arange(len(keys)))
+    target = np.asarray(training.target, dtype=np.int64)[first]
+    cells = np.column_stack(
+        [training.codes[first][:, ~np.array(numeric, dtype=bool)], *(rank[first] for rank in ranks)]
+    )
+    weights, repeats = weigh_repeats(cells, target, weights)
+    total = weights.sum()
+    return AdditiveData(
+        np.asfortranarray(training.codes[first], dtype=np.int32),
+        values[first],
+        np.array(numeric, dtype=bool),
+        training.schema.cardinalities,
+        target,
+        len(training.classes),
+        weights,
+        min(float(weights @ weights / total), 1.0) if total > 0 else 1.0,
+        [None if is_number else _whole_levels(s) for s, is_number in zip(training.schema.states, numeric)],
+        repeats,
+    )
+
+
+def _whole_levels(states):
+    """States as numbers where all of them are numbers whose squares can be added, else None."""
+    if all(isinstance(s, (int, float, np.integer, np.floating)) and not isinstance(s, bool) for s in states):
+        return np.array(states, dtype=float) if all(-1e100 < s < 1e100 for s in states) else None
+    return None
 
 
 class RowFeatures(NamedTuple):
@@ -288,11 +353,11 @@ class AdditiveData(NamedTuple):
         )
 
     def left_out_weights(self):
-        """What is taken away where a row is left out: all copies of it, else one unit."""
+        """Return what is taken away where a row is left out: all copies of it, else one unit."""
         return self.weights if self.repeats == "copies" else np.minimum(self.weights, self.unit)
 
     def positions_of_numbers(self, columns):
-        """Where the numeric ones of these columns stand in `values`."""
+        """Return where the numeric ones of these columns stand in `values`."""
         return (np.cumsum(self.numeric) - 1)[columns][self.numeric[columns]]
 
     def bin_middles(self):
@@ -342,3 +407,14 @@ class AverageTerms(NamedTuple):
     pairs: Sequence = ()
     tables: Sequence = ()
     cells: Sequence = ()
+
+
+@dataclass(frozen=True)
+class AdditiveRows:
+    """Rows to be scored: codes of all columns and raw values of the numeric ones."""
+
+    codes: np.ndarray
+    values: np.ndarray
+
+    def __len__(self):
+        return len(self.codes)

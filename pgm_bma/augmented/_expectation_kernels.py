@@ -10,7 +10,7 @@ from math import comb, exp, factorial
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import log_gamma
+from pgm_bma.foundation.numbers._kernels import log_gamma
 from pgm_bma.foundation.runtime.compiling import compiled
 
 N_POWERS = 10
@@ -114,7 +114,7 @@ def _cumulate(powers, cumulants):
 
 @compiled
 def _is_expandable(x, variance):
-    """Whether the first terms left out, 157 v^5 / x^10 and 79 v^6 / x^11 at most, are small; or the count is certain."""
+    """Return whether the first terms left out, 157 v^5 / x^10 and 79 v^6 / x^11 at most, are small; or the count is certain."""
     if variance < 1e-13:
         return True
     ratio = variance / (x * x)

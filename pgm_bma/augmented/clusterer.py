@@ -4,20 +4,20 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pgm_bma.augmented import structural_em as loops
 from pgm_bma.augmented._expectation_kernels import N_POWERS
 from pgm_bma.augmented.expectation import check_expectation
-from pgm_bma.augmented.kinds import KINDS, ClusterTable, kind_of, make_starts
 from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.search import check_pairs
-from pgm_bma.augmented.structural_em import CONVERGENCES, StructuralEMSettings, run_structural_em
+from pgm_bma.augmented.structural_em import KINDS, ClusterTable, StructuralEMSettings
 from pgm_bma.augmented.structures import COMPLETIONS, SEARCHES
-from pgm_bma.foundation.faces.clusterer import ClustererBase, check_n_clusters
+from pgm_bma.foundation.faces.clusterer import ClustererBase, Network, check_n_clusters, is_network
 from pgm_bma.foundation.faces.docstrings import ROWS, STARTS, fill
+from pgm_bma.foundation.faces.explanation import evidence_in_order
 from pgm_bma.foundation.faces.validation import (
     Choice,
     Either,
@@ -30,19 +30,16 @@ from pgm_bma.foundation.faces.validation import (
     check_parameters,
     resolve_preset,
 )
-from pgm_bma.foundation.numbers.averaging import information
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT_OR_ZERO, check_prior
+from pgm_bma.foundation.numbers.families import PSEUDO_COUNT_OR_ZERO, check_prior, information, state_offsets
 from pgm_bma.foundation.numbers.graphs import sample_codes, topological_order
-from pgm_bma.foundation.numbers.starts import choose_starts, starts_table
+from pgm_bma.foundation.numbers.starts import choose_starts, path_table, starts_table
 from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
-from pgm_bma.foundation.runtime.messages import progress, warn
-from pgm_bma.foundation.runtime.parallel import map_jobs
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import map_jobs, progress, random_generator
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.networks.evidence import ImpossibleEvidence
-from pgm_bma.networks.given import is_network, known_states, read_cluster_network
+from pgm_bma.networks.given import known_states, read_cluster_network
 from pgm_bma.networks.junction_tree import CliqueTooLarge
 from pgm_bma.networks.objects import HasStructure, bayesian_network
 
@@ -61,16 +58,6 @@ PAPER = {
     "max_iter": 150,
     "tol": 1e-6,
 }
-
-
-class Network:
-    """A pgmpy network with tables."""
-
-    def admits(self, value):
-        return is_network(value)
-
-    def __str__(self):
-        return "a pgmpy network"
 
 
 N_POLISHED = 2  # screened starts that are run on all rows, where these are visited in passes
@@ -155,7 +142,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         One line per start: start, stage, score (completed), log_likelihood, cheeseman_stutz, converged, n_iter, weight, init,
         em_updates.
     n_clusters_path_ : DataFrame
-        The numbers tried, when there was a choice.
+        The numbers of clusters tried, when there was a choice: score (`cheeseman_stutz_`), probability from it, log_likelihood,
+        completed_score.
     {rows}
 
     References
@@ -179,7 +167,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         "parameters": Choice("em", "bound_collapse", "bound_collapse_alternating"),
         "search": Choice(*SEARCHES),
         "completion": Choice(*COMPLETIONS),
-        "convergence": Choice(*CONVERGENCES),
+        "convergence": Choice(*loops.CONVERGENCES),
         "init": Either(Choice(*INITS), Network()),
         "structures": Choice(*KINDS),
         "max_indegree": Integer(1),
@@ -266,7 +254,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
             raise ImpossibleEvidence(int(np.argmax(folded.inverse == error.row))) from None
 
     def _fit_structures(self, schema, rows, values, sample=None):
-        settings = run_settings(values)
+        settings = StructuralEMSettings.read(values)
         kind, inits = KINDS[values["structures"]], self._inits(values["init"], values["n_init"])
         candidates = check_n_clusters(values["n_clusters"])
         generators = random_generator(self.random_state).spawn(len(candidates))
@@ -275,21 +263,17 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
                 self._fit_number(schema, rows, kind, int(k), rng.spawn(len(inits)), inits, settings, tick, sample)
                 for k, rng in zip(candidates, generators)
             ]
-        bests = [
-            int(np.argmax([run.completed_score if done else -np.inf for run, done in zip(runs, finished)]))
-            for runs, finished in found
-        ]
+        scores = [np.where(finished, [run.completed_score for run in runs], -np.inf) for runs, finished in found]
+        bests = [int(np.argmax(score)) for score in scores]
         kept = [runs[best] for (runs, _), best in zip(found, bests)]
         chosen = int(np.argmax([run.cheeseman_stutz for run in kept]))
         self.__dict__.pop("n_clusters_path_", None)
         if not np.isscalar(values["n_clusters"]):
-            self.n_clusters_path_ = pd.DataFrame(
-                {
-                    "n_clusters": candidates,
-                    "score": [run.cheeseman_stutz for run in kept],
-                    "log_likelihood": [run.log_likelihood for run in kept],
-                    "completed_score": [run.completed_score for run in kept],
-                }
+            self.n_clusters_path_ = path_table(
+                candidates,
+                [run.cheeseman_stutz for run in kept],
+                log_likelihood=[run.log_likelihood for run in kept],
+                completed_score=[run.completed_score for run in kept],
             )
         self._keep(kind, kept[chosen], [self.cluster_name, *schema.names])
         runs, finished = found[chosen]
@@ -309,10 +293,10 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         if "network" in inits:
             given = *read_cluster_network(self.init, schema, n_clusters), [self.cluster_name, *schema.names]
         first = rows if sample is None else sample[0]
-        starts = make_starts(kind, first, n_clusters, generators, inits, settings, given)
+        starts = loops.make_starts(kind, first, n_clusters, generators, inits, settings, given)
 
         def run(model, parameters):
-            result = run_structural_em(model, parameters, settings)
+            result = loops.run_structural_em(model, parameters, settings)
             if tick is not None:
                 tick(1)
             return result
@@ -324,8 +308,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         finished = np.ones(len(runs), dtype=bool)
         if sample is None:
             return runs, finished
-        scores = [found.completed_score for found in runs]
-        chosen = choose_starts(scores, finished, N_POLISHED)
+        chosen = choose_starts([found.completed_score for found in runs], finished, N_POLISHED)
         if given is not None:
             chosen = np.union1d(chosen, [0])  # the given network keeps its place
         runs = [found.scaled(1.0 / sample[1]) for found in runs]
@@ -382,8 +365,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         weights = table.check_weights(sample_weight, len(codes))
         if completion == "expectation":
             check_expectation(codes, weights, self.schema_.names, self._kind is KINDS["general"])
-        model = self._model_of(codes, weights)
-        return model.completed_score(self._parameters, completion)
+        return self._model_of(codes, weights).completed_score(self._parameters, completion)
 
     def family_scores(
         self, X: Any, responsibilities: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -415,8 +397,9 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
             raise ValueError(
                 "responsibilities holds a negative, infinite or NaN value; pass the probabilities of the clusters"
             )
-        model = self._model_of(codes, weights)
-        return self._kind.family_scores(model, self._parameters, responsibilities, self.schema_.names)
+        return self._kind.family_scores(
+            self._model_of(codes, weights), self._parameters, responsibilities, self.schema_.names
+        )
 
     def _model_of(self, codes, weights):
         """The fitted structure over other rows."""
@@ -430,7 +413,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
 
     @property
     def _kind(self):
-        return kind_of(self._parameters)
+        return loops.kind_of(self._parameters)
 
     def _network(self):
         """(families, tables) of the cluster, node 0, and the columns."""
@@ -447,17 +430,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         return self._kind.log_joint(codes, self.schema_.cardinalities, self._parents, self._parameters)
 
     def _evidence(self, codes):
-        """By the chain rule, columns in an order that follows the arcs, so that the rows add up to the log joint."""
         order = [node - 1 for node in topological_order(self._network()[0]) if node]
-        shown = np.full((len(order) + 1, len(order)), -1)
-        for step, column in enumerate(order):
-            shown[step + 1 :, column] = codes[0, column]
-        gained = self._log_joint(shown)
-        evidence = np.zeros((len(order) + 1, self.n_clusters_))
-        evidence[0] = gained[0]
-        with np.errstate(invalid="ignore"):
-            evidence[1 + np.array(order)] = np.where(gained[1:] == -np.inf, -np.inf, np.diff(gained, axis=0))
-        return evidence
+        return evidence_in_order(self._log_joint, order, codes[0])
 
     def _profiles(self):
         cards = self.schema_.cardinalities
@@ -521,14 +495,3 @@ def _starts_table(runs, finished, best, inits):
         cheeseman_stutz=[run.cheeseman_stutz for run in runs],
     )
     return frame.assign(init=inits, em_updates=[run.n_em_updates for run in runs])
-
-
-def run_settings(values):
-    """`StructuralEMSettings` of checked parameter values."""
-    parameters, alternating, _ = values["parameters"].partition("_alternating")
-    return StructuralEMSettings(
-        prior=Prior(float(values["alpha"]), values["equivalent_sample_size"]),
-        parameters=parameters,
-        bound_collapse_loop="alternating" if alternating else "released",
-        **{name: values[name] for name in ("search", "max_indegree", "completion", "convergence", "max_iter", "tol")},
-    )

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from pgm_bma.augmented import _expectation_kernels as kernels
 from pgm_bma.augmented._expectation_kernels import LENGTH, N_POWERS, SMALL
-from pgm_bma.foundation.numbers.counts import joint_index, state_offsets
+from pgm_bma.foundation.numbers.families import joint_index, state_offsets
 
 
 def check_expectation(codes, weights, names, is_general):

@@ -17,8 +17,7 @@ from pgm_bma.augmented.expectation import expected_family_score
 from pgm_bma.augmented.model import Prior, make_cases
 from pgm_bma.augmented.search import graph_change
 from pgm_bma.augmented.structures import StructureModel, tree_structure
-from pgm_bma.foundation.numbers.counts import family_counts
-from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.numbers.families import cell_alpha, family_counts, log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.numbers.graphs import ancestors
 from pgm_bma.networks import evidence
 from pgm_bma.networks.em import expected_family_counts, flatten

@@ -111,7 +111,7 @@ def _patterns(missing_pattern, network):
         raise ValueError(f"missing_pattern must be a dict node -> array, got {type(missing_pattern).__name__}")
     for node in missing_pattern:
         if node not in network.names:
-            raise ValueError(f"missing_pattern names {node!r}, which is no node of the network")
+            raise ValueError(f"missing_pattern names {node!r}, which is not a node of the network")
     found: list[np.ndarray | None] = []
     for i, node in enumerate(network.names):
         if missing_pattern.get(node) is None:
@@ -135,7 +135,7 @@ def _patterns(missing_pattern, network):
 
 @dataclass(frozen=True)
 class NodeBounds:
-    """What Bound and Collapse says of one node; every array is (n_parent_states, n_states), first parent slowest.
+    """Bounds and collapsed values of one node; every array is (n_parent_states, n_states), first parent slowest.
 
     lower, upper : extremes of the estimate over all completions of the missing cells
     collapsed : the value chosen between them, a weighted mean of the tables in which all uncertain cases go to one state

@@ -14,8 +14,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from pgm_bma.augmented import _kernels as kernels
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.foundation.numbers.families import log_marginal_likelihood, side_by_side_scores, state_offsets
 
 _GROUP_COLUMNS = 30  # in its scope; constant columns do not fill one, and arrays have 64 dimensions at most
 _GROUP_STATES = 64  # joint states of a super-column: few enough to stay in the nearest cache
@@ -37,7 +36,7 @@ def make_cases(codes, cardinalities, weights=None):
 
 
 def make_layout(parents, cardinalities):
-    """Where the cells of a structure lie.
+    """Layout of the cells of a structure.
 
     parents : (n_features,) position of the attribute parent or -1
     """

@@ -12,12 +12,18 @@ from pgm_bma.augmented.general import GeneralModel, random_tables
 from pgm_bma.augmented.model import Prior, make_cases
 from pgm_bma.augmented.structural_em import CONVERGENCES, LOOPS, StructuralEMSettings, fit_em, fit_parameters
 from pgm_bma.augmented.structures import AugmentedModel
-from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, check_parameters
-from pgm_bma.foundation.numbers.dirichlet import check_prior
+from pgm_bma.foundation.faces.validation import (
+    Choice,
+    Flag,
+    Integer,
+    Jobs,
+    Number,
+    check_parameters,
+    with_plain_parameters,
+)
+from pgm_bma.foundation.numbers.families import check_prior
 from pgm_bma.foundation.numbers.starts import starts_table
-from pgm_bma.foundation.runtime.messages import progress
-from pgm_bma.foundation.runtime.parallel import map_jobs
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import map_jobs, progress, random_generator
 from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.evidence import ImpossibleEvidence
@@ -38,7 +44,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
     state_names : dict, optional
         Node -> states, of observed and latent nodes; may hold states never seen.
     latent_card : dict, optional
-        Latent node -> number of states; 2 where nothing is said.
+        Latent node -> number of states; 2 by default.
     alpha : float, default=1.0
         Dirichlet pseudo-count of every cell; 0 is maximum likelihood.
     equivalent_sample_size : float, optional
@@ -140,6 +146,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
         self.show_progress = show_progress
         super().__init__(state_names=state_names)
 
+    @with_plain_parameters
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the tables of `model` from `data`.
 

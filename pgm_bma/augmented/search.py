@@ -13,15 +13,19 @@ from pgm_bma.augmented import _kernels as kernels
 from pgm_bma.augmented._expectation_kernels import N_POWERS
 from pgm_bma.augmented.expectation import Completion
 from pgm_bma.augmented.model import Prior, make_space
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.pair_groups import (
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.foundation.numbers.pairs import (
     PairGroups,
+    complete_pair_scores,
     grouped_pair_counts,
+    indicators,
     make_pair_groups,
+    pair_counts,
+    pair_prior,
+    pair_scores,
     plan_groups,
     products_are_faster,
 )
-from pgm_bma.foundation.numbers.pairs import complete_pair_scores, indicators, pair_counts, pair_prior, pair_scores
 
 _GAIN = 1e-9  # smaller gains are rounding
 # pairs of states in every cluster: half a GB, and some three times that while they are counted and scored
@@ -88,7 +92,7 @@ def _side_by_side(alone, paired):
 
 
 def make_pair_source(cases):
-    """What pair counts need of the rows, made once: joined columns of the complete ones, indicators of the others.
+    """Rows prepared once for pair counts: joined columns of the complete ones, indicators of the others.
 
     Nothing where all rows are complete and their pairs are better counted and scored some columns at a time.
     """

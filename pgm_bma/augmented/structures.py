@@ -28,8 +28,7 @@ from pgm_bma.augmented.search import (
     scores_of_pairs,
     total_score,
 )
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import cell_alpha
+from pgm_bma.foundation.numbers.families import cell_alpha, state_offsets
 from pgm_bma.foundation.numbers.pairs import pair_prior
 from pgm_bma.foundation.rows.blocks import Rows
 
@@ -107,7 +106,7 @@ class StructureModel:
 
 
 class Structured(StructureModel):
-    """What augmented naive Bayes says whatever its data are; what is left are sums over rows."""
+    """Part of augmented naive Bayes that does not depend on the kind of rows; sums over rows are left to others."""
 
     layout: anb.AugmentedLayout
     prior: anb.Prior
@@ -133,7 +132,7 @@ class Structured(StructureModel):
 
 
 class Known:
-    """What models of the same rows share: structures found, by what they were found for; models in use, by their parents.
+    """State that models of the same rows share: structures found, by what they were found for; models in use, by their parents.
 
     It does not travel: on another machine it begins empty."""
 
@@ -277,7 +276,7 @@ class AugmentedModel(Structured):
         return found
 
     def _is_shared(self, n_clusters):
-        """Whether responsibilities alone decide the structure, and rounding them moves no score: counts that are lost, up to
+        """Return whether responsibilities alone decide the structure, and rounding them moves no score: counts that are lost, up to
         2^-49 a row, change a cell by their part of its pseudo-count."""
         if self.cases.n_complete < len(self.cases.codes):
             return False

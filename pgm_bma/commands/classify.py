@@ -15,16 +15,14 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import confusion_matrix
 
-from pgm_bma import plotting
-from pgm_bma.commands import methods
-from pgm_bma.commands.console import UsageError, count, ends_at_once, listed, one_line
+from pgm_bma import catalogue, plotting
 from pgm_bma.commands.findings import Findings, arc_findings, column_dependence, percent, region_findings, relevance
+from pgm_bma.commands.output import UsageError, collected_warnings, count, ends_at_once, listed, one_line
 from pgm_bma.commands.preparation import conform, pipeline
 from pgm_bma.commands.session import (
     CommandRun,
     as_seen,
     as_states,
-    collected_warnings,
     fitted,
     last_step,
     source_record,
@@ -61,7 +59,7 @@ class Scores(NamedTuple):
 
 def classify(arguments, console):
     """Fit a classifier, judge it on rows it has not seen, and predict."""
-    run = CommandRun(arguments, console, methods.CLASSIFIERS)
+    run = CommandRun(arguments, console, "classifier")
     unknown = "they are predicted only" if arguments.test is None else "they are not used"
     known, frame, target, weights = _read_classes(run, unknown)
     data = run.data
@@ -86,9 +84,9 @@ def classify(arguments, console):
 
 def compare(arguments, console):
     """All classifiers on the same folds, in one table."""
-    offered = methods.CLASSIFIERS
+    offered = catalogue.METHODS["classifier"]
     chosen = _chosen_methods(arguments.methods, offered)
-    run = CommandRun(arguments, console, offered, chosen[0])
+    run = CommandRun(arguments, console, "classifier", chosen[0])
     _, frame, target, weights = _read_classes(run, "they are not used")
     n_folds = folds(arguments.cv, target)
     codes, n_classes = target.cat.codes.to_numpy(), len(target.cat.categories)
@@ -284,7 +282,7 @@ def class_frequencies(codes, n_classes, fold):
 
 
 def classifier_findings(estimator, frame, target, judged=None, names=None):
-    """What a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
+    """Collect what a classifier learned from the rows `frame` with the classes `target`; `judged`: how well it predicts."""
     found = judged or Findings()
     known = np.eye(len(target.cat.categories))[target.cat.codes]
     states = as_states(estimator, frame)
@@ -304,7 +302,7 @@ def _explained_rows(estimator, frame, target, names):
 
 
 def prediction_findings(truth, proba, baseline, how):
-    """How well the rows were predicted. truth : categorical Series; proba, baseline : (n_samples, n_classes)."""
+    """Judge the predictions. truth : categorical Series; proba, baseline : (n_samples, n_classes)."""
     codes, classes = truth.cat.codes.to_numpy(), list(truth.cat.categories)
     ours, simple = scores(codes, proba), scores(codes, baseline)
     frequent = truth.value_counts().index[0]

@@ -4,34 +4,40 @@ An estimator is asked for what it has (fit statistics of every number tried, pro
 Columns set aside are related to the clusters afterwards: covariates that may predict them, an outcome that may differ.
 """
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 import pgm_bma
 from pgm_bma import plotting
-from pgm_bma.commands import methods
-from pgm_bma.commands.console import UsageError, count, listed
-from pgm_bma.commands.findings import CLUSTER, Findings, arc_findings, column_dependence, percent, relevance
-from pgm_bma.commands.how_many import (
+from pgm_bma.commands.findings import (
+    CLUSTER,
     MORE,
     NOTHING_KNOWN,
     PATH,
+    Findings,
     NumberChosen,
-    check_criterion,
+    arc_findings,
+    column_dependence,
     fewer_with_arcs,
     fit_words,
     number_words,
     numbers_tried,
+    percent,
+    relevance,
 )
+from pgm_bma.commands.output import UsageError, collected_warnings, count, listed
 from pgm_bma.commands.session import (
     CommandRun,
     as_seen,
-    collected_warnings,
     last_step,
     scaled,
     with_last_step,
     with_row_names,
 )
+from pgm_bma.commands.tabular_files import is_scanned
+from pgm_bma.latent_class.fit_tests import bootstrap_profiles
 from pgm_bma.report.live_data import cluster_data
 
 ESTIMATED = "Sizes of clusters are those that the model estimates."
@@ -63,8 +69,8 @@ def cluster(arguments, console):
     """Find clusters, and say what marks them."""
     if arguments.discretize == "mdl":
         raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
-    check_criterion(arguments)
-    run = CommandRun(arguments, console, methods.CLUSTERERS)
+    _check_criterion(arguments)
+    run = CommandRun(arguments, console, "clusterer")
     target = arguments.target if arguments.target is not None else run.raw.target
     run.read(target)
     if target is not None:
@@ -75,22 +81,24 @@ def cluster(arguments, console):
         return _finish_scan(run, model)
     estimator, seen, weights = last_step(model), as_seen(model, frame), run.data.weights
     weights = None if weights is None else scaled(weights)
-    if arguments.criterion not in (None, "evidence"):
-        estimator = estimator.chosen_by(arguments.criterion, seen)
-        model = with_last_step(model, estimator)
+    estimator, one_more = _chosen(estimator, seen, weights, arguments, console)
+    model = with_last_step(model, estimator)
     proba = model.predict_proba(frame)
     residuals = residual_findings(estimator, seen, weights)
     number = NumberChosen(
         arguments.criterion or "evidence",
         goodness_of_fit(estimator, seen, weights, arguments.seed, arguments.jobs),
-        fewer_with_arcs(estimator, seen, weights, arguments.seed) if _is_latent_class(estimator) else None,
+        fewer_with_arcs(estimator, seen, weights, arguments.seed)
+        if _is_latent_class(estimator) and not _has_numbers(estimator)
+        else None,
         residuals.numbers.get("dependent_pairs", 0) > 0,
         arguments.words,
+        one_more,
     )
     found = cluster_findings(estimator, seen, proba, run.data.target, number)
     if not _is_latent_class(estimator):
         found.add(fit_findings(estimator, seen, proba, weights))
-    profiles, files = profile_findings(estimator)
+    profiles, files = profile_findings(estimator, seen, weights, arguments)
     run.tables.update(files)
     if estimator.n_clusters_ > 1:
         found.add(profiles).add(residuals)
@@ -105,8 +113,40 @@ def cluster(arguments, console):
     run.finish(f"Clusters in {run.name}", found, model, "labels.csv", labels)
 
 
+def _check_criterion(arguments):
+    """A UsageError where ``--criterion`` has nothing to choose from, or ``--blrt`` nothing to test."""
+    wanted = arguments.criterion
+    option = "--blrt" if arguments.blrt else f"--criterion {wanted}"
+    if wanted in (None, "evidence") and not arguments.blrt:
+        return
+    if arguments.method in ("structural", "forest"):
+        raise UsageError(f"{option} is for --method em and ema; --method {arguments.method} has its evidence")
+    if (arguments.blrt or wanted == "blrt") and is_scanned(arguments):
+        raise UsageError(f"{option} draws tables like the one given; give one file, without --memory and --workers")
+    if wanted in (None, "evidence"):
+        return
+    if not isinstance(arguments.clusters, range) or len(arguments.clusters) < 2:
+        raise UsageError(f"--criterion {wanted} chooses among several numbers: give --clusters 1:8 or the like")
+
+
+def _chosen(estimator, seen, weights, arguments, console):
+    """(the clusterer with the number that ``--criterion`` chooses, p-value of one more cluster where a single number was tried)"""
+    criterion = arguments.criterion or "evidence"
+    how = {"sample_weight": weights, "random_state": arguments.seed, "n_jobs": arguments.jobs}
+    how["verbose"] = int(console.is_terminal)
+    if arguments.blrt or criterion == "blrt":
+        console.step("testing whether one more cluster fits better")
+        if not hasattr(estimator, "n_clusters_path_"):
+            return estimator, pgm_bma.likelihood_ratio_test(estimator, seen, **how).p_value
+        tested = estimator.chosen_by("blrt", seen, **how)
+        estimator.n_clusters_path_ = tested.n_clusters_path_
+        if criterion == "blrt":
+            return tested, None
+    return estimator if criterion == "evidence" else estimator.chosen_by(criterion, seen), None
+
+
 def _finish_scan(run, estimator):
-    """Findings of clusters in a scan, made on its sample; the labels of all rows go to files of their own."""
+    """Findings of clusters in a scan, made on its sample; the labels of all rows go to separate files."""
     seen, criterion = run.scanned.table.frame[list(run.data.frame.columns)], run.arguments.criterion or "evidence"
     if criterion != "evidence":
         estimator = estimator.chosen_by(criterion)
@@ -136,6 +176,10 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
     n_patterns = float(np.prod([float(r) for r in estimator.schema_.cardinalities]))
     found.add(fit_words(number.goodness, k, int(frame.notna().all(axis=1).sum()), n_patterns, N_BOOTSTRAP))
     marks = estimator.describe(n_states=4)
+    if _has_numbers(estimator):
+        idle = [name for name in estimator.numeric_columns_ if estimator.arc_posterior_[name] < 0.5]
+        marks = marks[~marks["column"].isin(idle)]
+        found.words += [f"{hint[0].upper()}{hint[1:]}." for hint in estimator.hints_]
     if n_filled > 1:
         certainty = float(proba.max(axis=1).mean())
         found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
@@ -183,8 +227,8 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
 
 def goodness_of_fit(estimator, frame, weights, seed, jobs):
     """`pgm_bma.goodness_of_fit` where the method has it and it takes seconds, else None."""
-    if not _is_latent_class(estimator) or not _is_quick(estimator, frame):
-        return None
+    if not _is_latent_class(estimator) or _has_numbers(estimator) or not _is_quick(estimator, frame):
+        return None  # numbers have no table of counts
     return pgm_bma.goodness_of_fit(
         estimator, frame, sample_weight=weights, n_bootstrap=N_BOOTSTRAP, random_state=seed, n_jobs=jobs
     )
@@ -192,6 +236,10 @@ def goodness_of_fit(estimator, frame, weights, seed, jobs):
 
 def _is_latent_class(estimator):
     return hasattr(type(estimator), "profiles_")
+
+
+def _has_numbers(estimator):
+    return bool(getattr(estimator, "numeric_columns_", ()))
 
 
 def _is_quick(estimator, frame):
@@ -223,35 +271,46 @@ def fit_findings(estimator, frame, proba, weights):
     return Findings(headline=[("Fit of the model", table, caption)], numbers=kept)
 
 
-def profile_findings(estimator):
-    """(findings, tables for files): shares of every value in every cluster, with standard errors where the model has them."""
+def profile_findings(estimator, frame, weights, arguments):
+    """(findings, tables for files): shares of every value in every cluster, with standard errors where they take seconds."""
     sizes, tables = estimator._profiles()
     schema = estimator.schema_
-    named = [(name, state) for name, states in zip(schema.names, schema.states) for state in states]
+    lines = [(name, state) for name, states in zip(schema.names, schema.states) for state in states]
     shares = [sizes, *(line for each in tables for line in np.asarray(each).T)]
-    wide = pd.DataFrame([(SIZE, ""), *named], columns=["column", "state"])
+    wide = pd.DataFrame([(SIZE, ""), *lines], columns=["column", "state"])
     for c in range(estimator.n_clusters_):
         wide[f"cluster {c}"] = [float(line[c]) for line in shares]
     long = wide.melt(["column", "state"], var_name="cluster", value_name="probability")
     long["cluster"] = long["cluster"].str.removeprefix("cluster ").astype(int)
     files = {"profiles.csv": long[["cluster", "column", "state", "probability"]], "profiles_wide.csv": wide}
-    found, profiles = Findings(), None
-    why = "the model has arcs between columns" if not _is_latent_class(estimator) else "it has too many parameters"
-    if _is_latent_class(estimator) and estimator.fit_statistics_["n_parameters"] <= MOST_PARAMETERS:
-        try:
+    found, profiles, by = Findings(), None, ""
+    why = (
+        "the model has too many parameters" if _is_latent_class(estimator) else "the table is too large to fit it often"
+    )
+    try:
+        if not _is_latent_class(estimator) and _is_quick(estimator, frame):
+            how = {"sample_weight": weights, "random_state": arguments.seed, "n_jobs": arguments.jobs}
+            profiles, by = bootstrap_profiles(estimator, frame, **how), f", by {N_BOOTSTRAP} fits to reweighted rows"
+        elif _is_latent_class(estimator) and estimator.fit_statistics_["n_parameters"] <= MOST_PARAMETERS:
             profiles = estimator.profiles_
-        except ValueError as reason:
-            why = str(reason)
-            found.warnings.append(f"no standard errors of the profiles: {reason}")
+    except ValueError as reason:
+        why = str(reason)
+        found.warnings.append(f"no standard errors of the profiles: {reason}")
     caption = f"Share of each value inside each cluster. No standard errors: {why}. {ESTIMATED}"
     if profiles is not None:
-        profiles = profiles.assign(column=profiles["column"].fillna(SIZE), state=profiles["state"].fillna(""))
-        files["profiles.csv"] = profiles
-        caption = f"Share of each value inside each cluster, its standard error and 95 % interval. {ESTIMATED}"
+        named = {"column": profiles["column"].fillna(SIZE), "state": profiles["state"].fillna("")}
+        files["profiles.csv"] = profiles.assign(**named)
+        caption = f"Share of each value inside each cluster, its standard error and 95 % interval{by}. {ESTIMATED}"
         if estimator.n_clusters_ > 1:
-            picture = lambda: plotting.plot_profile_intervals(estimator)  # noqa: E731
-            said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
-            found.figure("Profiles with intervals", picture, said)
+            if len(schema.names):
+                of_states = profiles[~profiles["column"].isin(getattr(estimator, "numeric_columns_", ()))]
+                picture = partial(plotting.plot_profile_intervals, of_states)
+                said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
+                found.figure("Profiles with intervals", picture, said)
+    if _has_numbers(estimator):
+        files["densities.csv"] = estimator.densities_
+        said = "Normal density of every numeric column in each cluster, times the size of the cluster; ticks are rows."
+        found.figure("Numbers in the clusters", lambda: plotting.plot_densities(estimator, frame), said)
     shown = files["profiles.csv"].rename(columns={"standard_error": "standard error"})
     found.table("Profiles of the clusters", shown, caption)
     return found, files
@@ -264,7 +323,8 @@ def residual_findings(estimator, frame, weights):
     from scipy.stats import chi2
 
     is_latent = _is_latent_class(estimator)
-    n_bootstrap = N_BOOTSTRAP if is_latent and _is_quick(estimator, frame) else 0
+    is_quick = is_latent and not _has_numbers(estimator) and _is_quick(estimator, frame)
+    n_bootstrap = N_BOOTSTRAP if is_quick else 0
     pairs = pgm_bma.bivariate_residuals(
         estimator, frame, sample_weight=weights, random_state=0, n_bootstrap=n_bootstrap
     )
@@ -273,6 +333,8 @@ def residual_findings(estimator, frame, weights):
     if len(left):
         said = "; ".join(f"{row.first} with {row.second}" for row in left.head(5).itertuples())
         cure = "; --method structural or forest models such dependences" if is_latent else ""
+        if _has_numbers(estimator):
+            cure = "; numbers that depend on each other inside clusters make the evidence ask for more clusters: compare ICL"
         who, more = "The clusters" if is_latent else "The clusters and arcs", " and others" if len(left) > 5 else ""
         found.words.append(f"{who} leave {count(len(left), 'pair')} of columns dependent: {said}{more}{cure}.")
     else:
@@ -291,9 +353,11 @@ def residual_findings(estimator, frame, weights):
 
 def _one_cluster(c, sizes, marks):
     said = [
-        f"{row.column} = {row.state} ({percent(row.probability)}, overall {percent(row.probability / row.lift)})"
+        f"{row.column} {row.state}"
+        if np.isnan(row.lift)  # a number: its mean and standard deviation
+        else f"{row.column} = {row.state} ({percent(row.probability)}, overall {percent(row.probability / row.lift)})"
         for row in marks.itertuples()
-        if row.lift > MARKED
+        if not row.lift <= MARKED
     ]
     share = percent(sizes[c] / max(sizes.sum(), 1))
     return f"Cluster {c} ({share}, {count(int(sizes[c]), 'row')}) stands out by {'; '.join(said) or 'nothing much'}."

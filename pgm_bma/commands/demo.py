@@ -15,7 +15,7 @@ from functools import partial
 import pandas as pd
 
 from pgm_bma.commands.findings import arc_table
-from pgm_bma.commands.run_files import Folder, write_csv
+from pgm_bma.commands.output import Folder, write_csv
 from pgm_bma.foundation.runtime.atomic import replacing
 from pgm_bma.report.page import Report
 
@@ -71,7 +71,7 @@ def _page(out, texts):
 
 
 def _printed(section, out):
-    """What a section prints."""
+    """Run a section and return what it prints."""
     text = io.StringIO()
     with redirect_stdout(text), warnings.catch_warnings():
         warnings.simplefilter("ignore", category=FutureWarning)
@@ -136,7 +136,7 @@ def forest_average(out):
 
 
 def kikuchi_regions(out):
-    """Which columns tell more about the class together than apart."""
+    """List the columns that say more about the class together than apart."""
     import pgm_bma
     from pgm_bma.plotting import plot_interactions
 

@@ -15,9 +15,8 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from pgm_bma import __version__
-from pgm_bma.commands import methods
-from pgm_bma.commands.console import Console, UsageError, one_line
+from pgm_bma import __version__, catalogue
+from pgm_bma.commands.output import Console, UsageError, one_line
 
 TABLES_FOLDER = "pgm-bma-tables"
 EPILOG = """FILE is a CSV, TSV or Parquet file (also compressed), a pattern of such files that are one table, or the name of an
@@ -49,7 +48,7 @@ def main(argv=None):
     except UsageError as error:
         return _problem(f"pgm-bma {arguments.command}: {one_line(error)}", 2)
     except BrokenPipeError:  # the reader of a pipe has gone, as in `pgm-bma datasets | head -1`
-        sys.stdout = open(os.devnull, "w")
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
         return 0
     except KeyboardInterrupt:
         return _problem("pgm-bma: interrupted", 130)
@@ -112,14 +111,18 @@ def _add_cluster(commands):
     )
     parser.add_argument(
         "--criterion",
-        choices=("evidence", "bic", "icl", "caic"),
-        help="what chooses among several numbers of clusters (default: evidence); where others disagree, it is said",
+        choices=("evidence", "bic", "icl", "caic", "blrt"),
+        help="what chooses among several numbers of clusters (default: evidence); blrt is the bootstrapped likelihood-ratio test; "
+        "where others disagree, the result says so",
     )
-    _method(parser, methods.CLUSTERERS)
+    parser.add_argument(
+        "--blrt", action="store_true", help="test by bootstrap whether one more cluster fits better than chance allows"
+    )
+    _method(parser, "clusterer")
     parser.add_argument(
         "--target", metavar="COLUMN", help="known classes: left out, and compared with the clusters afterwards"
     )
-    after = "take no part in the clustering; how far they predict the cluster is told afterwards"
+    after = "take no part in the clustering; how far they predict the cluster is reported afterwards"
     _repeatable(parser, "--covariates", f"{after}; repeatable, or a,b,c")
     parser.add_argument(
         "--outcome", metavar="COLUMN", help="takes no part in the clustering; compared between the clusters afterwards"
@@ -130,7 +133,7 @@ def _add_cluster(commands):
 def _add_classify(commands):
     parser = _table_command(commands, "classify", "fit a classifier, judge it on rows it has not seen, and predict")
     _class_column(parser)
-    _method(parser, methods.CLASSIFIERS)
+    _method(parser, "classifier")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--test", metavar="FILE", help="predict the rows of this file, and judge by them if it has the target"
@@ -141,13 +144,26 @@ def _add_classify(commands):
 
 def _add_structure(commands):
     parser = _table_command(commands, "structure", "posterior probabilities of the arcs between all columns")
-    _method(parser, methods.STRUCTURES)
+    _method(parser, "structure")
+    parser.add_argument(
+        "--interventions",
+        metavar="COLUMN",
+        help="this column names the variable that was set by an experiment in each row, several with ; between them; empty: none",
+    )
+    _repeatable(parser, "--effects", "effects of setting X on Y, with those of all columns; repeatable", "X,Y")
+    parser.add_argument(
+        "--tiers", metavar="'A,B|C'", help="no arc goes back from a later group of columns to an earlier"
+    )
+    _repeatable(parser, "--forbid", "no structure has the arc from A to B; repeatable", "A:B")
+    _repeatable(parser, "--require", "every structure has the arc from A to B; repeatable", "A:B")
     parser.set_defaults(run=_learn)
 
 
 def _add_impute(commands):
-    parser = _table_command(commands, "impute", "completed copies of a table with gaps, averaged over structures")
-    _method(parser, methods.STRUCTURES)
+    parser = _table_command(
+        commands, "impute", "completed copies of a table with missing values, averaged over structures"
+    )
+    _method(parser, "structure")
     parser.add_argument(
         "--copies", type=_positive, default=5, metavar="N", help="completed tables to write (default: %(default)s)"
     )
@@ -158,7 +174,8 @@ def _add_compare(commands):
     parser = _table_command(commands, "compare", "all classifiers on the same folds, in one table with standard errors")
     _class_column(parser)
     _cross_validation(parser)
-    parser.add_argument("--methods", metavar="A,B", help=f"only some of {', '.join(methods.CLASSIFIERS)}")
+    offered = ", ".join(catalogue.METHODS["classifier"])
+    parser.add_argument("--methods", metavar="A,B", help=f"only some of {offered}")
     parser.set_defaults(run=_learn)
 
 
@@ -208,8 +225,8 @@ def _table_command(commands, name, help):
     parser.add_argument(
         "--discretize",
         choices=("mdl", "frequency", "width"),
-        help="cut numbers into bins: where the class changes (mdl, inside the folds), equally full, or equally wide; classifiers "
-        "take numbers as they are without it",
+        help="cut numbers into bins: where the class changes (mdl, inside the folds), equally full, or equally wide; without "
+        "it classifiers and the methods ema and em take numbers as they are",
     )
     parser.add_argument(
         "--bins", type=_positive, default=3, metavar="N", help="bins of frequency and width (default: %(default)s)"
@@ -231,6 +248,12 @@ def _table_command(commands, name, help):
     parser.add_argument(
         "--excel", action="store_true", help="tables with a byte order mark, semicolons and decimal commas, for Excel"
     )
+    parser.add_argument(
+        "--format",
+        choices=("csv", "xlsx"),
+        default="csv",
+        help="xlsx: all tables also as sheets of one file, tables.xlsx; needs openpyxl (default: %(default)s)",
+    )
     parser.add_argument("--no-rows", action="store_true", help="show no single row of the table in the report")
     _out(parser, "the name of FILE and the command")
     return parser
@@ -243,9 +266,10 @@ def _out(parser, text, **keywords):
     )
 
 
-def _method(parser, offered):
+def _method(parser, kind):
+    offered = catalogue.METHODS[kind]
     titles = "; ".join(f"{name}: {method.title}" for name, method in offered.items())
-    more = " (default: the one that does best in our measurements, docs/command_line.md)" if len(offered) > 1 else ""
+    more = " (default: the one that does best in our measurements, docs/evidence.md)" if len(offered) > 1 else ""
     parser.add_argument("--method", choices=list(offered), help=f"{titles}{more}")
     _repeatable(parser, "--set", "any parameter of the method's Python class; repeatable", "NAME=VALUE")
 
@@ -331,7 +355,7 @@ def _datasets(arguments):
 
     print(f"{'data set':<16}{'rows':>8}{'columns':>9}  target")
     for name in list_datasets():
-        frame, target = load_dataset(name)
+        frame, target = load_dataset(name)  # nosec B615 # a table of the package, nothing is downloaded
         print(f"{name:<16}{len(frame):>8}{frame.shape[1]:>9}  {target}")
     print(f"\nnetworks: {', '.join(list_networks())}")
 
@@ -355,7 +379,7 @@ def _reproduce(arguments):
 
 
 def _benchmarks():
-    """The entry module of the benchmarks: pgm_bma._benchmarks when installed, else the folder beside the package."""
+    """The entry module of the benchmarks: pgm_bma._benchmarks when installed, else the folder next to the package."""
     try:
         return import_module("pgm_bma._benchmarks.__main__")
     except ModuleNotFoundError as error:
@@ -365,13 +389,13 @@ def _benchmarks():
 
 
 def _checkout(name):
-    """The entry module of a package that stands beside this one in a checkout, wherever Python was started."""
+    """The entry module of a package that stands next to this one in a checkout, wherever Python was started."""
     folder = Path(__file__).resolve().parents[2] / name
     if not (folder / "__main__.py").is_file():
-        raise FileNotFoundError("the tables are neither in the package nor beside it; reinstall pgm-bma")
+        raise FileNotFoundError("the tables are neither in the package nor next to it; reinstall pgm-bma")
     if name not in sys.modules:
         spec = spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
-        assert spec is not None and spec.loader is not None
+        assert spec is not None and spec.loader is not None  # nosec B101 # for the type checker, the file is there
         sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return import_module(f"{name}.__main__")
@@ -392,7 +416,7 @@ def _show_tables(tables):
 
 
 def _repeat(arguments):
-    from pgm_bma.commands.run_files import repeat
+    from pgm_bma.commands.repeat import repeat
 
     return repeat(arguments.record, arguments.out, build_parser(), Console(), arguments.overwrite)
 

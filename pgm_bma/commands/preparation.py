@@ -17,9 +17,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from pgm_bma import discretize
-from pgm_bma.commands.console import count, listed
+from pgm_bma.commands.output import count, listed
 from pgm_bma.commands.tabular_files import closest, is_code, number_text
-from pgm_bma.foundation.tables.column_kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
+from pgm_bma.foundation.tables.kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
 from pgm_bma.foundation.tables.table import MAX_FLOAT_STATES, order_states
 
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
@@ -68,7 +68,7 @@ class ColumnProblem(NamedTuple):
 
 @dataclass
 class Prepared:
-    """What the methods see. `frame` holds categoricals, and floats in the columns `to_bin`, which a discretiser cuts, and
+    """Table as the methods see it. `frame` holds categoricals, and floats in the columns `to_bin`, which a discretiser cuts, and
     `numbers`, which the method takes as they are."""
 
     frame: pd.DataFrame
@@ -286,7 +286,7 @@ def _is_number(column):
 
 
 def _is_to_bin(name, column, said):
-    """Measured numbers, and what the user calls numeric; a nominal number (whole, few values) is not cut unless told."""
+    """Measured numbers, and what the user calls numeric; a nominal number (whole, few values) is cut on request only."""
     if not _is_number(column) or name in said.categorical or name in said.ordered:
         return False
     values = column.dropna()
@@ -306,7 +306,7 @@ def _categorical(column, ordered=False):
         states = order_states(values.unique().tolist())
     if ordered:
         states = order_by_number(states)
-    return pd.Series(pd.Categorical(column, categories=states), name=column.name, index=column.index)
+    return pd.Series(pd.Categorical(column, categories=states, ordered=ordered), name=column.name, index=column.index)
 
 
 def order_by_number(states):
@@ -326,7 +326,8 @@ def _in_categories(column, categories):
         numbers = pd.to_numeric(categories.astype(str).to_series(), errors="coerce")  # 1 may be written 1.0 there
         texts = {number: text for number, text in zip(numbers[::-1], categories[::-1]) if not is_code(str(text))}
         column = column.map(lambda value: value if pd.isna(value) else texts.get(float(value), number_text(value)))
-    return pd.Series(pd.Categorical(column, categories=categories), index=column.index)
+    known = column.where(column.isin(categories))  # other values are missing; pandas 4 refuses them
+    return pd.Series(pd.Categorical(known, categories=categories), index=column.index)
 
 
 # ------------------------------------------------------------------------------------- what the user says of columns
@@ -397,7 +398,7 @@ def _is_code(column, codes):
 
 
 def problems_of(frame, roles, has_id, takes_numbers):
-    """What the columns leave unclear: a list of `ColumnProblem`."""
+    """List what the columns leave unclear: a list of `ColumnProblem`."""
     found = []
     for name, column in frame.items():
         if name in roles.categorical or name in roles.ordered or isinstance(column.dtype, pd.CategoricalDtype):

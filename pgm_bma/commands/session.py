@@ -9,38 +9,48 @@ import os
 import shlex
 import sys
 import time
-import warnings
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from pgm_bma import plotting
-from pgm_bma.commands import methods
-from pgm_bma.commands.console import UsageError, count, ends_at_once, one_line, text_table
+import pgm_bma
+from pgm_bma import catalogue, plotting
 from pgm_bma.commands.findings import MANY_REGIONS
+from pgm_bma.commands.output import (
+    Folder,
+    UsageError,
+    bayesian_network,
+    closed_after,
+    collected_warnings,
+    count,
+    drawn,
+    ends_at_once,
+    need_openpyxl,
+    text_table,
+)
 from pgm_bma.commands.preparation import Roles, named, pipeline, prepare
-from pgm_bma.commands.run_files import Folder, bayesian_network, closed_after, drawn, in_words, source_record
-from pgm_bma.commands.tabular_files import Scanned, closest, is_scanned, read_table
+from pgm_bma.commands.tabular_files import Scanned, closest, codes_text, is_scanned, read_table
 from pgm_bma.foundation.rows.blocks import watching
-from pgm_bma.foundation.runtime.messages import progress
-from pgm_bma.foundation.tables.numeric_columns import cut_frame
+from pgm_bma.foundation.runtime.jobs import progress
+from pgm_bma.foundation.tables.kinds import cut_frame
 from pgm_bma.report.live_data import interaction_data, network_data, region_data, with_target
 from pgm_bma.report.page import Report
 
 WIDEST_TABLE = 240  # characters
+CODES = "missing_codes"
+NOT_RECORDED = ("run", "command", "words", "overwrite")  # of the parsed arguments
 OPTIONS = {
     "n_clusters": "--clusters",
     "random_state": "--seed",
     "n_jobs": "--jobs",
-}  # parameters with words of their own
+}  # parameters that have their own options
 
 
 class CommandRun:
     """One run of a command: its data, its estimator, its folder, and the report at the end."""
 
-    def __init__(self, arguments, console, offered, method=None):
+    def __init__(self, arguments, console, kind, method=None):
         self.arguments, self.console, self.began = arguments, console, time.perf_counter()
         with collected_warnings() as messages:
             data = [getattr(arguments, "target", None), arguments.weight, *arguments.categorical, *arguments.numeric]
@@ -51,14 +61,17 @@ class CommandRun:
             else:
                 self.raw = read_table(arguments.file, arguments.missing, not arguments.no_header, data)
         self.raw.notes += messages
+        offered = catalogue.METHODS[kind]
         if method is None and arguments.method is None:
-            arguments.method, given = methods.default(arguments.command, offered)
+            arguments.method, given = default(arguments.command, offered)
             arguments.set = [*given, *arguments.set]
         self.method = offered[method or arguments.method]
         self.name = Path(self.raw.source).name
         out = arguments.out or f"{self.name.split('.')[0]}-{arguments.command}"
         self.folder = Folder(out, arguments.overwrite, arguments.excel)
         self.folder.check()
+        if arguments.format == "xlsx":
+            need_openpyxl()
         self.others: dict[str, dict] = {}
         self.tables: dict[str, pd.DataFrame | None] = {}
         _quiet_pictures()
@@ -74,7 +87,7 @@ class CommandRun:
             arguments.keep_constant,
             arguments.discretize,
             self.roles,
-            takes_numbers=arguments.command in ("classify", "compare") and self.scanned is None,
+            takes_numbers=self.scanned is None and self._takes_numbers(),
             aside=self.set_aside(),
         )
         if arguments.discretize and not self.data.to_bin:
@@ -90,11 +103,18 @@ class CommandRun:
         if self.arguments.command != "compare":
             self.console.item("method", f"{self.method.title} ({self.method.name}), seed {arguments.seed}")
 
+    def _takes_numbers(self):
+        """Return whether the method takes numbers as they are."""
+        command = self.arguments.command
+        return command in ("classify", "compare") or (
+            command == "cluster" and hasattr(make(self.method.name), "numeric_columns")
+        )
+
     def set_aside(self):
-        """Columns that take no part in the fit: covariates and outcome of a clustering."""
+        """Columns that are no variables: covariates and outcome of a clustering, names of experiments."""
         covariates = named("covariates", getattr(self.arguments, "covariates", []), self.raw)
-        outcome = getattr(self.arguments, "outcome", None)
-        return (*covariates, *(() if outcome is None else named("outcome", [outcome], self.raw)))
+        single = [(option, getattr(self.arguments, option, None)) for option in ("outcome", "interventions")]
+        return (*covariates, *(name for option, given in single if given for name in named(option, [given], self.raw)))
 
     def note(self, text):
         self.data.notes.append(text)
@@ -106,7 +126,10 @@ class CommandRun:
             more["weight_type"] = "sampling"
         if self.data.numbers:
             more["numeric_columns"] = self.data.numbers  # also where a fold has few different ones
-        estimator = methods.make(self.method.name, random_state=self.arguments.seed, handle_unknown="missing", **more)
+        if self.scanned is not None and self.arguments.command == "cluster" and self._takes_numbers():
+            # in files that are scanned, columns were prepared as states
+            more["categorical_columns"] = [name for name in self.data.frame if name not in self.arguments.ordered]
+        estimator = make(self.method.name, random_state=self.arguments.seed, handle_unknown="missing", **more)
         known = estimator.get_params(deep=False)
         for entry in getattr(self.arguments, "set", None) or []:
             name, separator, text = entry.partition("=")
@@ -123,8 +146,8 @@ class CommandRun:
                 raise UsageError(f"--set {entry}: {error}") from None
         return estimator
 
-    def fit(self, X, y=None, weights=None, **more):
-        """Fit on all given rows; warnings of the method become lines."""
+    def fit(self, X, y=None, weights=None, rows=None, **more):
+        """Fit on all given rows; warnings of the method become lines. rows : more arguments of the estimator's `fit`, by name"""
         console, arguments = self.console, self.arguments
         more.update(n_jobs=arguments.jobs, verbose=int(console.is_terminal and self.scanned is None))
         estimator = self.estimator(**more)
@@ -134,7 +157,7 @@ class CommandRun:
         console.step(f"fitting {self.method.name} to {count(len(X), 'row')}")
         try:
             with collected_warnings() as messages, ends_at_once():
-                fitted(model, X, y, weights)
+                fitted(model, X, y, weights, **(rows or {}))
         except ValueError as error:
             raise ValueError(with_option(str(error), estimator)) from error
         for message in messages:
@@ -169,9 +192,13 @@ class CommandRun:
         console, folder = self.console, self.folder
         self._say(found)
         folder.prepare()
-        for name, each in {table_name: table, **self.tables}.items():
+        tables = {table_name: table, **self.tables}
+        for name, each in tables.items():
             if each is not None:
                 folder.csv(name, each)
+        if self.arguments.format == "xlsx":
+            sheets = {Path(name).stem: each for name, each in tables.items() if each is not None}
+            folder.workbook({**sheets, **{heading: frame for heading, frame, _ in found.headline + found.tables}})
         about_model = self._report(title, found, model)
         self._record(found)
         console.say()
@@ -183,9 +210,9 @@ class CommandRun:
             self.scanned.close()
 
     def finish_scan(self, title, found, estimator, name):
-        """`finish`, after the predictions of all rows of a scan went to files of their own."""
+        """`finish`, after the predictions of all rows of a scan went to separate files."""
         scanned = self.scanned
-        assert scanned is not None
+        assert scanned is not None  # nosec B101 # for the type checker
         self.console.step(f"predicting {count(scanned.scan.n_rows, 'row')}")
         self.folder.prepare()
         self.note(scanned.predict_to(estimator, self.folder.path, name))
@@ -297,6 +324,8 @@ class CommandRun:
         bins = 'rows = pgm_bma.load("bins.pgm").transform(rows)  # numbers to bins\n' if self.data.to_bin else ""
         load = f'import pgm_bma\n\n{bins}estimator = pgm_bma.load("estimator.pgm")\nestimator.predict_proba(rows)'
         saved = ("The estimator itself, with everything it learned; rows is a DataFrame with the columns above:", load)
+        if network is None and not hasattr(estimator, "model_"):
+            return [saved]
         if network is None:
             reader = 'from pgmpy.readwrite import UAIReader\n\nmodel = UAIReader("model.uai").get_model()  # names: model.uai.json'
             return [("In pgmpy, as an undirected model:", reader), saved]
@@ -393,12 +422,11 @@ def with_row_names(table, index):
     return table
 
 
-def fitted(model, X, y=None, weights=None):
+def fitted(model, X, y=None, weights=None, **rows):
     """Fit an estimator, or the pipeline that ends with it; weights are scaled to the number of rows."""
-    given = {}
     if weights is not None:
-        name = "model__sample_weight" if hasattr(model, "steps") else "sample_weight"
-        given[name] = scaled(weights)
+        rows["sample_weight"] = scaled(weights)
+    given = {f"model__{name}": each for name, each in rows.items()} if hasattr(model, "steps") else rows
     return model.fit(X, y, **given) if y is not None else model.fit(X, **given)
 
 
@@ -407,16 +435,43 @@ def scaled(weights):
     return weights * (len(weights) / weights.sum())
 
 
-@contextmanager
-def collected_warnings():
-    """A list of the messages of warnings, each once; what pgmpy says about its own future is left out."""
-    messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", FutureWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield messages
-    messages += dict.fromkeys(one_line(each.message) for each in caught)
+def make(name, **wanted):
+    """The estimator of a name with those of the `wanted` parameters that it has."""
+    build = getattr(pgm_bma, name)
+    known = build().get_params(deep=False)
+    return build(**{name: value for name, value in wanted.items() if name in known})
+
+
+def default(command, offered):
+    """(name, parameters as NAME=VALUE) of the method taken without ``--method``: the package's default estimator."""
+    if command in ("structure", "impute"):
+        return next(iter(offered)), []
+    estimator = pgm_bma.default_classifier() if command == "classify" else pgm_bma.default_clusterer()
+    name = next(name for name, method in offered.items() if method.name == type(estimator).__name__)
+    plain = type(estimator)().get_params(deep=False)
+    given = estimator.get_params(deep=False).items()
+    return name, [f"{key}={value!r}" for key, value in given if repr(value) != repr(plain[key])]
+
+
+def in_words(arguments):
+    """Parsed arguments as a record keeps them; what equals nothing is left out."""
+    found = {name: value for name, value in arguments.items() if name not in NOT_RECORDED}
+    if "clusters" in found:
+        numbers = found["clusters"]
+        found["clusters"] = f"{numbers.start}:{numbers.stop - 1}" if isinstance(numbers, range) else str(numbers)
+    found[CODES] = [each if isinstance(each, str) else codes_text(each) for each in found.get(CODES, [])]
+    return {name: value for name, value in found.items() if value is not None and value is not False and value != []}
+
+
+def source_record(raw, folder):
+    """Return where a table came from: as it was named, as seen from the folder of the results, and its checksum."""
+    record = {"source": raw.source, "sha256": raw.sha256}
+    if Path(raw.source).is_file():
+        try:
+            record["path"] = os.path.relpath(raw.source, folder)
+        except ValueError:  # another drive
+            record["path"] = str(Path(raw.source).resolve())
+    return record
 
 
 def _value(text):

@@ -7,16 +7,15 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import plotting
-from pgm_bma.commands import methods
-from pgm_bma.commands.console import UsageError, count, listed
 from pgm_bma.commands.findings import Findings, arc_findings, arc_table, percent
+from pgm_bma.commands.output import UsageError, count, listed
 from pgm_bma.commands.session import CommandRun, as_seen, last_step, with_row_names
-from pgm_bma.commands.tabular_files import is_scanned
+from pgm_bma.commands.tabular_files import closest, is_scanned
 
 DONE = {
     "augment": "they were sampled together with the structures (missing at random), so every row counts",
     "drop": "the rows that lack one were left out",
-    "state": "missing was taken as a value of its own",
+    "state": "missing was taken as one more state",
 }
 
 
@@ -24,6 +23,8 @@ def structure(arguments, console):
     """Posterior probabilities of the arcs between all columns."""
     run, model, estimator = _fit_structures(arguments, console)
     found = arc_findings(estimator).add(gap_findings(estimator)).add(chain_findings(estimator))
+    if arguments.effects or arguments.interventions:
+        found.add(effect_findings(run, estimator, arguments))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", arc_table(estimator.edge_posterior_))
 
 
@@ -40,7 +41,7 @@ def impute(arguments, console):
     found.words.insert(
         0,
         f"completed.csv holds {count(arguments.copies, 'completed copy', 'completed copies')} of the table, one below the other. "
-        "Analyse each by itself and pool the results: how the copies differ is what the gaps leave open.",
+        "Analyse each by itself and pool the results: how the copies differ is what the missing values leave open.",
     )
     index = pd.Index(np.tile(run.data.index, len(copies)), name=run.data.index.name)
     run.finish(f"Completed {run.name}", found, model, "completed.csv", with_row_names(completed_table(copies), index))
@@ -52,14 +53,108 @@ def _fit_structures(arguments, console):
         raise UsageError(
             f"--discretize mdl needs a class, and {arguments.command} treats all columns alike; take frequency or width"
         )
-    run = CommandRun(arguments, console, methods.STRUCTURES)
+    run = CommandRun(arguments, console, "structure")
     run.read(None)
-    model = run.fit(run.data.frame, weights=run.data.weights)
+    rows = None
+    if getattr(arguments, "interventions", None):
+        if run.scanned is not None:
+            raise UsageError("--interventions reads tables whole; give one file, without --memory and --workers")
+        column, names = run.data.aside[arguments.interventions], list(run.data.frame.columns)
+        rows = {"interventions": [_targets(cell, names) for cell in column]}
+    _pairs("effects", arguments, ",", run.data.frame.columns)  # what is wrong is said before the work
+    model = run.fit(run.data.frame, weights=run.data.weights, rows=rows, **_opinions(arguments, run.data.frame.columns))
     return run, model, last_step(model)
 
 
+def _targets(cell, names):
+    """The variables that a cell names: None, a name, or several with ; between them."""
+    if pd.isna(cell) or not str(cell).strip():
+        return None
+    return cell if cell in names else [part.strip() for part in str(cell).split(";")]
+
+
+def _opinions(arguments, names):
+    """Parameters of the estimator from --tiers, --forbid and --require."""
+    given = {}
+    for option, parameter in (("forbid", "forbidden_arcs"), ("require", "required_arcs")):
+        if arcs := _pairs(option, arguments, ":", names):
+            given[parameter] = arcs
+    if getattr(arguments, "tiers", None):
+        tiers = [[part.strip() for part in group.split(",")] for group in arguments.tiers.split("|")]
+        listed_names = [name for group in tiers for name in group]
+        for name in listed_names:
+            _check_name("tiers", name, names)
+        lacking = [str(name) for name in names if name not in listed_names]
+        if lacking:
+            raise UsageError(f"--tiers leaves out {listed(lacking)}; name every column in one group")
+        given["expert_knowledge"] = {"temporal_order": tiers}
+    return given
+
+
+def _pairs(option, arguments, separator, names):
+    """Pairs of columns that an option gives, as A:B or A,B."""
+    found = []
+    for text in getattr(arguments, option, []):
+        parts = tuple(part.strip() for part in text.split(separator))
+        if len(parts) != 2:
+            raise UsageError(f"--{option} {text}: give two columns as A{separator}B")
+        for name in parts:
+            _check_name(option, name, names)
+        found.append(parts)
+    return found
+
+
+def _check_name(option, name, names):
+    if name not in names:
+        raise UsageError(f"--{option} names {name!r}, which is not a column here: {closest(name, names)}")
+
+
+EQUIVALENT = (
+    "DAGs that imply the same independences fit rows without experiments equally well. Where such rows alone decide, the direction "
+    "of an arc, and an effect that rests on it, are opinions of the prior. Causes that are no column are not accounted for."
+)
+
+
+def effect_findings(run, estimator, arguments):
+    """Effects of setting columns on others: of all pairs in brief, of the pairs that were asked for in full."""
+    names = run.data.frame.columns
+    table = estimator.effects()
+    run.tables["effects.csv"] = table
+    words = []
+    if len(table) and table["size"].iloc[0] > 0:
+        top = [f"{row.of} on {row.on} ({row.size:.2f})" for row in table.head(5).itertuples()]
+        words.append(
+            f"The strongest effects of setting a column: {', '.join(top)}. 0 is none, 1 decides the other column."
+        )
+    if arguments.interventions:
+        words.append(
+            f"In {percent(run.data.aside[arguments.interventions].notna().mean())} of the rows a column was set."
+        )
+    found = Findings([*words, EQUIVALENT])
+    caption = (
+        "size: largest total variation between two states that the column is set to, with a 90 % interval. ancestor: probability "
+        "of a directed path; zero: share of the posterior without any effect."
+    )
+    found.table("Effects of setting a column", table.head(50), caption)
+    found.figure(
+        "Effects of setting a column", lambda: plotting.plot_effects(table), "The strongest, with 90 % intervals."
+    )
+    if len(names) <= 80:
+        draw = lambda: plotting.plot_effects(table, kind="matrix")  # noqa: E731
+        found.figure("Effects of every column on every other", draw, "Setting the row moves the column.")
+    for of, on in _pairs("effects", arguments, ",", names):
+        own = estimator.effect(of, on)
+        share = percent(own.attrs["zero"])
+        found.head(
+            f"{on} when {of} is set",
+            own,
+            f"P({on} | do({of})) with 90 % intervals; in {share} of the posterior, no effect.",
+        )
+    return found
+
+
 def chain_findings(estimator):
-    """Whether the chains of a sampler agree; nothing where the sum was exact."""
+    """Return whether the chains of a sampler agree; nothing where the sum was exact."""
     if getattr(estimator, "method_", None) != "mcmc":
         return Findings()
     worst = estimator.diagnostics_.sort_values("difference_of_chains", ascending=False, kind="stable").head(30)

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import datasets
-from pgm_bma.commands.console import UsageError, count, one_line
+from pgm_bma.commands.output import UsageError, count, one_line
 from pgm_bma.foundation.rows.dask_scan import local_workers
 from pgm_bma.foundation.rows.duckdb_scan import find_files
 from pgm_bma.foundation.rows.scan import MEMORY, scan_csv, scan_parquet, scan_table
@@ -68,7 +68,7 @@ def read_table(source, missing=(), header=True, data=()):
     Parameters
     ----------
     source : path, or a name of `pgm_bma.list_datasets()`; a file of that name comes first
-    missing : texts that mean "missing", beside the empty cell
+    missing : texts that mean "missing", in addition to the empty cell
     header : whether the first row holds the names of the columns; else they are x1, x2, ...
     data : names of columns that are data even where they look as if they numbered the rows
 
@@ -141,7 +141,7 @@ def _read_dataset(name, path):
         if name not in datasets.list_datasets():
             raise ValueError(f"{name} {what}")
     try:
-        frame, target = datasets.load_dataset(name)
+        frame, target = datasets.load_dataset(name)  # nosec B615 # a table of the package, nothing is downloaded
     except ValueError:
         known = [*datasets.list_datasets(), *datasets.OUTSIDE]
         raise ValueError(f"no file {name!r}, and no embedded data set of that name: {closest(name, known)}") from None
@@ -265,7 +265,7 @@ def _agreement(rows):
 
 
 def _wrapped(rows, quote):
-    """Whether some cells stand in these quotes, and none has one only at its start."""
+    """Return whether some cells stand in these quotes, and none has one only at its start."""
     begun = [cell.strip() for row in rows for cell in row if cell.strip().startswith(quote)]
     return bool(begun) and all(len(cell) > 1 and cell.endswith(quote) for cell in begun)
 
@@ -369,7 +369,7 @@ def codes_text(pair):
 
 
 def is_code(text):
-    """Whether digits are a name rather than a number, as in 007."""
+    """Return whether digits are a name rather than a number, as in 007."""
     return _CODE.fullmatch(text) is not None
 
 
@@ -400,7 +400,7 @@ def _set_index_apart(frame, data):
 
 
 def is_scanned(arguments):
-    """Whether the words ask for a scan: a pattern or a folder of files, or how it is to be done."""
+    """Return whether the words ask for a scan: a pattern or a folder of files, or how it is to be done."""
     asked = [getattr(arguments, name, None) for name in ("memory", "workers", "scheduler")]
     path = Path(arguments.file)
     is_pattern = glob.has_magic(arguments.file) and not path.exists()
@@ -463,7 +463,7 @@ class Scanned:
         frame = pd.DataFrame(columns)
         note = (
             f"{count(scan.n_rows, 'row')} in {count(len(self.paths), 'file')}: the fit sees all of them; columns are judged, and "
-            f"what is told of rows is told, on a sample of {len(frame)}"
+            f"sentences about rows rest on a sample of {len(frame)}"
         )
         if self.arguments.command == "compare":
             note = f"compared on a sample of {len(frame)} of {count(scan.n_rows, 'row')} in {count(len(self.paths), 'file')}"
@@ -476,7 +476,7 @@ class Scanned:
         estimator.fit(self.scan.select(names), target)
 
     def predict_to(self, estimator, folder, name):
-        """Predictions of all rows in a folder of Parquet files beside the other results; returns a line about them."""
+        """Predictions of all rows in a folder of Parquet files next to the other results; returns a line about them."""
         path = Path(folder) / name
         if path.is_dir() and all(file.name.startswith(("part-", ".part-")) for file in path.iterdir()):
             shutil.rmtree(path)  # of an earlier run, which may have been killed while it wrote a part

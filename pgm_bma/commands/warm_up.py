@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import pgm_bma
-from pgm_bma.commands.methods import make
+from pgm_bma.commands.session import make
 from pgm_bma.foundation.runtime.compiling import announcing, cache_folder
 
 N_ROWS, N_COLUMNS = 40, 8
@@ -45,7 +45,7 @@ def _done(jobs):
 
 
 def jobs_to_do():
-    """Name of a public estimator -> function that fits and uses it in the ways that have kernels of their own."""
+    """Name of a public estimator -> function that fits and uses it in all ways that have their own kernels."""
     jobs: dict[str, Callable[[], None]] = {}
     for name in (
         "NaiveBayes",
@@ -83,7 +83,7 @@ def _cluster(name, *settings):
 
 
 def _fit_all(name, y, settings):
-    """Complete rows, rows with gaps and weighted rows, under every setting."""
+    """Fit complete rows, rows with missing values and weighted rows, under every setting."""
     X, _ = _table()
     for parameters in settings:
         for rows, weights in ((X, None), (_with_gaps(X), None), (X, np.linspace(0.5, 1.5, N_ROWS))):

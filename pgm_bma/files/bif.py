@@ -3,7 +3,7 @@
 BIF knows plain words only. Readers differ in what breaks them: a bracket, comma, blank, quote or accent in a name, a
 keyword used as a name, two names that differ in case, states that are numbers. So names that are plain words are
 written as they are and all others get a plain stand-in; the real labels with their Python types, the latent nodes and
-the network's name travel beside it in a ``property`` called ``pgm_bma`` (hexadecimal JSON, which other readers skip).
+the network's name travel with it in a ``property`` called ``pgm_bma`` (hexadecimal JSON, which other readers skip).
 Every file is read back and compared before it takes its place on disk.
 """
 
@@ -93,7 +93,7 @@ def write_bif(model: Any, path: Any) -> Path:
 
 
 def read_bif(path: Any) -> Any:
-    """Read a BIF file, ours or anybody's, plain or gzip-compressed.
+    """Read a BIF file of any program, plain or gzip-compressed.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def read_bif(path: Any) -> Any:
     Raises
     ------
     ValueError
-        If the file is malformed, or a row is no distribution; the message has the line.
+        If the file is malformed, or a row is not a distribution; the message has the line.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def _arrays_of(content, path):
 
 
 def _most_bytes(packed):
-    """How much a compressed file may unpack to."""
+    """Return how much a compressed file may unpack to."""
     return max(FREE_BYTES, INFLATION * len(packed))
 
 
@@ -176,7 +176,7 @@ def _bif_text(arrays):
 
 
 def _words(labels, allowed, misread=_NEVER):
-    """Give every label a word of its own: itself where readers agree on it, else a plain stand-in."""
+    """Give every label its own word: itself where readers agree on it, else a plain stand-in."""
     texts = [str(label) for label in labels]
     lowered = Counter(text.lower() for text in texts)
     plain = [
@@ -208,7 +208,7 @@ def _stand_in(text, taken, misread):
 
 
 def _notes(arrays, network_word, words, state_words):
-    """What the words of the file do not say: labels that are not plain words, and which nodes are latent."""
+    """Return what the words of the file do not say: labels that are not plain words, and which nodes are latent."""
     hidden, variables = set(arrays.latents), {}
     for name, word, states, plain in zip(arrays.names, words, arrays.states, state_words):
         note = {}

@@ -20,7 +20,7 @@ from pgm_bma.files.labels import from_json
 from pgm_bma.networks.objects import NetworkArrays
 
 NOTES_VERSION = 1
-# The text of a property runs to its semicolon and may hold anything; a stray quote or slash becomes a token of its own,
+# The text of a property runs to its semicolon and may hold anything; a stray quote or slash becomes a separate token,
 # so that nothing is skipped silently. Possessive, and never failing behind its first word: what is not closed is one token
 # up to the end of the text (`_Tokens` finds it) instead of a new search from every place where something opens.
 _TOKEN = re.compile(
@@ -67,7 +67,7 @@ def parse_bif(text, source="BIF text"):
         return _arrays(tokens, name, notes, variables, tables)
     except _Problem:
         raise
-    except Exception:  # whatever a stranger wrote there: dates, numbers and time zones have errors of their own
+    except Exception:  # whatever a stranger wrote there: dates, numbers and time zones have their own errors
         tokens.fail_at(0, "the pgm_bma property is damaged")
 
 
@@ -77,7 +77,7 @@ def _variable_block(tokens, variable):
     while (token := tokens.take()) != "}":
         if token.startswith("property"):
             continue
-        if token != "type":
+        if token != "type":  # nosec B105 # a word of the format
             tokens.fail(f"found {token!r} in variable {variable!r} where type, property or }} was expected", -1)
         kind = tokens.take()
         if kind != "discrete":
@@ -155,17 +155,17 @@ def _table(tokens, child, parents, positions, header, span):
         token = tokens.take()
         if token.startswith("property"):
             continue
-        if token == "table":
+        if token == "table":  # nosec B105 # a word of the format
             if given.any():
                 tokens.fail_at(start, f"the table of {child!r} is given twice, or besides rows")
             # every published reader takes the child as the slowest index here
             table[:] = np.reshape(tokens.numbers(table.size, child), (n_states, -1)).T
             given[:] = True
-        elif token == "default":
+        elif token == "default":  # nosec B105 # a word of the format
             if default is not None:
                 tokens.fail_at(start, f"{child!r} has two defaults")
             default = tokens.numbers(n_states, child)
-        elif token == "(":
+        elif token == "(":  # nosec B105 # a word of the format
             states = _phrases(tokens.items[slice(*tokens.span_until(")"))])
             row = 0
             for parent, card, state in zip(parents, cards, states):
@@ -213,7 +213,7 @@ def _check_rows(tokens, child, parents, positions, header, table, is_ours):
         values, total = table[good.argmin()].tolist(), sums[good.argmin()]
         shown = f"{str(values[:6])[:-1]}, ...]" if len(values) > 6 else values
         which = f"the row {list(row)}" if parents else "the table"
-        tokens.fail_at(header, f"{which} of {child!r} is no probability distribution: {shown} sums to {total:.9g}")
+        tokens.fail_at(header, f"{which} of {child!r} is not a probability distribution: {shown} sums to {total:.9g}")
     rounded = off > _ROUNDING
     if rounded.any() and not is_ours:
         table[rounded] /= sums[rounded, None]
@@ -340,7 +340,7 @@ class _Tokens:
 
 
 class _Problem(ValueError):
-    """What `_Tokens.fail` raises: it knows the file and the line already."""
+    """Error of `_Tokens.fail`: it knows the file and the line already."""
 
 
 def _is_open_property(token):

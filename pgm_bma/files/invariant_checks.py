@@ -1,4 +1,4 @@
-"""What must hold between the fields of a record in a saved file: one function per record, named in `pgm_bma.files.invariants`."""
+"""Invariants between the fields of a record in a saved file: one function per record, named in `pgm_bma.files.invariants`."""
 
 from math import comb, prod
 
@@ -11,20 +11,15 @@ from pgm_bma.files.invariant_rules import (
     want,
     want_acyclic,
     want_indices,
-    want_offsets,
-    want_rising,
     want_tables,
 )
+from pgm_bma.foundation.numbers.families import state_offsets
 
 _SUM = 1e-6  # what rounding may leave
 _PAIR_BINS = 16  # most bins of a numeric column in a pair of the additive model
 
 
 # ------------------------------------------------------------------------------------- probabilities of single columns
-
-
-def check_naive_bayes(fit, scope):
-    want_tables("tables", fit.tables.T, [(1, int(card)) for card in scope["cards"]])
 
 
 def _family_sizes(parents, cards):
@@ -48,21 +43,25 @@ def check_tan(fit, scope):
         Probability(f"k {rows} {states}", sums=2 if states else None)("tables", table, scope)
 
 
+def want_families(parents, tables, cards, scope):
+    """The structure and the tables of a network, by nodes that have `cards` states."""
+    want(isinstance(parents, (tuple, list)) and len(parents) == len(tables) == len(cards), "parents", "has other nodes")
+    for above, table, card in zip(parents, tables, cards):
+        want_indices("parents", above, len(cards))
+        Probability(f"{prod(cards[p] for p in above)} {card}", sums=1)("tables", table, scope)
+    want_acyclic("parents", parents)
+
+
 def check_network(network, scope):
     n = len(network.names)
-    want(len(network.states) == len(network.parents) == len(network.cpts) == n, "network", "has parts of other sizes")
-    for i, above in enumerate(network.parents):
-        want_indices(f"parents of {network.names[i]!r}", above, n)
-        rows = prod(len(network.states[p]) for p in above)
-        Probability(f"{rows} {len(network.states[i])}", sums=1)("cpts", network.cpts[i], scope)
-    want_acyclic("parents", network.parents)
+    want(len(network.states) == n, "network", "has parts of other sizes")
+    want_families(network.parents, network.cpts, [len(states) for states in network.states], scope)
 
 
 # -------------------------------------------------------------------------------------------------- clusters, forests
 
 
 def check_latent_class(fit, scope):
-    want(np.array_equal(fit.state_start, _starts(scope["cards"])), "state_start", "does not fit the states")
     states = fit.theta[: scope["S"]]
     want(bool(((states >= 0) & (states <= 1 + 1e-9)).all()), "theta", "holds no probabilities")
     want_tables("theta", states, [(1, int(card)) for card in scope["cards"]])
@@ -70,29 +69,17 @@ def check_latent_class(fit, scope):
     want(type(fit.best) is int and 0 <= fit.best < len(fit.weights), "best", f"is {fit.best!r}")
 
 
-def _starts(sizes):
-    return np.append(0, np.cumsum(sizes))
-
-
 def check_forest(average, scope):
-    want(np.array_equal(average.cardinalities, scope["cards"]), "cardinalities", "does not fit the states")
     want((average.log_roots > NEGATIVE_INFINITY).any(axis=1).all(), "log_roots", "gives a column no weight")
-    sizes = [(1, int(card)) for card in scope["cards"]]
-    want_tables("log_singles", np.exp(average.log_singles.T), sizes)
-    want_tables("log_free_singles", np.exp(average.log_free_singles[:, None]), sizes)
 
 
 # ---------------------------------------------------------------------------------------------------------- orders
 
 
-def _same_cards(record, scope):
-    want(np.array_equal(record.cardinalities, scope["variable_cards"]), "cardinalities", "does not fit the states")
-
-
 def check_family_lists(lists, scope):
-    _same_cards(lists, scope)
-    want_offsets("offsets", lists.offsets, len(lists.sets))
-    want((np.diff(lists.offsets) > 0).all(), "offsets", "leaves a variable without families")
+    offsets = lists.offsets
+    rises = offsets[0] == 0 and offsets[-1] == len(lists.sets) and (np.diff(offsets) > 0).all()
+    want(rises, "offsets", "does not rise from 0 to the number of families")
     sets, children = lists.sets, np.repeat(np.arange(scope["v"]), np.diff(lists.offsets))
     want(not (sets == children[:, None]).any(), "sets", "makes a variable its own parent")
     left, right = sets[:, :-1], sets[:, 1:]
@@ -100,12 +87,11 @@ def check_family_lists(lists, scope):
 
 
 def check_family_table(table, scope):
-    _same_cards(table, scope)
     want(
         type(table.max_indegree) is int and 0 <= table.max_indegree < max(scope["v"], 1), "max_indegree", "is too large"
     )
     sizes = [sum(comb(int(c), size) for size in range(table.max_indegree + 1)) for c in table.n_candidates]
-    want(np.array_equal(table.offsets, _starts(sizes)), "offsets", "does not fit the candidates")
+    want(np.array_equal(table.offsets, state_offsets(sizes)), "offsets", "does not fit the candidates")
     want(len(table.log_marginal) == table.offsets[-1], "log_marginal", "does not fit the offsets")
     for child, (some, count) in enumerate(zip(table.candidates, table.n_candidates)):
         used = some[:count]
@@ -113,18 +99,7 @@ def check_family_table(table, scope):
         want(good, "candidates", f"of variable {child} do not rise")
 
 
-def _rows_in_range(record, scope, lowest=0):
-    codes, cards = record.codes, scope["variable_cards"]
-    want(((codes >= lowest) & (codes < cards)).all(), "codes", "holds a state that is not there")
-
-
-def check_training(training, scope):
-    _same_cards(training, scope)
-    _rows_in_range(training, scope)
-
-
 def check_counted(training, scope):
-    _same_cards(training, scope)
     keys, starts, counts = training.sets
     v, width = scope["v"], training.width
     want(0 < width <= v and (v + 1.0) ** width < 2**62, "width", f"is {width}")
@@ -133,14 +108,11 @@ def check_counted(training, scope):
     for _ in range(width):
         rest, member = np.divmod(rest, v + 1)
         sizes *= np.append(1, scope["variable_cards"])[member]
-    want(np.array_equal(starts, _starts(sizes)), "starts", "does not fit the sets")
+    want(np.array_equal(starts, state_offsets(sizes)), "starts", "does not fit the sets")
     want(len(counts) == starts[-1], "counts", "does not fit the sets")
-    first = training.first_rows
-    want(((first >= 0) & (first < scope["variable_cards"])).all(), "first_rows", "holds a state that is not there")
 
 
 def check_missing_cells(cells, scope):
-    _rows_in_range(cells, scope, lowest=-1)
     column = np.nonzero(cells.codes < 0)[1]
     want(cells.filled.shape[2] == len(column), "filled", "has not one value per missing cell")
     want(((cells.filled >= 0) & (cells.filled < scope["variable_cards"][column])).all(), "filled", "is out of range")
@@ -151,9 +123,6 @@ def check_structure_average(average, scope):
     want(average.weighting in ("order", "dag"), "weighting", f"is {average.weighting!r:.40}")
     ordered = average.weighting == "dag" or (np.sort(states, axis=2) == np.arange(v)).all()
     want(ordered, "states", "holds what is no order")
-    want(isinstance(average.best_parents, list) and len(average.best_parents) == v, "best_parents", "has other nodes")
-    for above in average.best_parents:
-        want_indices("best_parents", above, v)
     want_acyclic("best_parents", average.best_parents)
     if average.gaps is not None:
         want(average.gaps.filled.shape[:2] == states.shape[:2], "filled", "has not one table per state")
@@ -201,12 +170,10 @@ def _all_orders_possible(average, v):
 
 
 def check_layout(layout, scope):
-    sets, n, width = layout.sets, scope["n"], layout.columns.shape[1]
+    sets, width = layout.sets, layout.columns.shape[1]
     want(isinstance(sets, tuple) and layout.n_classes in (1, scope["k"]), "n_classes", f"is {layout.n_classes!r}")
     columns, cards = np.full(layout.columns.shape, -1), np.ones(layout.columns.shape, dtype=np.int64)
-    want(len(sets) == len(columns), "columns", "has not one row per set")
     for t, members in enumerate(sets):
-        want_indices("sets", members, n)
         want(len(members) <= width, "columns", "is too narrow")
         columns[t, : len(members)] = members
         cards[t, : len(members)] = scope["cards"][list(members)]
@@ -214,7 +181,7 @@ def check_layout(layout, scope):
     for name, wanted in (("columns", columns), ("cards", cards), ("strides", strides[:, ::-1])):
         want(np.array_equal(getattr(layout, name), wanted), name, "does not fit the sets")
     want(
-        np.array_equal(layout.offsets, _starts(cards.prod(axis=1) * layout.n_classes)),
+        np.array_equal(layout.offsets, state_offsets(cards.prod(axis=1) * layout.n_classes)),
         "offsets",
         "does not fit the sets",
     )
@@ -230,16 +197,6 @@ def check_terms(terms, scope):
 def check_kikuchi(fit, scope):
     want(fit.terms.layout.n_classes == scope["k"], "n_classes", f"is {fit.terms.layout.n_classes!r}")
     want(len(fit.weights) == len(fit.terms.layout.sets), "weights", "has not one entry per set")
-    for region in fit.regions:
-        want_indices("regions", region, scope["n"])
-
-
-def check_focus_tests(tests, scope):
-    for members in tests.sets:
-        want_indices("sets", members, scope["n"])
-    for name in ("loss", "mean", "sd", "p", "z", "resampled", "taken"):
-        value = getattr(tests, name)
-        want(value is None or np.shape(value) == (len(tests.sets),), name, "has not one entry per set")
 
 
 def _coarse(size, numeric):
@@ -267,17 +224,11 @@ def check_additive_terms(terms, scope):
         want(isinstance(item, tuple) and len(item) == 2, "levels", "holds no pair")
         want_indices("levels", item[:1], n)
         Array(str(bins[item[0]]))("levels", item[1], scope)
-    want_indices("indicated", terms.indicated, n)
-    for name in ("pairs", "cells"):
-        for pair in getattr(terms, name):
-            want_indices(name, pair, n, 2)
     want(len(terms.tables) == len(terms.pairs), "tables", "has not one table per pair")
     for (i, j), table in zip(terms.pairs, terms.tables):
         sizes = [_coarse(bins[a], terms.numeric[a]) for a in (i, j)]
         Array(f"{sizes[0]} {sizes[1]} k")("tables", table, scope)
     want(len(terms.sets) == len(terms.kinds) == 1 + n + len(terms.pairs), "sets", "does not fit the terms")
-    for members in terms.sets:
-        want_indices("sets", members, n)
     if terms.gaussian is not None:
         want(len(terms.gaussian.knots) == len(terms.numbers), "knots", "has not one entry per numeric column")
 
@@ -308,12 +259,6 @@ def check_additive(fit, scope):
     want(len(weights.sets) == len(terms.sets), "sets", "has not one weight per term")
     want(len(weights.densities) == (0 if terms.gaussian is None else 3), "densities", "does not fit the terms")
     want(len(weights.slopes) == design, "slopes", "does not fit the terms")
-
-
-def check_cuts(cuts, scope):
-    want(len(cuts.names) == len(cuts.edges), "edges", "has not one entry per numeric column")
-    for edges in cuts.edges:
-        want_rising("edges", edges)
 
 
 def check_schema(schema, scope):

@@ -10,7 +10,7 @@ from pgm_bma.foundation.runtime.archive import Damaged
 NAN, NEGATIVE_INFINITY = float("nan"), -float("inf")
 _SUM, _SLACK = 1e-6, 1e-9  # what rounding may leave of a sum of probabilities, and of a bound
 _LARGEST = 1e150  # of numbers: a product of two is finite
-_SHARED = ("n", "S", "k", "v", "cards", "variable_cards", "numbers", "n_numbers", "arcs", "lines")
+_SHARED = ("n", "S", "k", "v", "cards", "starts", "variable_cards", "numbers", "n_numbers", "arcs", "lines", "profiled")
 
 
 class Scope(dict):
@@ -21,7 +21,7 @@ class Scope(dict):
         return Scope({name: self[name] for name in _SHARED if name in self})
 
     def size(self, symbol, found):
-        """What a symbol of a shape stands for; an unknown one is bound to `found`."""
+        """Return what a symbol of a shape stands for; an unknown one is bound to `found`."""
         if symbol == "*":
             return found
         if symbol.isdigit():
@@ -35,7 +35,9 @@ class Scope(dict):
 class Array:
     """An array: its shape in symbols, its kind ("f" float64, "i" whole, "b" truth values), bounds, the axis that sums to one.
 
-    below : symbol of the number that all values are below     empty : values that need not be in the bounds (-1, nan, -inf)
+    below : symbol of the number, or numbers of the columns, that all values are below     same : symbol of what the values are
+    empty : values that need not be in the bounds (-1, nan, -inf)
+    by_state : the last axis are the states of all columns, and those of each column sum to one     log : of logarithms
     """
 
     shape: str
@@ -45,6 +47,9 @@ class Array:
     below: str = ""
     empty: tuple = ()
     sums: int | None = None
+    same: str = ""
+    by_state: bool = False
+    log: bool = False
 
     def __call__(self, name, value, scope):
         want(isinstance(value, np.ndarray), name, "is no array")
@@ -57,19 +62,22 @@ class Array:
         if self.kind == "b":
             return
         high = scope[self.below] - 1 if self.below else self.high
+        want(not self.same or np.array_equal(value, scope[self.same]), name, "does not fit the states")
         good = (value >= self.low - _SLACK) & (value <= high + _SLACK)
         for each in self.empty:
             good |= np.isnan(value) if each != each else value == each
         if not good.all():
             raise Damaged(f"{name} holds {value[~good][0]}")
         if self.sums is not None:
-            off = np.abs(value.sum(axis=self.sums) - 1)
-            want(not (off > _SUM).any(), name, "holds probabilities that do not sum to one")
+            want_sums(name, value.sum(axis=self.sums))
+        if self.by_state:
+            for part in np.split(np.exp(value) if self.log else value, scope["starts"][1:-1], axis=-1):
+                want_sums(name, part.sum(axis=-1) if part.shape[-1] else 1.0)
 
 
-def Probability(shape, sums=None, empty=()):
+def Probability(shape, sums=None, **more):
     """An array of probabilities."""
-    return Array(shape, low=0.0, high=1.0, empty=empty, sums=sums)
+    return Array(shape, low=0.0, high=1.0, sums=sums, **more)
 
 
 def Log(shape):
@@ -100,6 +108,37 @@ class Each:
         want(len(value) == scope.size(self.length, len(value)), name, f"has {len(value)} entries")
         for i, item in enumerate(value):
             self.rule(f"{name}[{i}]", item, Scope(scope))
+
+
+@dataclass(frozen=True)
+class Indices:
+    """A list or tuple of different positions, whole numbers from 0 to below what a symbol stands for."""
+
+    below: str
+    length: int | None = None
+
+    def __call__(self, name, value, scope):
+        want_indices(name, value, scope[self.below], self.length)
+
+
+@dataclass(frozen=True)
+class Long:
+    """Anything of one axis and a length in symbols."""
+
+    length: str
+
+    def __call__(self, name, value, scope):
+        found = np.shape(value) if isinstance(value, np.ndarray) else (len(value),)
+        want(found == (scope.size(self.length, found[0]),), name, f"has not {scope.get(self.length)} entries")
+
+
+@dataclass(frozen=True)
+class Rising:
+    """Finite numbers that rise; there may be none."""
+
+    def __call__(self, name, value, scope):
+        Array("*")(name, value, Scope())
+        want((np.diff(value) > 0).all(), name, "does not rise")
 
 
 @dataclass(frozen=True)
@@ -144,28 +183,18 @@ def want_acyclic(name, parents):
         left -= free
 
 
-def want_offsets(name, offsets, end=None):
-    want(len(offsets) > 0 and offsets[0] == 0 and (np.diff(offsets) >= 0).all(), name, "does not rise from 0")
-    want(end is None or offsets[-1] == end, name, f"ends at {offsets[-1]}, not at {end}")
+def want_sums(name, sums):
+    """Sums of probabilities are one."""
+    want((np.abs(sums - 1) <= _SUM).all(), name, "holds probabilities that do not sum to one")
 
 
 def want_tables(name, table, sizes):
-    """Rows of a (states of all families one after another, clusters) table sum to one; sizes : (parent states, states) of each."""
+    """Probabilities of a (states of all families one after another, clusters) table; sizes : (parent states, states) of each."""
     start = 0
     for rows, states in sizes:
         block = table[start : start + rows * states].reshape(rows, states, -1)
         start += rows * states
-        want(
-            states == 0 or (np.abs(block.sum(axis=1) - 1) <= _SUM).all(),
-            name,
-            "holds probabilities that do not sum to one",
-        )
-
-
-def want_rising(name, edges):
-    """Finite numbers that rise; there may be none."""
-    Array("*")(name, edges, Scope())
-    want((np.diff(edges) > 0).all(), name, "does not rise")
+        want_sums(name, block.sum(axis=1) if states else 1.0)
 
 
 TABLE = Probability("* *", sums=0)  # of a node of a network, a column per state of its parents

@@ -1,4 +1,4 @@
-"""What must hold between the arrays of a fitted estimator: one table per record, keyed as in saved files, read by `load`.
+"""Invariants between the arrays of a fitted estimator: one table per record, keyed as in saved files, read by `load`.
 
 A checksum finds damage, not a stranger's hand. Kernels index with these arrays and check nothing, so a file whose arrays do not fit
 each other would be read outside of memory. Shapes are written in symbols that stand for one number in an estimator: n columns,
@@ -7,248 +7,210 @@ bound where they are first met inside a record.
 """
 
 from collections.abc import Callable
-from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pgm_bma import catalogue
-from pgm_bma.files.invariant_checks import (
-    check_additive,
-    check_additive_terms,
-    check_counted,
-    check_cuts,
-    check_family_lists,
-    check_family_table,
-    check_focus_tests,
-    check_forest,
-    check_gaussian,
-    check_kikuchi,
-    check_latent_class,
-    check_layout,
-    check_missing_cells,
-    check_naive_bayes,
-    check_network,
-    check_schema,
-    check_structure_average,
-    check_tan,
-    check_terms,
-    check_training,
-    want_augmented,
-)
+from pgm_bma.files import invariant_checks as between
 from pgm_bma.files.invariant_rules import (
     NAN,
     NEGATIVE_INFINITY,
     Array,
     Each,
+    Indices,
     Log,
+    Long,
     Maybe,
     Probability,
+    Rising,
     Scalar,
     Scope,
     want,
-    want_acyclic,
-    want_indices,
-    want_rising,
 )
+from pgm_bma.foundation.numbers.families import state_offsets
 
 _KEYS = {path: key for key, path in catalogue.RECORDS.items()}
 
 
-class Invariants(NamedTuple):
-    """Rules of the fields of a record, and what must hold between them."""
-
-    fields: dict[str, Callable]
-    check: Callable | None = None
+def invariants(check=None, /, **fields):
+    """Invariants of a record: a rule for each field, and rules between fields."""
+    return check, fields
 
 
-RECORDS = {
-    "schema": Invariants({}, check_schema),
-    "network": Invariants({}, check_network),
-    "naive-bayes-fit": Invariants(
-        {
-            "class_probability": Probability("k", sums=0),
-            "tables": Probability("k S"),
-            "arc_posterior": Probability("n"),
-            "log_evidence": Scalar(),
-            "cut_posteriors": Maybe(Each(Maybe(Probability("*")))),
-        },
-        check_naive_bayes,
-    ),
-    "tan-fit": Invariants({"information": Array("n n")}, check_tan),
-    "augmented-parameters": Invariants({"class_probs": Probability("k", sums=0), "table": Probability("* k")}),
-    "latent-class-fit": Invariants(
-        {
-            "theta_c": Probability("k", sums=0),
-            "theta": Array("lines k"),
-            "state_start": Array("n+1", "i", 0),
-            "arc_posterior": Probability("arcs"),
-            "class_counts": Array("k", low=0),
-            "counts": Array("lines k"),
-            "log_likelihood": Scalar(),
-            "score_path": Array("*"),
-            "weights": Probability("*"),
-        },
-        check_latent_class,
-    ),
-    "latent-class-starts": Invariants(
-        {
-            "theta_c": Probability("s tried"),  # clusters that were asked for; all may have collapsed into one
-            "theta": Array("s lines tried"),
-            "arcs": Probability("s arcs"),
-            "log_likelihood": Array("s", empty=(NAN, NEGATIVE_INFINITY)),
-            "evidence_bound": Array("s", empty=(NAN, NEGATIVE_INFINITY)),
-            "n_iter": Array("s", "i", 0),
-            "converged": Array("s", "b"),
-            "paths": Each(Array("*", empty=(NAN, NEGATIVE_INFINITY)), "s"),
-            "collapsed": Array("s", "b"),
-            "finished": Array("s", "b"),
-        }
-    ),
-    "latent-class-numbers": Invariants({"centers": Array("n_numbers"), "scales": Array("n_numbers", low=0)}),
-    "latent-class-uncertainty": Invariants(
-        {
-            "size_error": Array("k", empty=(NAN,)),
-            "size_low": Array("k", empty=(NAN,)),
-            "size_high": Array("k", empty=(NAN,)),
-            "error": Array("S k", empty=(NAN,)),
-            "low": Array("S k", empty=(NAN,)),
-            "high": Array("S k", empty=(NAN,)),
-        }
-    ),
-    "forest-average": Invariants(
-        {
-            "cardinalities": Array("n", "i", 0),
-            "class_probability": Probability("k", sums=0),
-            "log_arcs": Log("n n 2"),
-            "log_roots": Log("n 2"),
-            "log_means": Array("k S S", high=0),
-            "log_singles": Array("k S", high=0),
-            "log_free_means": Array("S S", high=0),
-            "log_free_singles": Array("S", high=0),
-            "log_sum": Scalar(empty=True),
-            "arc_posterior": Probability("n n"),
-            "class_arc_posterior": Probability("n"),
-        },
-        check_forest,
-    ),
-    "family-table": Invariants(
-        {
-            "cardinalities": Array("v", "i", 0),
-            "candidates": Array("v m", "i", 0, below="v", empty=(-1,)),
-            "n_candidates": Array("v", "i", 0, below="v"),
-            "offsets": Array("v+1", "i", 0),
-            "log_marginal": Array("f"),
-            "log_prior": Log("f"),
-        },
-        check_family_table,
-    ),
-    "family-lists": Invariants(
-        {
-            "cardinalities": Array("v", "i", 0),
-            "max_indegree": Scalar(0, 64, whole=True),
-            "offsets": Array("v+1", "i", 0),
-            "sets": Array("f m", "i", 0, below="v", empty=(-1,)),
-            "log_marginal": Array("f"),
-            "log_prior": Array("f"),
-        },
-        check_family_lists,
-    ),
-    "order-chains": Invariants(
-        {
-            "means": Probability("c v v"),
-            "r_hat": Array("v v", empty=(NAN, float("inf"))),
-            "effective_size": Array("v v", low=0, empty=(NAN, float("inf"))),
-            "betas": Probability("c t"),
-            "exchange_rates": Probability("c t-1", empty=(NAN,)),
-        }
-    ),
-    "order-gaps": Invariants(
-        {
-            "codes": Array("r v", "i", -1),
-            "weights": Array("r", low=0),
-            "filled": Array("* * *", "i", 0),
-            "spread": Array("v v", low=0, empty=(NAN,)),
-        },
-        check_missing_cells,
-    ),
-    "order-training": Invariants(
-        {
-            "codes": Array("r v", "i", 0),
-            "weights": Array("r", low=0),
-            "cardinalities": Array("v", "i", 0),
-            "alpha": Scalar(0, empty=True),
-            "equivalent_sample_size": Scalar(0, empty=True),
-            "max_total": Scalar(0, empty=True),
-        },
-        check_training,
-    ),
-    "order-counted-training": Invariants(
-        {
-            "width": Scalar(1, 64, whole=True),
-            "first_rows": Array("* v", "i", 0),
-            "weights": Array("1", low=0),
-            "cardinalities": Array("v", "i", 0),
-            "alpha": Scalar(0, empty=True),
-            "equivalent_sample_size": Scalar(0, empty=True),
-            "max_total": Scalar(0, empty=True),
-        },
-        check_counted,
-    ),
-    "order-set-counts": Invariants(
-        {"keys": Array("q", "i", 0), "starts": Array("q+1", "i", 0), "counts": Array("*", low=0)}
-    ),
-    "structure-average": Invariants(
-        {
-            "states": Array("c s v", "i", 0, below="v"),
-            "log_scores": Log("c s"),
-            "acceptance": Probability("c", empty=(NAN,)),
-            "edges": Probability("v v"),
-            "log_evidence": Scalar(empty=True),
-        },
-        check_structure_average,
-    ),
-    "kikuchi-fit": Invariants({"weights": Array("*"), "strength": Scalar(0)}, check_kikuchi),
-    "kikuchi-tests": Invariants({}, check_focus_tests),
-    "kikuchi-layout": Invariants(
-        {
-            "columns": Array("t w", "i", 0, below="n", empty=(-1,)),
-            "cards": Array("t w", "i", 0),
-            "strides": Array("t w", "i", 0),
-            "offsets": Array("t+1", "i", 0),
-            "n_classes": Scalar(1, whole=True),
-        },
-        check_layout,
-    ),
-    "kikuchi-terms": Invariants(
-        {"counts": Array("*"), "totals": Array("*"), "values": Array("*"), "reduced": Maybe(Array("*"))}, check_terms
-    ),
-    "kikuchi-learned-weights": Invariants({"weights": Array("*")}),
-    "additive-fit": Invariants({}, check_additive),
-    "additive-terms": Invariants(
-        {
-            "columns": Array("c", "i", 0, below="n"),
-            "numbers": Array("d", "i", 0, below="numbers"),
-            "numeric": Array("c", "b"),
-            "shares": Probability("k", sums=0),
-            "cut_posteriors": Each(Probability("*"), "c"),
-            "scale": Array("2 d"),
-        },
-        check_additive_terms,
-    ),
-    "additive-term-weights": Invariants({"sets": Array("*"), "densities": Array("*"), "slopes": Array("* k")}),
-    "additive-gaussian-terms": Invariants(
-        {
-            "masses": Array("k", low=1e-12),
-            "means": Array("k d"),
-            "scatters": Array("k d d"),
-            "pooled": Array("d d"),
-        },
-        check_gaussian,
-    ),
-    "kikuchi-cuts": Invariants({}, check_cuts),
+FAMILY_PRIOR = {
+    "cardinalities": Array("v", "i", 0, same="variable_cards"),
+    "alpha": Scalar(0, empty=True),
+    "equivalent_sample_size": Scalar(0, empty=True),
+    "max_total": Scalar(0, empty=True),
 }
-# what estimators keep of their own, under any class
+
+RECORDS: dict[str, tuple] = {
+    "schema": invariants(between.check_schema),
+    "network": invariants(between.check_network),
+    "naive-bayes-fit": invariants(
+        class_probability=Probability("k", sums=0),
+        tables=Probability("k S", by_state=True),
+        arc_posterior=Probability("n"),
+        log_evidence=Scalar(),
+        cut_posteriors=Maybe(Each(Maybe(Probability("*")))),
+    ),
+    "tan-fit": invariants(between.check_tan, information=Array("n n")),
+    "augmented-parameters": invariants(class_probs=Probability("k", sums=0), table=Probability("* k")),
+    "latent-class-fit": invariants(
+        between.check_latent_class,
+        theta_c=Probability("k", sums=0),
+        theta=Array("lines k"),
+        state_start=Array("n+1", "i", 0, same="starts"),
+        arc_posterior=Probability("arcs"),
+        class_counts=Array("k", low=0),
+        counts=Array("lines k"),
+        log_likelihood=Scalar(),
+        score_path=Array("*"),
+        weights=Probability("*"),
+    ),
+    "latent-class-starts": invariants(
+        theta_c=Probability("s tried"),  # clusters that were asked for; all may have collapsed into one
+        theta=Array("s lines tried"),
+        arcs=Probability("s arcs"),
+        log_likelihood=Array("s", empty=(NAN, NEGATIVE_INFINITY)),
+        evidence_bound=Array("s", empty=(NAN, NEGATIVE_INFINITY)),
+        n_iter=Array("s", "i", 0),
+        converged=Array("s", "b"),
+        paths=Each(Array("*", empty=(NAN, NEGATIVE_INFINITY)), "s"),
+        collapsed=Array("s", "b"),
+        finished=Array("s", "b"),
+    ),
+    "latent-class-numbers": invariants(centers=Array("n_numbers"), scales=Array("n_numbers", low=0)),
+    "latent-class-uncertainty": invariants(
+        size_error=Array("k", empty=(NAN,)),
+        size_low=Array("k", empty=(NAN,)),
+        size_high=Array("k", empty=(NAN,)),
+        error=Array("profiled k", empty=(NAN,)),
+        low=Array("profiled k", empty=(NAN,)),
+        high=Array("profiled k", empty=(NAN,)),
+    ),
+    "forest-average": invariants(
+        between.check_forest,
+        cardinalities=Array("n", "i", 0, same="cards"),
+        class_probability=Probability("k", sums=0),
+        log_arcs=Log("n n 2"),
+        log_roots=Log("n 2"),
+        log_means=Array("k S S", high=0),
+        log_singles=Array("k S", high=0, by_state=True, log=True),
+        log_free_means=Array("S S", high=0),
+        log_free_singles=Array("S", high=0, by_state=True, log=True),
+        log_sum=Scalar(empty=True),
+        arc_posterior=Probability("n n"),
+        class_arc_posterior=Probability("n"),
+    ),
+    "family-table": invariants(
+        between.check_family_table,
+        cardinalities=Array("v", "i", 0, same="variable_cards"),
+        candidates=Array("v m", "i", 0, below="v", empty=(-1,)),
+        n_candidates=Array("v", "i", 0, below="v"),
+        offsets=Array("v+1", "i", 0),
+        log_marginal=Array("f"),
+        log_prior=Log("f"),
+    ),
+    "family-lists": invariants(
+        between.check_family_lists,
+        cardinalities=Array("v", "i", 0, same="variable_cards"),
+        max_indegree=Scalar(0, 64, whole=True),
+        offsets=Array("v+1", "i", 0),
+        sets=Array("f m", "i", 0, below="v", empty=(-1,)),
+        log_marginal=Array("f"),
+        log_prior=Array("f"),
+    ),
+    "order-chains": invariants(
+        means=Probability("c v v"),
+        r_hat=Array("v v", empty=(NAN, float("inf"))),
+        effective_size=Array("v v", low=0, empty=(NAN, float("inf"))),
+        betas=Probability("c t"),
+        exchange_rates=Probability("c t-1", empty=(NAN,)),
+    ),
+    "order-gaps": invariants(
+        between.check_missing_cells,
+        codes=Array("r v", "i", -1, below="variable_cards"),
+        weights=Array("r", low=0),
+        filled=Array("* * *", "i", 0),
+        spread=Array("v v", low=0, empty=(NAN,)),
+    ),
+    "order-training": invariants(
+        codes=Array("r v", "i", 0, below="variable_cards"),
+        weights=Array("r", low=0),
+        **FAMILY_PRIOR,
+    ),
+    "order-counted-training": invariants(
+        between.check_counted,
+        width=Scalar(1, 64, whole=True),
+        first_rows=Array("* v", "i", 0, below="variable_cards"),
+        weights=Array("1", low=0),
+        **FAMILY_PRIOR,
+    ),
+    "order-scores-only": invariants(cardinalities=Array("v", "i", 0, same="variable_cards")),
+    "order-set-counts": invariants(keys=Array("q", "i", 0), starts=Array("q+1", "i", 0), counts=Array("*", low=0)),
+    "structure-average": invariants(
+        between.check_structure_average,
+        states=Array("c s v", "i", 0, below="v"),
+        log_scores=Log("c s"),
+        acceptance=Probability("c", empty=(NAN,)),
+        edges=Probability("v v"),
+        log_evidence=Scalar(empty=True),
+        best_parents=Each(Indices("v"), "v"),
+    ),
+    "kikuchi-fit": invariants(
+        between.check_kikuchi,
+        regions=Each(Indices("n")),
+        weights=Array("*"),
+        strength=Scalar(0),
+    ),
+    "kikuchi-tests": invariants(
+        sets=Each(Indices("n"), "t"),
+        **dict.fromkeys(("loss", "mean", "sd", "p", "z", "resampled", "taken"), Maybe(Long("t"))),
+    ),
+    "kikuchi-layout": invariants(
+        between.check_layout,
+        sets=Each(Indices("n"), "t"),
+        columns=Array("t w", "i", 0, below="n", empty=(-1,)),
+        cards=Array("t w", "i", 0),
+        strides=Array("t w", "i", 0),
+        offsets=Array("t+1", "i", 0),
+        n_classes=Scalar(1, whole=True),
+    ),
+    "kikuchi-terms": invariants(
+        between.check_terms,
+        counts=Array("*"),
+        totals=Array("*"),
+        values=Array("*"),
+        reduced=Maybe(Array("*")),
+    ),
+    "kikuchi-learned-weights": invariants(weights=Array("*")),
+    "additive-fit": invariants(between.check_additive),
+    "additive-terms": invariants(
+        between.check_additive_terms,
+        columns=Array("c", "i", 0, below="n"),
+        numbers=Array("d", "i", 0, below="numbers"),
+        numeric=Array("c", "b"),
+        shares=Probability("k", sums=0),
+        cut_posteriors=Each(Probability("*"), "c"),
+        scale=Array("2 d"),
+        indicated=Indices("c"),
+        sets=Each(Indices("c")),
+        pairs=Each(Indices("c", 2)),
+        cells=Each(Indices("c", 2)),
+    ),
+    "additive-term-weights": invariants(sets=Array("*"), densities=Array("*"), slopes=Array("* k")),
+    "additive-gaussian-terms": invariants(
+        between.check_gaussian,
+        masses=Array("k", low=1e-12),
+        means=Array("k d"),
+        scatters=Array("k d d"),
+        pooled=Array("d d"),
+    ),
+    "kikuchi-cuts": invariants(names=Long("q"), edges=Each(Rising(), "q")),
+}
+# what any estimator keeps, under any class
 ATTRIBUTES: dict[str, Callable] = {
     "class_probability_": Probability("k", sums=0),
     "labels_": Array("*", "i", 0, below="k"),
@@ -262,15 +224,14 @@ ATTRIBUTES: dict[str, Callable] = {
 
 def check_record(key, record, scope):
     """Raise `Damaged` unless the fields of a record fit each other, and those of the records inside it."""
-    rules = RECORDS.get(key)
-    fields = record._asdict() if hasattr(record, "_asdict") else {}
-    for name, value in fields.items():
-        if rules is not None and name in rules.fields:
-            rules.fields[name](name, value, scope)
+    check, rules = RECORDS.get(key, (None, {}))
+    for name, value in record._asdict().items() if hasattr(record, "_asdict") else ():
+        if name in rules:
+            rules[name](name, value, scope)
         else:
             check_value(value, scope)
-    if rules is not None and rules.check is not None:
-        rules.check(record, scope)
+    if check is not None:
+        check(record, scope)
 
 
 def check_value(value, scope):
@@ -308,7 +269,7 @@ def check_estimator(estimator):
 def _scope(state):
     schema = state["schema_"]
     want(record_key(type(schema)) == "schema", "schema_", "is no schema")
-    check_schema(schema, None)
+    between.check_schema(schema, None)
     cards = schema.cardinalities.copy()
     scope = Scope(n=len(cards), S=int(cards.sum()), cards=cards)
     if "target_states_" in state:
@@ -317,7 +278,7 @@ def _scope(state):
         Scalar(1, whole=True)("n_clusters_", state["n_clusters_"], scope)
         scope["k"] = int(state["n_clusters_"])
     if "_variables" in state:
-        check_schema(state["_variables"], None)
+        between.check_schema(state["_variables"], None)
         scope["variable_cards"] = state["_variables"].cardinalities
         scope["v"] = len(scope["variable_cards"])
     cuts = state.get("_cuts")
@@ -328,10 +289,12 @@ def _scope(state):
         scope["n"] + len(numbers),
         scope["S"] + 3 * len(numbers),
     )
+    scope["profiled"] = scope["S"] + 2 * len(numbers)  # their means and standard deviations
     scope["numbers"] = 0 if cuts is None else len(cuts.names)
     if isinstance(state.get("_state_columns"), np.ndarray) and len(columns := state["_state_columns"]):
         Array("*", "i", 0, below="n")("_state_columns", columns, scope)
         cards[columns] += 1  # being missing is a state of theirs
+    scope["starts"] = state_offsets(cards)
     return scope
 
 
@@ -346,7 +309,7 @@ def _check_columns(state, scope):
         want(np.shape(state["classes_"]) == (scope["k"],), "classes_", "does not fit the states of the target")
     cuts: Any = state.get("_cuts")
     for name, edges in () if cuts is None else zip(cuts.names, cuts.edges):
-        want(name in schema.names, "_cuts", f"speaks of {name!r:.60}, which is no column")
+        want(name in schema.names, "_cuts", f"speaks of {name!r:.60}, which is not a column")
         want(
             len(schema.states[schema.index(name)]) == len(edges) + 1,
             "_cuts",
@@ -359,16 +322,9 @@ def _check_structure(state, scope):
     parents, parameters = state["_parents"], state["_parameters"]
     if isinstance(parents, np.ndarray):
         want(record_key(type(parameters)) == "augmented-parameters", "_parameters", "does not fit the structure")
-        want_augmented(parents, parameters, scope)
+        between.want_augmented(parents, parameters, scope)
         return
-    cards = [scope["k"], *map(int, scope["cards"])]
-    want(isinstance(parents, tuple) and len(parents) == len(parameters) == len(cards), "_parents", "has other nodes")
-    for node, above in enumerate(parents):
-        want(isinstance(above, (tuple, list)), "_parents", "holds no tuple")
-        want_indices("_parents", [int(p) for p in above], len(cards))
-        rows = prod(cards[p] for p in above)
-        Probability(f"{rows} {cards[node]}", sums=1)("_parameters", parameters[node], scope)
-    want_acyclic("_parents", parents)
+    between.want_families(parents, parameters, [scope["k"], *map(int, scope["cards"])], scope)
 
 
 def _check_discretizer(state):
@@ -379,5 +335,5 @@ def _check_discretizer(state):
         "has other columns",
     )
     for name, edges in cuts.items():
-        want_rising("cut_points_", edges)
+        Rising()("cut_points_", edges, None)
         want(len(labels[name]) == len(edges) + 1, "bin_labels_", f"does not fit the bins of {name!r:.60}")

@@ -144,7 +144,7 @@ def _decode_numpy(value):
 def numpy_type(text):
     """The numpy type of a text such as "<f8"; no other text reaches numpy's parser, which is slow on long ones."""
     if not isinstance(text, str) or not _NUMPY_TYPE.fullmatch(text):
-        raise ValueError(f"the file asks for numpy type {str(text)[:40]!r}, which is no type of plain values")
+        raise ValueError(f"the file asks for numpy type {str(text)[:40]!r}, which is not a type of plain values")
     return np.dtype(text)
 
 

@@ -77,7 +77,7 @@ def _decode_values(value, inner):
     if kind == "category":
         return pd.Categorical.from_codes(inner(value[1]), categories=inner(value[2]), ordered=value[3])
     if kind == "string":
-        # a file written beside pyarrow is read without it: storage is no part of what the column says
+        # a file written where pyarrow is installed is read without it: storage is no part of what the column says
         storage: Any = value[1] if value[1] != "pyarrow" or find_spec("pyarrow") else "python"
         dtype = pd.StringDtype(storage, na_value=pd.NA if value[2] == "NA" else np.nan)
         return pd.array(value[3], dtype=dtype)

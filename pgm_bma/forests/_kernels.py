@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import copy_into, larger, largest, smaller
+from pgm_bma.foundation.numbers._kernels import copy_into, larger, largest, smaller
 from pgm_bma.foundation.runtime.compiling import compiled
 
 _STEP_LOG = 512.0 * log(2.0)

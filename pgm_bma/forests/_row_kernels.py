@@ -12,7 +12,7 @@ from math import exp, inf, log, nan
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import largest
+from pgm_bma.foundation.numbers._kernels import largest
 from pgm_bma.foundation.runtime.compiling import compiled
 
 BLOCK = 48
@@ -73,20 +73,18 @@ def _eliminate(a, n, pivots):
     """Eliminate the first n nodes of a matrix, which is used up; log sum and its doubt."""
     total, doubt = 0.0, 0.0
     for k in range(n - 1, -1, -1):
-        source = a[k]
-        s = source[0]
+        s = a[k, 0]
         for j in range(2, k + 2):
-            s += source[j]
+            s += a[k, j]
         if not s > _SMALL:
             return nan, inf
         pivots[k] = s
         total += log(s)
-        doubt += source[1] / s
+        doubt += a[k, 1] / s
         for i in range(k):
-            to = a[i]
-            f = to[k + 2] / s
+            f = a[i, k + 2] / s
             for j in range(k + 2):  # the entry of a node for itself is written and never read
-                to[j] += f * source[j]
+                a[i, j] += f * a[k, j]
     return total, doubt
 
 

@@ -1,4 +1,4 @@
-"""Forest averages of a table with gaps: the exact average over all forests on each of several completed tables.
+"""Forest averages of a table with missing values: the exact average over all forests on each of several completed tables.
 
 Missing cells are sampled together with networks of any shape (`orders.gaps.augmented_average`), the class being one of the columns,
 for cells that are missing at random. Completions under the forests' own posterior were tried and predict worse: what a forest
@@ -10,23 +10,23 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.forests.average import ForestAverage, average_from_counts
-from pgm_bma.foundation.numbers.dirichlet import most_mass
-from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.numbers.families import most_mass
+from pgm_bma.foundation.numbers.pairs import count_classes_and_pairs
 from pgm_bma.foundation.tables.missing import unfold_incomplete
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
 from pgm_bma.orders.families.family_table import Scoring, most_cells
 from pgm_bma.orders.gaps.augment import GapTable, completed
 from pgm_bma.orders.gaps.augmented_average import run_augmented
+from pgm_bma.orders.structure_average import WEIGHTINGS
 
 N_CHAINS = 4
 KEPT = 4  # tables of a chain
-SWEEPS = 40  # of a chain, half of them burn-in; four times as many moved the log loss by .003 (child, 30 % gaps)
+SWEEPS = 40  # of a chain, half of them burn-in; four times as many moved the log loss by .003 (child, 30 % missing)
 MAX_INDEGREE = 3
 MAX_FAMILY = 2**24  # cells of a family's table; past it, fewer parents
 
 
 class CompletedForests(NamedTuple):
-    """What `augmented_forests` returns."""
+    """Result of `augmented_forests`."""
 
     average: ForestAverage  # mean posteriors and log weights; posterior means of the mean counts; no evidence
     tables: tuple  # a ForestAverage per completed table

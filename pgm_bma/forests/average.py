@@ -18,11 +18,23 @@ import numpy as np
 from pgm_bma.augmented.model import Parameters, log_joint, make_layout
 from pgm_bma.forests._row_kernels import BLOCK, blocked_row_log_sums, row_log_sums
 from pgm_bma.forests.sums import best_forest, forest_sum, lifts, log_forest_sums, sample_forests, uniform_forest_mass
-from pgm_bma.foundation.numbers import averaging
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.numbers.pairs import mass_consistent_prior, pair_means, pair_prior, pair_scores
+from pgm_bma.foundation.numbers.families import (
+    cell_alpha,
+    log_marginal_likelihood,
+    posterior_mean,
+    state_offsets,
+)
+from pgm_bma.foundation.numbers.families import (
+    class_information as column_information,
+)
+from pgm_bma.foundation.numbers.pairs import (
+    count_classes_and_pairs,
+    mass_consistent_prior,
+    pair_means,
+    pair_prior,
+    pair_scores,
+)
+from pgm_bma.foundation.runtime.jobs import in_moments
 
 STRUCTURE_PRIORS = ("arc_cost", "friedman_koller", "uniform")
 PARAMETER_PRIORS = ("consistent", "paper")
@@ -58,7 +70,7 @@ class ForestAverage(NamedTuple):
 
 
 class ForestPrior(NamedTuple):
-    """What is believed before the data.
+    """Priors of arcs and tables.
 
     alpha, equivalent_sample_size : pseudo-counts, see `family_priors`     parameter_prior : one of `PARAMETER_PRIORS`
     structure_prior : one of `STRUCTURE_PRIORS`
@@ -221,7 +233,9 @@ def sum_rows(cells, tables, scales, tolerance, sums):
     """Fill `sums`, see `_row_kernels.row_log_sums`."""
     n = cells.shape[1]
     kernel = row_log_sums if n <= 2 * BLOCK else blocked_row_log_sums
-    kernel(cells, tables, scales, tolerance, sums, np.empty((n, n + 2)), np.empty(n))
+    space = np.empty((n, n + 2)), np.empty(n)
+    for rows in in_moments(len(cells), len(tables) * n**3 / 3):
+        kernel(cells[rows], tables, scales, tolerance, sums[rows], *space)
 
 
 def row_tables(average, codes, lift=None):
@@ -297,7 +311,7 @@ def completions(row, cardinalities):
 
 
 def expected_evidence(average, codes):
-    """How each column speaks for each class in one complete row.
+    """Return the evidence of each column for each class in one complete row.
 
     Under the structures as re-weighted by the row, the expected log probability of every column's value, and what the
     re-weighting itself costs (minus a divergence): columns and cost sum to log p(row | class). Returns (n + 1, n_classes).
@@ -342,7 +356,7 @@ def best_tree(average):
 def class_information(average):
     """Information of every column about the class, nats, times the posterior of the class arc: (n,)."""
     share = average.class_probability[:, None]
-    information = averaging.class_information(share * np.exp(average.log_singles), share, average.cardinalities)
+    information = column_information(share * np.exp(average.log_singles), share, average.cardinalities)
     return average.class_arc_posterior * information
 
 

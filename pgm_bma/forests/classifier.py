@@ -12,17 +12,17 @@ from pgm_bma.forests.results import MAX_CELLS, ForestResults
 from pgm_bma.foundation.faces.classifier import ClassifierBase
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.faces.validation import Choice, brief, check_choice
-from pgm_bma.foundation.numbers.dirichlet import arc_prior_array
+from pgm_bma.foundation.numbers.families import arc_prior_array
 from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.jobs import random_generator
 from pgm_bma.foundation.runtime.messages import warn
-from pgm_bma.foundation.runtime.seeds import random_generator
 
 MAX_COLUMNS = 100  # with missing="augment": networks of any shape are sampled over them, in about a minute
 
 
 @fill(names=NAMES, classes=CLASSES)
 class ForestAveragedClassifier(ForestResults, ClassifierBase):
-    """Class posterior averaged exactly over every structure in which each column has the class as a parent and at most one
+    """Classifier averaged exactly over every structure in which each column has the class as a parent and at most one
     other column, without cycles. The sum over all of them is a determinant (directed matrix-tree theorem).
 
     Parameters
@@ -205,10 +205,10 @@ def forbidden_matrix(forbidden_arcs, names):
         raise ValueError(f"forbidden_arcs={brief(forbidden_arcs)} must be a list of pairs (parent, child), or 'all'")
     for arc in forbidden_arcs:
         if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
-            raise ValueError(f"forbidden_arcs holds {arc!r}, which is no pair (parent, child) of columns")
+            raise ValueError(f"forbidden_arcs holds {arc!r}, which is not a pair (parent, child) of columns")
         parent, child = arc
         for name in (parent, child):
             if name not in names:
-                raise ValueError(f"forbidden_arcs names {name!r}, which is no column of X")
+                raise ValueError(f"forbidden_arcs names {name!r}, which is not a column of X")
         forbidden[names.index(child), names.index(parent)] = True
     return forbidden

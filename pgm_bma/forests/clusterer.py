@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -15,14 +14,13 @@ from pgm_bma.forests.rows import PassedRows, hold_rows
 from pgm_bma.foundation.faces.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.faces.docstrings import ROWS, STARTS, fill
 from pgm_bma.foundation.faces.validation import Choice, Integer, Jobs, Number, Optional, Verbose
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.foundation.numbers.graphs import sample_codes
-from pgm_bma.foundation.numbers.starts import starts_table
+from pgm_bma.foundation.numbers.starts import path_table, starts_table
 from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
-from pgm_bma.foundation.runtime.messages import progress, warn
-from pgm_bma.foundation.runtime.parallel import map_jobs
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import map_jobs, progress, random_generator
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 
 MAX_SAMPLED = 100  # structures behind one call of `sample`
@@ -95,7 +93,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     converged_ : bool
         Whether it converged.
     n_clusters_path_ : DataFrame
-        The numbers tried, when there was a choice.
+        The numbers of clusters tried, when there was a choice: score (the bound), probability from it, n_effective.
     model_ : DiscreteBayesianNetwork
         The most probable structure with posterior-mean tables, the cluster latent (`model_is_exact_` is False).
     causal_graph_ : pgmpy DAG
@@ -215,13 +213,8 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         chosen = found[int(np.argmax([result.bound for result in found]))]
         self.__dict__.pop("n_clusters_path_", None)
         if not np.isscalar(self.n_clusters):
-            self.n_clusters_path_ = pd.DataFrame(
-                {
-                    "n_clusters": candidates,
-                    "score": [result.bound for result in found],
-                    "n_effective": [len(result.average.class_probability) for result in found],
-                }
-            )
+            n_effective = [len(result.average.class_probability) for result in found]
+            self.n_clusters_path_ = path_table(candidates, [each.bound for each in found], n_effective=n_effective)
         run = chosen.runs[chosen.best]
         self._result = chosen.average
         self.n_clusters_ = len(chosen.average.class_probability)

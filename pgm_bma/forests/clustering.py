@@ -22,8 +22,7 @@ from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.structural_em import StructuralEMSettings, fit_em, run_structural_em
 from pgm_bma.forests.average import ForestAverage, ForestPrior, average_from_counts, family_priors, log_arc_prior
 from pgm_bma.forests.sums import forest_sum, uniform_forest_mass
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import cell_alpha, log_marginal_likelihood
+from pgm_bma.foundation.numbers.families import cell_alpha, log_marginal_likelihood, state_offsets
 from pgm_bma.foundation.numbers.pairs import pair_scores
 from pgm_bma.foundation.numbers.starts import choose_starts, finish_best, start_weights
 
@@ -102,7 +101,7 @@ def fit_forest_clusters(
 
 
 def make_starts(rows, n_clusters, rng, n_init, init):
-    """Where every run begins; start i does not depend on `n_init`."""
+    """Return the starts; start i does not depend on `n_init`."""
     if init == "random":
         return [rows.random_start(n_clusters, child) for child in rng.spawn(n_init)]
     for_em, for_trees = rng.spawn(2)

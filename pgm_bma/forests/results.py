@@ -1,4 +1,4 @@
-"""What the forest-averaged classifier and clusterer share: everything read off a `ForestAverage`."""
+"""Shared results of the forest-averaged classifier and clusterer: everything read off a `ForestAverage`."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ from pgm_bma.forests.average import (
 )
 from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import Choice, Integer, check_number, check_parameters, resolve_preset
-from pgm_bma.foundation.numbers.dirichlet import check_prior
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.numbers.families import check_prior
+from pgm_bma.foundation.runtime.jobs import random_generator
 from pgm_bma.networks.graphs import posterior_graph
 from pgm_bma.networks.objects import HasStructure, bayesian_network
 

@@ -22,9 +22,8 @@ from scipy.special import log_softmax
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structures import AugmentedModel, BlocksModel
 from pgm_bma.forests._row_kernels import expect_rows, normalise
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.pair_groups import PairGroups, grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.numbers.pairs import indicators
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.foundation.numbers.pairs import PairGroups, grouped_pair_counts, indicators, make_pair_groups
 from pgm_bma.foundation.rows.blocks import Rows
 
 

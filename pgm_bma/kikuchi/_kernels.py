@@ -35,7 +35,7 @@ def _n_members(tables, t):
 
 @compiled
 def _line(codes, r, tables, t, size):
-    """Where the line of row r in the table of set t begins, -1 where one of its columns is missing."""
+    """Return where the line of row r in the table of set t begins, -1 where one of its columns is missing."""
     cell = 0
     for j in range(size):
         code = codes[r, tables.columns[t, j]]
@@ -92,9 +92,9 @@ def subtract_parts(cards, offsets, pointers, parts, part_strides, part_offsets, 
 
 @compiled
 def subtract_faces(offsets, owners, faces, inner, values):
-    """values[owner] -= values[face], one after the other: the Moebius transform when faces come attribute by attribute.
+    """`values[owner] -= values[face]`, one after the other: the Moebius transform when `faces` come attribute by attribute.
 
-    A face is its owner without one attribute, whose states repeat runs of `inner` values of the face; a step of all
+    `face` is its owner without one attribute, whose states repeat runs of `inner` values of it; a step of all
     attributes costs (attributes + 1) x cells, not 2^attributes.
     """
     for e in range(len(owners)):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from pgm_bma.foundation.faces.classifier import ClassifierBase
+from pgm_bma.foundation.faces.classifier import ClassifierBase, interaction_frame
 from pgm_bma.foundation.faces.docstrings import NUMBERS, fill
 from pgm_bma.foundation.faces.validation import (
     Choice,
@@ -22,14 +22,18 @@ from pgm_bma.foundation.faces.validation import (
     check_parameters,
     resolve_preset,
 )
-from pgm_bma.foundation.rows.blocks import Rows
-from pgm_bma.foundation.runtime.messages import progress
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import progress, random_generator
 from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
 from pgm_bma.kikuchi import selection
-from pgm_bma.kikuchi.fit import KikuchiOptions, fit_kikuchi, information_gains, interaction_information
-from pgm_bma.kikuchi.reading import attribute_sets, read_class_data, read_data
-from pgm_bma.kikuchi.strength import interaction_table
+from pgm_bma.kikuchi.fit import (
+    KikuchiOptions,
+    attribute_sets,
+    count_information,
+    fit_kikuchi,
+    read_class_data,
+    read_data,
+)
+from pgm_bma.kikuchi.strength import interaction_lines
 from pgm_bma.kikuchi.terms import (
     attribute_importances,
     check_regions,
@@ -64,23 +68,23 @@ PRESETS = {
     "K2all": {**_PAPER, "level": 2, "significance_level": 1.0},
 }
 PRESETS["paper"] = PRESETS["K2"]
-# pairs x rows up to which the interactions of all pairs are counted in fit
-_PAIR_WORK = 500_000_000
 
 
 @fill(numbers=NUMBERS)
 class KikuchiBayesClassifier(ClassifierBase):
-    """Kikuchi-Bayes: naive Bayes with every interaction between attributes that pays (Jakulin, Bratko, Rish 2004).
+    """Classifier from naive Bayes and groups of columns that say more together, in closed form (Jakulin, Bratko, Rish 2004).
 
-    A region is the class with one, two or three attributes. Regions that tell more about the class than the smaller regions
+    A region is the class with one, two or more attributes. Regions that tell more about the class than the smaller regions
     inside them are found by tests; counting numbers of the region graph combine their probabilities in closed form. Regions may
     overlap in loops, where counting numbers take back too much or too little; weights on the interaction terms cure that. Columns
     of numbers are cut into intervals first, as `MDLDiscretizer` does, with a warning.
 
     Parameters
     ----------
-    level : {1, 2, 3}, default=2
-        Largest number of attributes in a region. 1 is naive Bayes with selected attributes.
+    level : int, default=2
+        Largest number of attributes in a region. 1 is naive Bayes with selected attributes. A level tests all sets of so many
+        attributes; where these are too many (two million triples, half as many with each attribute more), from triples on, it
+        tests the regions of the level below with one attribute more, with a warning.
     significance_level : float, default=0.1
         A region is taken when its p is below; 1 takes every region (good with learned weights).
     n_resamples : int, default=100
@@ -96,7 +100,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         Weight of each interaction term. "counting" (paper): 1. "tree": pairs by their effective resistance, so that copies of an
         attribute count once. "learned": by leave-one-out conditional likelihood with a ridge around naive Bayes.
     ridge : {"cv", "loo"} or float, default="cv"
-        Ridge of the learned weights: chosen by cross-validation (one each for single attributes, pairs, triples), by the
+        Ridge of the learned weights: chosen by cross-validation (one each for single attributes, pairs, larger sets), by the
         approximate leave-one-out likelihood of the weights, or given. "loo" is cheaper and too trusting where cells are sparse.
         Where rows x classes x terms pass 120 million numbers, "cv" looks at 50,000 of the rows, and the weights at all of them.
     criterion : {"divergence", "log_loss", "error"}, default="divergence"
@@ -184,7 +188,7 @@ class KikuchiBayesClassifier(ClassifierBase):
 
     _picture = "plot_interactions"
     _rules = {
-        "level": Integer(1, 3),
+        "level": Integer(1),
         "significance_level": Number(0, 1),
         "n_resamples": Integer(1),
         "cycles": Choice("allow", "gated", "table"),
@@ -380,7 +384,7 @@ class KikuchiBayesClassifier(ClassifierBase):
     def interactions_(self) -> pd.DataFrame:
         """The pairs of attributes in the model by falling strength, built on first access."""
         if "_cached_interactions" not in self.__dict__:
-            self._cached_interactions = interaction_table(self._result.terms, self.schema_.names)
+            self._cached_interactions = interaction_frame(interaction_lines(self._result.terms, self.schema_.names))
         return self._cached_interactions
 
     @property
@@ -418,7 +422,7 @@ class KikuchiBayesClassifier(ClassifierBase):
             given = attribute_sets(given, training.schema, self.target_name_)
         options = KikuchiOptions.from_values(values, "tan" if self.preset == "TAN" else "kikuchi")
         holding = None if given is None else [s for s, holds in given if holds]
-        self._check_tree(options, holding)
+        options.check_tree(holding)
         with progress(self.verbose, "steps", label="regions and weights") as step:
             result = fit_kikuchi(data, options, holding, step, sample)
         names, target = list(training.schema.names), self.target_name_
@@ -434,7 +438,7 @@ class KikuchiBayesClassifier(ClassifierBase):
         self.term_weights_ = region_series(result.terms.layout.sets, result.weights, names, target, "weight")
         self.ridge_ = None if result.learned is None else result.learned.ridge
         self.prior_strength_, self.repeats_ = result.strength, data.repeats
-        self._information = self._count_information(data, values["level"] > 1 or given is not None)
+        self._information = count_information(data, values["level"] > 1 or given is not None)
 
     def _fit_rows(self, training):
         self.__dict__.pop("_cuts", None)
@@ -460,14 +464,6 @@ class KikuchiBayesClassifier(ClassifierBase):
         check_parameters(self, values)
         return values
 
-    def _check_tree(self, options, holding):
-        if options.weights != "tree":
-            return
-        largest = options.level if holding is None else max((len(s) for s in holding), default=0)
-        if largest > 2:
-            what = f"level={options.level}" if holding is None else f"a region of {largest} attributes"
-            raise ValueError(f"weights='tree' knows pairs only, but {what} was passed; use weights='learned'")
-
     def _terms_without_class(self, data, options, free_regions):
         """Terms of class-free regions, and of attributes that are in no region: they say nothing of the class."""
         held = {a for s in [*self._result.regions, *free_regions] for a in s}
@@ -477,13 +473,6 @@ class KikuchiBayesClassifier(ClassifierBase):
         if len(sets) == 1:
             return None
         return interaction_terms(data._replace(n_classes=1), sets, options.prior, self._result.strength)
-
-    def _count_information(self, data, pairs):
-        """(n, n) with the interactions of all pairs, or (n,) information gains when pairs are not wanted or too many."""
-        n_features, n_rows = len(data.cardinalities), 0 if isinstance(data.codes, Rows) else len(data.codes)
-        if pairs and n_features**2 * (data.n_classes + n_rows) <= _PAIR_WORK:
-            return interaction_information(data)
-        return information_gains(data)
 
     def _variables(self):
         """Names and states of the model's variables, the class last."""

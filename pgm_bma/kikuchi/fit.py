@@ -1,8 +1,7 @@
 """Kikuchi-Bayes: choose regions, make their interaction terms, weigh them (KIK section 3).
 
 `terms` has tables and terms, `selection` and `criteria` say which regions, `weights` has tree and learned weights, `tuning` their
-ridge and prior mass. Here they are put together, from codes to a `KikuchiFit` that scores rows. Nothing is iterated but the learned
-weights.
+ridge and prior mass. Here they are put together, from a table that was read to a `KikuchiFit` that scores rows.
 """
 
 from itertools import combinations
@@ -11,16 +10,23 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.numbers import pairs
-from pgm_bma.foundation.numbers._score_kernels import interaction
+from pgm_bma.foundation.numbers._kernels import interaction
+from pgm_bma.foundation.numbers.folds import weigh_repeats
 from pgm_bma.foundation.numbers.graphs import maximum_tree
-from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
-from pgm_bma.foundation.rows.blocks import Rows
+from pgm_bma.foundation.numbers.pairs import count_classes_and_pairs
+from pgm_bma.foundation.rows.blocks import Rows, as_is
+from pgm_bma.foundation.rows.scan import NeedsRows
+from pgm_bma.foundation.runtime.compiling import few_threads
+from pgm_bma.foundation.tables import table
+from pgm_bma.foundation.tables.missing import add_missing_state, fill_missing, with_missing_state
 from pgm_bma.kikuchi.criteria import cross_validated_tests
 from pgm_bma.kikuchi.selection import SelectionOptions, divergence_tests, maximal_sets, select_regions
 from pgm_bma.kikuchi.terms import (
     MAX_CELLS,
+    ClassData,
     Terms,
     check_regions,
+    class_data,
     count_tables,
     downward_closure,
     flat_table,
@@ -36,6 +42,11 @@ from pgm_bma.kikuchi.weights import (
     too_many_contrasts,
     tree_weights,
 )
+
+# choices that look at one row after the other
+_ROW_BY_ROW = {"criterion": ("log_loss", "error"), "prior": ("marginal",), "ridge": ("loo",)}
+_INSTEAD = {"criterion": "criterion='divergence'", "prior": "prior='consistent'", "ridge": "ridge='cv' or a number"}
+_PAIR_WORK = 500_000_000  # pairs x rows up to which the interactions of all pairs are counted in fit
 
 
 def fit_kikuchi(data, options, regions=None, progress=None, sample=None):
@@ -59,6 +70,13 @@ def fit_kikuchi(data, options, regions=None, progress=None, sample=None):
         check_regions(regions, data.cardinalities, data.n_classes)
         regions, tests = maximal_sets([(), *(tuple(sorted(r)) for r in regions)]), []
     sets = downward_closure(regions)
+    n_rows = 0 if isinstance(data.codes, Rows) else len(data.codes)
+    with few_threads(n_rows * (data.n_classes - 1) * len(sets)):
+        return _weigh(data, options, regions, tests, sets, progress, sample)
+
+
+def _weigh(data, options, regions, tests, sets, progress, sample):
+    """Terms and weights of chosen regions: `KikuchiFit`."""
     learned = options.weights == "learned"
     strength, ridge, path = options.strength, options.ridge, []
     if learned and ridge == "cv":
@@ -111,6 +129,14 @@ def tan_regions(data):
     return maximal_sets([(), *((a,) for a in range(len(parents))), *arcs])
 
 
+def count_information(data, wanted):
+    """(n, n) with the interactions of all pairs, or (n,) information gains when pairs are not wanted or too many."""
+    n_features, n_rows = len(data.cardinalities), 0 if isinstance(data.codes, Rows) else len(data.codes)
+    if wanted and n_features**2 * (data.n_classes + n_rows) <= _PAIR_WORK:
+        return interaction_information(data)
+    return information_gains(data)
+
+
 def interaction_information(data):
     """`pairs.interaction_information` of rows in memory or visited in passes."""
     if not isinstance(data.codes, Rows):
@@ -134,6 +160,112 @@ def information_gains(data):
     return np.array([pairs.information_gain(flat_table(counts, layout, a)) for a in range(len(layout.sets))])
 
 
+# ------------------------------------------------------------------------------------------------ from a table to data
+
+
+def read_data(training, values, sample_rows):
+    """(ClassData, columns that have a state for missing cells, a sample for what is tuned or None where that is all rows).
+
+    values : parameters by name     sample_rows : rows of the sample, where rows are visited in passes
+    """
+    learned = values["weights"] == "learned"
+    if not isinstance(training.codes, Rows):
+        return *read_class_data(training, values["missing"], learned), None
+    for name, refused in _ROW_BY_ROW.items():
+        if values[name] in refused and (learned or name != "ridge"):
+            raise NeedsRows(f"{name}={values[name]!r}", _INSTEAD[name])
+    data, columns = rows_class_data(training, values["missing"])
+    if not (learned and values["ridge"] == "cv"):
+        return data, columns, None
+    if sample_rows is None:
+        raise NeedsRows("ridge='cv'", "sample_rows= a number, or ridge= a number")
+    return data, columns, sample_data(data, sample_rows)
+
+
+def read_class_data(training, missing, learned=False):
+    """(ClassData of the folded rows, columns that have a state for missing cells, which is so when `missing` is "state").
+
+    learned : weights are learned from rows that are left out, for which copies matter; else all repeats are data
+    """
+    schema, codes, columns = training.schema, training.codes, np.zeros(0, dtype=np.int64)
+    if missing == "state":
+        schema, codes, columns = add_missing_state(schema, codes)
+    kind = np.result_type(codes, training.target)  # mostly a byte per cell
+    cells = np.empty((len(codes), codes.shape[1] + 1), dtype=kind, order="F")
+    cells[:, :-1], cells[:, -1] = codes, training.target
+    rows, weights, _ = table.fold(cells, training.weights)
+    del cells  # of a million rows every copy counts
+    unit = 1.0
+    if training.weights is not None:  # weights from 1 on are repetitions, smaller ones parts of a row
+        shares = training.weights / training.weights.sum()
+        unit = min(float(shares @ training.weights), 1.0)
+    repeats = "data"
+    if learned:
+        weights, repeats = weigh_repeats(rows[:, :-1], rows[:, -1], weights)
+        unit = 1.0 if repeats == "copies" else unit
+    parts = rows[:, :-1], rows[:, -1], schema.cardinalities, len(training.classes), weights, unit, repeats
+    return class_data(*parts), columns
+
+
+def rows_class_data(training, missing):
+    """The same of rows that are visited in passes, kept for many of them."""
+    rows, columns, unit = training.codes, np.zeros(0, dtype=np.int64), 1.0
+    _check_weight(rows.total_weight)
+    schema = rows.schema
+    if missing == "state":
+        columns = np.flatnonzero(rows.has_missing)
+        cardinalities, schema = schema.cardinalities, with_missing_state(schema, columns)
+        rows = rows.viewed(fill_missing, columns, cardinalities)
+    rows = rows.prepared(as_is)
+    total, squares = rows.reduce(weight_sums)
+    unit = min(float(squares / total), 1.0)
+    return ClassData(rows, None, schema.cardinalities, len(training.classes), np.array([total]), unit, "data"), columns
+
+
+def weight_sums(block):
+    """(sum of the weights, sum of their squares) of a block."""
+    if block.weights is None:
+        return float(len(block.codes)), float(len(block.codes))
+    return block.weights.sum(), block.weights @ block.weights
+
+
+def sample_data(data, size):
+    """`ClassData` in memory of about `size` evenly spaced rows of such data."""
+    block, _ = data.codes.sample(size)
+    rows, weights, _ = table.fold(np.column_stack([block.codes, block.target]).astype(np.int32), block.weights)
+    return class_data(rows[:, :-1], rows[:, -1], data.cardinalities, data.n_classes, weights, data.unit)
+
+
+def _check_weight(total):
+    if total > table.MAX_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {total:.3g} rows, more than {table.MAX_WEIGHT:.3g}, where priors are lost in "
+            "rounding; divide the weights by a constant"
+        )
+
+
+def attribute_sets(regions, schema, target):
+    """[(sorted attribute numbers, whether the class is in)] of regions given by name."""
+    if isinstance(regions, str) or not hasattr(regions, "__iter__"):
+        raise ValueError(f"regions must be a list of lists of names, got {regions!r}")
+    sets = []
+    for region in regions:
+        if isinstance(region, str) or not hasattr(region, "__iter__"):
+            raise ValueError(f"a region must be a list of names, got {region!r}; write [{region!r}]")
+        try:
+            members = set(region)
+        except TypeError:
+            raise ValueError(f"region {list(region)!r} must hold names of columns, not lists of them") from None
+        unknown = [name for name in region if name not in schema.names and name != target]
+        if unknown:
+            raise ValueError(
+                f"region {sorted(map(str, members))} holds {unknown[0]!r}, which is not a column and not the target {target!r}"
+            )
+        attributes = sorted(schema.index(name) for name in members - {target})
+        sets.append((tuple(attributes), target in members))
+    return sets
+
+
 class KikuchiOptions(NamedTuple):
     """Every choice of a fit; the words are those of `KikuchiBayesClassifier`. structure "tan" replaces the selection."""
 
@@ -151,9 +283,18 @@ class KikuchiOptions(NamedTuple):
 
     @classmethod
     def from_values(cls, values: dict, structure: str) -> "KikuchiOptions":
-        """From the parameters of the face, by name."""
+        """Read them off the parameters of an estimator, by name."""
         own = {name: values[name] for name in cls._fields if name in values}
         return cls(**own, strength=values["prior_strength"], structure=structure)
+
+    def check_tree(self, holding):
+        """An error where tree weights meet regions of more than two attributes; holding : regions given by hand, or None."""
+        if self.weights != "tree":
+            return
+        largest = self.level if holding is None else max((len(s) for s in holding), default=0)
+        if largest > 2:
+            what = f"level={self.level}" if holding is None else f"a region of {largest} attributes"
+            raise ValueError(f"weights='tree' knows pairs only, but {what} was passed; use weights='learned'")
 
 
 class KikuchiFit(NamedTuple):

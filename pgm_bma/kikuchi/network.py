@@ -1,4 +1,4 @@
-"""What a Kikuchi-Bayes fit looks like from outside: names on regions, tests and terms; region graphs, Markov and Bayesian networks.
+"""Public results of a Kikuchi-Bayes fit: names on regions, tests and terms; region graphs, Markov and Bayesian networks.
 
 Inside, a region is a tuple of attribute numbers and the class is implied. Here the class is the variable after the last
 attribute. Factors are exp(weight x interaction term), so their product is Phi with the class-free regions included, and
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from pgm_bma.foundation.faces.validation import bounded
 from pgm_bma.kikuchi.regions import elimination_order, region_closure
 from pgm_bma.kikuchi.terms import term_table
 from pgm_bma.networks.graphs import directed_graph
@@ -168,7 +169,7 @@ def region_graph(initial_regions: Any) -> nx.DiGraph:
     """
     if isinstance(initial_regions, str) or not hasattr(initial_regions, "__iter__"):
         raise ValueError(f"initial_regions must be several regions, got {initial_regions!r}; pass a list")
-    initial_regions = list(initial_regions)
+    initial_regions = list(bounded("initial_regions", initial_regions))
     for region in initial_regions:
         if not hasattr(region, "__iter__"):
             raise ValueError(f"a region must be several names, got {region!r}; write [{region!r}]")

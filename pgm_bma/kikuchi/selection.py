@@ -1,9 +1,11 @@
-"""Which regions enter a Kikuchi-Bayes model: loss of the local approximation against the self-loss of the focus (KIK section 5).
+"""Selection of the regions of a Kikuchi-Bayes model: local loss against the self-loss of the focus (KIK section 5).
 
 A focus {C} + A is tested against the approximation that the regions chosen at lower levels give inside it. Loss and
 self-loss are conditional on the attributes, empirical on the left and smoothed on the right; resampling rows inside a
 focus is one multinomial draw of its cell counts. The focus is taken when the share of self-losses >= loss is below
-`significance_level`. All foci of a level are tested before any is added, so their order does not matter.
+`significance_level`. All foci of a level are tested before any is added, so their order does not matter. The foci of a level
+are all sets of so many attributes; where these are too many, from three attributes on, they are the regions that the level below
+took, each with one attribute more.
 
 Screen: 2 N (self-loss - floor) is close to chi-square with sum over observed x of (classes seen - 1) degrees of
 freedom, where `floor` is the loss of the smoothed table itself. Only foci whose chi-square tail lies near the threshold
@@ -35,8 +37,8 @@ from pgm_bma.kikuchi.terms import (
 )
 
 _CHUNK_CELLS, _CHUNK_ROWS = 4_000_000, 100_000_000
-_MAX_CANDIDATES = 2_000_000
-MAX_TAKEN = 20_000  # regions of a level: more of them are noise that a fit drags along
+_MAX_CANDIDATES = 2_000_000  # foci of up to three attributes; of more attributes fewer, because each has more subsets
+MAX_TAKEN = 20_000  # regions of a level, likewise: more of them are noise that a fit drags along
 _MANY_FOCI = 200_000  # of a level, from which on the band of those that are resampled narrows
 # the screen decides outside (low * gamma, high * gamma); see benchmarks/speed_kikuchi.py for how often it errs
 SCREEN_LOW, SCREEN_HIGH = 0.1, 2.0
@@ -58,14 +60,8 @@ def select_regions(data, level, test, cycles="allow", significance_level=0.1):
     tests : list of FocusTests, one per level
     """
     chosen, tests = [()], []
-    for size in range(1, level + 1):
-        n_features = len(data.cardinalities)
-        if comb(n_features, size) > _MAX_CANDIDATES:
-            raise ValueError(
-                f"level {size} with {n_features} attributes means {comb(n_features, size)} foci (limit {_MAX_CANDIDATES}); drop "
-                "columns that say nothing (level=1 tests them one by one), lower the level or give regions="
-            )
-        candidates = list(combinations(range(n_features), size))
+    for size in range(1, min(level, len(data.cardinalities)) + 1):
+        candidates = find_candidates(len(data.cardinalities), size, chosen)
         if not candidates:
             break
         result = test(chosen, candidates, size)
@@ -73,18 +69,42 @@ def select_regions(data, level, test, cycles="allow", significance_level=0.1):
         if significance_level >= 1:
             significant = np.ones(len(candidates), dtype=bool)
         order = np.lexsort((-result.z, result.p))
-        if size >= 2 and significant.sum() > MAX_TAKEN and significance_level < 1:
+        most = _of_size(MAX_TAKEN, size)
+        if size >= 2 and significant.sum() > most and significance_level < 1:
             warn(
                 f"{significant.sum()} of {len(candidates)} regions of {size} attributes pass significance_level="
-                f"{significance_level}; only the {MAX_TAKEN} with the lowest p are kept: lower it, or give regions="
+                f"{significance_level}; only the {most} with the lowest p are kept: lower it, or give regions="
             )
-            significant[order[significant[order]][MAX_TAKEN:]] = False
+            significant[order[significant[order]][most:]] = False
         if size >= 2 and cycles != "allow":
             allowed = order if cycles == "table" else order[significant[order]]
             significant = acyclic_subset(candidates, allowed, chosen)
         chosen = maximal_sets([*chosen, *(candidates[k] for k in np.flatnonzero(significant))])
         tests.append(result._replace(taken=significant))
     return chosen, tests
+
+
+def find_candidates(n_features, size, chosen):
+    """All sets of `size` attributes, or, where they are too many, the chosen sets of one attribute less with one more."""
+    limit, n_all = _of_size(_MAX_CANDIDATES, size), comb(n_features, size)
+    if n_all <= limit:
+        return list(combinations(range(n_features), size))
+    smaller = [s for s in chosen if len(s) == size - 1]
+    n_larger = len(smaller) * (n_features - size + 1)
+    cure = "drop columns that say nothing (level=1 tests them one by one), lower the level or give regions="
+    if size < 3 or n_larger > limit:
+        means = f"{n_all} foci" if size < 3 else f"{n_all} foci, and {n_larger} that hold a region of level {size - 1},"
+        raise ValueError(f"level {size} with {n_features} attributes means {means} (limit {limit}); {cure}")
+    warn(
+        f"level {size} with {n_features} attributes means {n_all} foci (limit {limit}): only those are tested that hold a region "
+        f"of level {size - 1}, so an interaction of {size} attributes without one of {size - 1} of them is not found; {cure}"
+    )
+    return sorted({tuple(sorted((*s, a))) for s in smaller for a in range(n_features) if a not in s})
+
+
+def _of_size(limit, size):
+    """A limit on the number of sets, lower where each has more subsets than one of three attributes."""
+    return max(limit >> max(size - 3, 0), 1)
 
 
 def maximal_sets(sets):
@@ -323,9 +343,9 @@ class FocusTests(NamedTuple):
 
 
 class Foci(NamedTuple):
-    """Tables of a chunk of foci, flat over `layout`: counts, log P of their own, log Phi' of the chosen regions.
+    """Tables of a chunk of foci, flat over `layout`: counts, their log P, log Phi' of the chosen regions.
 
-    The `reduced` twins have one row less in every cell.
+    The `reduced` tables have one row less in every cell.
     """
 
     part: slice

@@ -1,4 +1,4 @@
-"""How strongly the pairs of attributes of a model interact: interaction information, corrected for its bias.
+"""Strength of the interactions of a model's pairs of columns: interaction information, corrected for its bias.
 
 I(X_i; X_j | C) - I(X_i; X_j) of a table of counts is too large, by about its cells over twice its rows. Here the mean over tables
 with the same margins, the classes dealt anew to the rows, is taken off, so that noise is centred at 0 however many states there
@@ -6,7 +6,6 @@ are. What varies from table to table and what varies from row to row (delta meth
 """
 
 import numpy as np
-import pandas as pd
 from scipy.stats import random_table
 
 from pgm_bma.kikuchi.selection import content_generator
@@ -14,17 +13,14 @@ from pgm_bma.kikuchi.terms import flat_table
 
 _DEALT, SURE = 50, 1.96  # tables with classes dealt anew; standard errors on either side
 _MOST_PAIRS = 200  # of many pairs those whose plug-in values are largest
-COLUMNS = ["first", "second", "importance", "low", "high"]
 
 
-def interaction_table(terms, names):
-    """DataFrame of the pairs in the model: first, second, importance (nats), low, high, by falling importance."""
+def interaction_lines(terms, names):
+    """Pairs in the model: [(first, second, importance in nats, low, high)], by falling importance."""
     tables = {s: flat_table(terms.counts, terms.layout, t) for t, s in enumerate(terms.layout.sets) if len(s) == 2}
     pairs = sorted(tables, key=lambda s: -abs(plug_in(tables[s])[0]))[:_MOST_PAIRS]
     lines = [(names[i], names[j], *corrected(tables[i, j])) for i, j in pairs]
-    lines.sort(key=lambda line: -line[2])
-    types = {name: object if name in COLUMNS[:2] else float for name in COLUMNS}
-    return pd.DataFrame(lines, columns=COLUMNS).astype(types)
+    return sorted(lines, key=lambda line: -line[2])
 
 
 def corrected(counts):

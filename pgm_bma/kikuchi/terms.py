@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.foundation.numbers.pairs import count_classes_and_pairs
 from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.kikuchi import _kernels as kernels
 
@@ -53,7 +53,7 @@ def interaction_terms(data, sets, prior="consistent", strength=2.0, leave_one_ou
 
 
 def terms_of_tables(layout, faces, counts, totals, prior, strength, left_out=None):
-    """`interaction_terms` from counts and the faces of the layout's sets.
+    """Compute `interaction_terms` from counts and the `faces` of the layout's sets.
 
     left_out : weight of the row that `reduced` lacks, None for no such terms
     """
@@ -156,7 +156,7 @@ def naming(names):
 
 
 def make_layout(sets, cardinalities, n_classes):
-    """Where the tables of `sets` lie in one flat array."""
+    """Return where the tables of `sets` lie in one flat array."""
     sets = tuple(map(tuple, sets))  # of whole numbers
     groups = _by_size(sets)
     width = max(groups, default=0) or 1
@@ -202,7 +202,7 @@ def count_tables(data, layout):
 
 
 def counts_all_pairs(sets, cardinalities, n_classes, n_rows):
-    """Whether the tables of many pairs of columns are read off one sweep that counts all pairs; nanoseconds, measured."""
+    """Return whether the tables of many pairs of columns are read off one sweep that counts all pairs; nanoseconds, measured."""
     if n_rows < _MANY_ROWS or len(sets) < 2 or max(map(len, sets)) != 2:
         return False
     members = np.unique([a for s in sets for a in s])
@@ -274,9 +274,9 @@ def _marginal_log_tables(counts, totals, layout, taken):
 
 
 def set_faces(layout):
-    """Every set of a downward closed layout with each of its faces (itself without one attribute), attribute by attribute.
+    """Every set of a downward closed layout with each of its `faces` (itself without one attribute), attribute by attribute.
 
-    Returns (owners, faces, inner), see the kernel.
+    Returns `(owners, faces, inner)`, see the kernel.
     """
     index = {s: t for t, s in enumerate(layout.sets)}
     found = sorted((a, t, j) for t, s in enumerate(layout.sets) for j, a in enumerate(s))
@@ -331,7 +331,7 @@ def _by_size(sets):
 
 
 def _positions(members, index):
-    """Where the sets that are the rows of `members` stand, -1 for those that `index` does not hold."""
+    """Return where the sets that are the rows of `members` stand, -1 for those that `index` does not hold."""
     if members.shape[1] == 0:
         return np.full(len(members), index.get((), -1))
     if members.shape[1] == 1:  # of a million pairs the members are few, and each is looked up once
@@ -405,7 +405,7 @@ class Layout(NamedTuple):
 
     @property
     def tables(self):
-        """What the kernels see of it."""
+        """Return the arrays that kernels take."""
         return kernels.Tables(self.columns, self.strides, self.offsets, self.n_classes)
 
 

@@ -178,7 +178,7 @@ def _sums_in_parts(data, terms, theta, wanted):
 
 
 def too_many_contrasts(data, sets):
-    """Whether the contrasts of all rows at once would fill memory."""
+    """Return whether the contrasts of all rows at once would fill memory."""
     return float(len(data.codes)) * max(data.n_classes - 1, 1) * len(sets) > MAX_CONTRASTS
 
 
@@ -225,7 +225,7 @@ def ridge_vector(sets, ridge):
 
 
 def leave_one_out_contrasts(data, terms):
-    """What `fit_contrasts` takes: `dense_contrasts`, or of many terms and classes the tables that they are read from."""
+    """Return what `fit_contrasts` takes: `dense_contrasts`, or of many terms and classes the tables that they are read from."""
     n_sets, n_classes = len(terms.layout.sets), terms.layout.n_classes
     if (
         n_sets > softmax_ridge.NEWTON_TERMS

@@ -1,1 +1,1 @@
-"""Clusters with the relevance of every column: EM, EMA and its variational twin, and the number of clusters."""
+"""Clusters with the relevance of every column: EM, EMA, variational EMA, and the number of clusters."""

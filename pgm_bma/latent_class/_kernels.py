@@ -8,7 +8,8 @@ with factor 1 (exact marginalisation) and no count.
 
 Arrays: states of all columns stand one after another, ``(n_states_total, n_clusters)``; of expected counts line 0 holds those of
 the clusters, ``(1 + n_states_total, n_clusters)``. Numeric columns stand behind the others, with three lines each, which
-n_states_total counts too (`_number_kernels`). Both kernels, `expect` and `step`, take all active starts in one call.
+n_states_total counts too. `_column_kernels` has what numeric and ordered columns do otherwise; a table without them passes None,
+and nothing of it is compiled. Both kernels, `expect` and `step`, take all active starts in one call.
 """
 
 from math import exp, inf, log, nan, sqrt
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import (
+from pgm_bma.foundation.numbers._kernels import (
     copy_into,
     digamma,
     larger,
@@ -26,13 +27,17 @@ from pgm_bma.foundation.numbers._special_kernels import (
     stirling,
 )
 from pgm_bma.foundation.runtime.compiling import compiled
-from pgm_bma.latent_class._number_kernels import (
+from pgm_bma.latent_class._column_kernels import (
+    Merges,
     NormalPrior,
+    average_merged,
     average_numbers,
     expected_log_lines,
+    expected_log_merged,
     keep_proper,
     log_density_lines,
     log_prior_density,
+    merge_scores,
     number_scores,
 )
 
@@ -48,7 +53,7 @@ PLACE = np.dtype(
 
 
 class ColumnGroups(NamedTuple):
-    """How columns stand in super-columns."""
+    """Layout of columns in super-columns."""
 
     group_start: np.ndarray  # (n_groups + 1,) first column of a group
     table_start: np.ndarray  # (n_groups + 1,) first joint state of a group
@@ -67,7 +72,8 @@ class LatentClassPriors(NamedTuple):
     log_independent: np.ndarray  # (n_columns + n_numbers,) log prior of no arc + log_alone
     independent_mean: np.ndarray  # (n_states_total,) posterior mean without the arc
     has_scores: bool  # whether every pseudo-count is positive: EM without a prior has no scores
-    numbers: NormalPrior
+    numbers: NormalPrior | None  # where there are numeric columns
+    merges: Merges | None  # where there are ordered columns
 
 
 class Walkers(NamedTuple):
@@ -95,11 +101,11 @@ class StepRules(NamedTuple):
 
 
 @compiled
-def step(layout, priors, walkers, active, all_counts, totals, log_dependent, rules):
+def step(layout, priors, numbers, merges, walkers, active, all_counts, totals, log_dependent, rules):
     """From the expected counts of a pass to the tables of the next, for every active start; a start that ended has is_last = 2.
 
     active : (n_active,) positions     all_counts : (n_active, 1 + n_states_total, n_clusters), overwritten     totals : (n_active,)
-    log_dependent : (n_columns + n_numbers,) space
+    log_dependent : (n_columns + n_numbers,) space     numbers, merges : of the priors, or None
     """
     mode, is_averaged = rules.mode, rules.mode != EM
     for position in range(len(active)):
@@ -111,13 +117,13 @@ def step(layout, priors, walkers, active, all_counts, totals, log_dependent, rul
         is_last = place.is_last == 1
         place.total = totals[position]
         if priors.has_scores and (is_averaged or is_last):
-            family_scores(layout, priors, class_counts, state_counts, log_dependent)
+            family_scores(layout, priors, numbers, merges, class_counts, state_counts, log_dependent)
             if mode == VARIATIONAL or is_last:
                 if mode != VARIATIONAL or place.n_iter == 0:
-                    _log_into(layout, mode, factors if mode == VARIATIONAL else theta, log_factors)
+                    _log_into(layout, numbers, mode, factors if mode == VARIATIONAL else theta, log_factors)
                 sizes = factor_c if mode == VARIATIONAL else theta_c
                 place.bound = _bound_at(layout, priors, place.total, sizes, log_factors, counts, log_dependent)
-        place.value = _objective(layout, priors, mode, place.total, place.bound, theta_c, theta)
+        place.value = _objective(layout, priors, numbers, mode, place.total, place.bound, theta_c, theta)
         # less is the rounding of a sum
         is_taken_back = place.is_trial == 1 and not place.value >= place.known - 1e-12 * abs(place.known)
         place.is_taken_back, place.is_trial = is_taken_back, 0
@@ -132,13 +138,19 @@ def step(layout, priors, walkers, active, all_counts, totals, log_dependent, rul
         else:
             place.n_iter += 1
             if rules.accelerate:
-                _extrapolate(kept, place, counts, 1 + layout.state_start[-1])
+                _extrapolate(kept, place, counts, 1 + layout.state_start[-1], numbers)
         is_plain = not is_taken_back and place.is_trial == 0
         if is_averaged and not is_plain:
-            family_scores(layout, priors, class_counts, state_counts, log_dependent)
-        change = _average(layout, priors, class_counts, state_counts, is_averaged, log_dependent, theta_c, theta, arcs)
+            family_scores(layout, priors, numbers, merges, class_counts, state_counts, log_dependent)
+        if is_averaged:
+            _arc_posteriors(priors, log_dependent, arcs)
+        change = _average(
+            layout, priors, numbers, merges, class_counts, state_counts, is_averaged, theta_c, theta, arcs
+        )
         if mode == VARIATIONAL:
-            _expected_logs(layout, priors, class_counts, state_counts, arcs, factor_c, factors, log_factors)
+            _expected_logs(
+                layout, priors, numbers, merges, class_counts, state_counts, arcs, factor_c, factors, log_factors
+            )
         if is_averaged and rules.stops:
             place.n_idle = place.n_idle + 1 if _no_arc(priors, log_dependent) else 0
         if place.n_idle >= PATIENCE or (place.n_idle > 0 and change < rules.tol):
@@ -158,7 +170,7 @@ def _arc_posteriors(priors, log_dependent, arcs):
 
 
 @compiled
-def _extrapolate(kept, place, counts, first_number):
+def _extrapolate(kept, place, counts, first_number, numbers):
     """Keep the counts; at every third update go on further along the parabola through the last three, by SQUAREM's step: the
     length of the first of two plain changes over the length of their difference (1 is the plain update)."""
     copy_into(counts, kept[place.cycle])
@@ -183,13 +195,14 @@ def _extrapolate(kept, place, counts, first_number):
                     further = kept[0, s, k] + 2.0 * length * r + length * length * v
                     is_signed = s > first_number and (s - first_number) % 3 == 1  # a sum of numbers
                     counts[s, k] = further if is_signed else larger(further, 0.1 * kept[2, s, k])
-            keep_proper(counts[first_number:], kept[2, first_number:])
+            if numbers is not None:
+                keep_proper(counts[first_number:], kept[2, first_number:])
     place.known, place.cycle = place.value, (place.cycle + 1) % 3
 
 
 @compiled
-def _objective(layout, priors, mode, total, bound, theta_c, theta):
-    """What the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
+def _objective(layout, priors, numbers, mode, total, bound, theta_c, theta):
+    """Return what the step climbs: log posterior (EM), bound (variational); EMA climbs nothing, its log-likelihood is shown."""
     if mode == VARIATIONAL:
         return bound
     if mode == LINEAR:
@@ -197,8 +210,8 @@ def _objective(layout, priors, mode, total, bound, theta_c, theta):
     if priors.cluster > 0.0:
         for k in range(len(theta_c)):
             total += priors.cluster * log(theta_c[k])
-    if len(layout.log_scale) > 0:
-        total += log_prior_density(priors.numbers, theta[layout.state_start[-1] :])
+    if numbers is not None:
+        total += log_prior_density(numbers, theta[layout.state_start[-1] :])
     product, a = 1.0, 0.0
     for i in range(len(layout.slots)):
         if priors.dependent[i] != a:
@@ -218,17 +231,19 @@ def _objective(layout, priors, mode, total, bound, theta_c, theta):
 
 
 @compiled
-def _average(layout, priors, class_counts, counts, is_averaged, log_dependent, theta_c, theta, arcs):
+def _average(layout, priors, numbers, merges, class_counts, counts, is_averaged, theta_c, theta, arcs):
     """EMA's step, eq. 14: posterior means with and without the arc, mixed by the arc's posterior. EM's step, eq. 7, is the case in
     which every arc is certain (`is_averaged` False). Returns the largest change."""
     n_clusters = len(theta_c)
     change = _renew_clusters(priors, class_counts, theta_c)
     for i in range(len(layout.slots)):
         first, last = layout.state_start[i], layout.state_start[i + 1]
-        a, arc = priors.dependent[i], 1.0
-        if is_averaged:
-            arc = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
-            arcs[i] = arc
+        a, arc = priors.dependent[i], arcs[i] if is_averaged else 1.0
+        alone, table = priors.independent_mean[first:last], theta[first:last]
+        if merges is not None:
+            if is_averaged and merges.which[i] >= 0:
+                change = larger(change, average_merged(merges, i, a, counts[first:last], arc, alone, table))
+                continue
         for k in range(n_clusters):
             total = (last - first) * a
             for s in range(first, last):
@@ -238,19 +253,19 @@ def _average(layout, priors, class_counts, counts, is_averaged, log_dependent, t
                 # neither counts nor prior: uniform
                 value = (counts[s, k] + a) * scale if total > 0.0 else arc / (last - first)
                 if is_averaged:
-                    value += (1.0 - arc) * priors.independent_mean[s]
+                    value += (1.0 - arc) * alone[s - first]
                 change = larger(change, abs(value - theta[s, k]))
                 theta[s, k] = value
-    first, n_columns = layout.state_start[-1], len(layout.slots)
-    if is_averaged:
-        for i in range(n_columns, len(arcs)):
-            arcs[i] = logistic(priors.log_arc[i] + log_dependent[i] - priors.log_independent[i])
-    lines, alone = counts[first:], priors.independent_mean[first:]
-    return larger(change, average_numbers(priors.numbers, lines, arcs[n_columns:], alone, is_averaged, theta[first:]))
+    if numbers is not None:
+        first, n_columns = layout.state_start[-1], len(layout.slots)
+        lines, alone = counts[first:], priors.independent_mean[first:]
+        moved = average_numbers(numbers, lines, arcs[n_columns:], alone, is_averaged, theta[first:])
+        change = larger(change, moved)
+    return change
 
 
 @compiled
-def _expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors, log_factors):
+def _expected_logs(layout, priors, numbers, merges, class_counts, counts, arcs, factor_c, factors, log_factors):
     """Factors of the variational expectation step: exp(E log theta_C) and exp(P(arc) E log theta_ijk)."""
     n_clusters = len(factor_c)
     total = n_clusters * priors.cluster
@@ -261,6 +276,12 @@ def _expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors
     for i in range(len(layout.slots)):
         first, last = layout.state_start[i], layout.state_start[i + 1]
         a = priors.dependent[i]
+        if merges is not None:
+            if merges.which[i] >= 0:
+                expected_log_merged(
+                    merges, i, a, counts[first:last], arcs[i], log_factors[first:last], factors[first:last]
+                )
+                continue
         for k in range(n_clusters):
             total = (last - first) * a
             for s in range(first, last):
@@ -269,9 +290,10 @@ def _expected_logs(layout, priors, class_counts, counts, arcs, factor_c, factors
             for s in range(first, last):
                 log_factors[s, k] = arcs[i] * (digamma(counts[s, k] + a) - base)
                 factors[s, k] = exp(log_factors[s, k])
-    first, n_columns = layout.state_start[-1], len(layout.slots)
-    expected_log_lines(priors.numbers, counts[first:], arcs[n_columns:], factors[first:])
-    copy_into(factors[first:], log_factors[first:])
+    if numbers is not None:
+        first, n_columns = layout.state_start[-1], len(layout.slots)
+        expected_log_lines(numbers, counts[first:], arcs[n_columns:], factors[first:])
+        copy_into(factors[first:], log_factors[first:])
 
 
 @compiled
@@ -298,14 +320,11 @@ def _no_arc(priors, log_dependent):
     return True
 
 
-# ------------------------------------------------------------------------------------------------ expectation
-
-
 # -------------------------------------------------------------------------------------------- scores and bound
 
 
 @compiled
-def family_scores(layout, priors, class_counts, counts, log_dependent):
+def family_scores(layout, priors, numbers, merges, class_counts, counts, log_dependent):
     """Log marginal likelihood of every column given the cluster (the Gammas of EMA eq. 11), at expected counts.
 
     Gamma functions are shifted upwards by products, and one logarithm per family closes all the products: the price of
@@ -316,6 +335,10 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
     for i in range(len(layout.slots)):
         first, last = layout.state_start[i], layout.state_start[i + 1]
         a = priors.dependent[i]
+        if merges is not None:
+            if merges.which[i] >= 0:
+                log_dependent[i] = merge_scores(merges, i, a, counts[first:last])
+                continue
         score, up = 0.0, 1.0
         is_complete = layout.slots[i] == last - first
         if is_complete and whole_prior == (last - first) * a:
@@ -342,8 +365,9 @@ def family_scores(layout, priors, class_counts, counts, log_dependent):
                     score -= log(up)
                     up = 1.0
         log_dependent[i] = score - log(up)
-    n_columns, lines = len(layout.slots), counts[layout.state_start[-1] :]
-    number_scores(priors.numbers, layout.log_scale, lines, log_dependent[n_columns:])
+    if numbers is not None:
+        n_columns, lines = len(layout.slots), counts[layout.state_start[-1] :]
+        number_scores(numbers, layout.log_scale, lines, log_dependent[n_columns:])
 
 
 @compiled
@@ -378,13 +402,14 @@ def _bound_at(layout, priors, total, factor_c, log_factors, all_counts, log_depe
 
 
 @compiled
-def _log_into(layout, mode, values, logs):
+def _log_into(layout, numbers, mode, values, logs):
     """Logs of factors (variational) or tables."""
     first = layout.state_start[-1]
     for s in range(first):
         for k in range(values.shape[1]):
             logs[s, k] = log(values[s, k])
-    if mode == VARIATIONAL:
-        copy_into(values[first:], logs[first:])
-    else:
-        log_density_lines(layout.log_scale, values[first:], logs[first:])
+    if numbers is not None:
+        if mode == VARIATIONAL:
+            copy_into(values[first:], logs[first:])
+        else:
+            log_density_lines(layout.log_scale, values[first:], logs[first:])

@@ -1,4 +1,4 @@
-"""How many clusters: a scan over several numbers.
+"""Number of clusters: a scan over several numbers.
 
 The score is the Cheeseman-Stutz approximation of log p(D) for EM and EMA (its EMA version averages every column's factor
 over the two structures), and the evidence bound for variational EMA. Both are in nats, higher is better. The scan fits every number
@@ -15,7 +15,7 @@ import numpy as np
 
 from pgm_bma.foundation.numbers.starts import choose_starts
 from pgm_bma.foundation.rows.blocks import Rows, table_rows
-from pgm_bma.foundation.runtime.seeds import fresh
+from pgm_bma.foundation.runtime.jobs import fresh
 from pgm_bma.latent_class.loop import (
     LatentClassFit,
     LatentClassSettings,
@@ -65,7 +65,7 @@ def scan_clusters(rows, candidates, settings=None, *, rng, sample_rows=None, **c
         fits[k] = fit._replace(starts=None)
         if best is None or score > best[0] + GAIN:
             best = score, fit
-    assert best is not None, "candidates names no number"
+    assert best is not None  # nosec B101 # for the type checker, candidates are never empty
     return NumberFit(best[1], tuple(path), fits)
 
 
@@ -78,7 +78,7 @@ def make_search(rows, settings, rng, sample_rows=None):
 
 
 def number_score(fit, averaging):
-    """What chooses the number of clusters, nats, higher is better."""
+    """Return what chooses the number of clusters, nats, higher is better."""
     return fit.evidence_bound if averaging == "variational" else fit.cheeseman_stutz
 
 
@@ -114,7 +114,7 @@ class NumberSearch(NamedTuple):
 
     @property
     def is_thorough(self):
-        """Whether a scan has more starts than asked for, and crosses."""
+        """Return whether a scan has more starts than asked for, and crosses."""
         settings = self.settings
         is_staged = settings.n_final is not None and not isinstance(settings.n_init, str)
         return settings.moves and is_staged and self.rows.n_rows * len(self.problem.priors.log_arc) <= MOST_CELLS

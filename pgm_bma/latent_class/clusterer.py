@@ -4,8 +4,7 @@ from typing import Any
 
 from pgm_bma.foundation.faces.docstrings import NUMBERS, fill
 from pgm_bma.foundation.numbers.starts import STARTS_DOC
-from pgm_bma.latent_class.base import PAPER_EMA, LatentClassBase
-from pgm_bma.latent_class.starts import STARTS_PARAMETER, Starts
+from pgm_bma.latent_class.base import PAPER_EMA, STARTS_PARAMETER, LatentClassBase, Starts
 
 # parts of both docstrings
 PARAMETERS_DOC = f"""n_init : int or "until-replicated", default=30
@@ -40,6 +39,8 @@ ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
         Columns that were taken as numbers.
     densities_ : DataFrame
         Mean and standard deviation of every numeric column in every cluster: column, cluster, mean, sd.
+    hints_ : list of str
+        Sentences about numeric columns that a normal density does not suit: skewed ones, and those that repeat one value.
     labels_ : ndarray (n_samples,) of int64
         Most probable cluster of every row.
     n_clusters_ : int
@@ -69,7 +70,7 @@ ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
     n_clusters_path_ : DataFrame
         The numbers of clusters tried, when there was a choice: score, probability from the evidence, and fit statistics.
     profiles_ : DataFrame
-        Cluster sizes and P(state | cluster) with standard errors and 95 % intervals; not for tables with numeric columns.
+        Cluster sizes and P(state | cluster) with standard errors and 95 % intervals; of numeric columns mean and sd.
     feature_names_in_ : ndarray (n_features_in_,)
         Columns seen in fit, where they have names.
     n_features_in_ : int
@@ -172,12 +173,13 @@ class LatentClassClusterer(LatentClassBase):
 
 @fill(starting=PARAMETERS_DOC, shared=SHARED_DOC, attributes=ATTRIBUTES_DOC, starts_=STARTS_DOC)
 class EMAClusterer(LatentClassBase):
-    """Clusters by expectation model averaging: one naive Bayes that averages over all 2^n selective structures.
+    """Clusters with the relevance of every column, averaged over all choices of the columns that depend on the cluster (EMA).
 
     Every column may depend on the cluster or not; the fitted tables average over both, so that columns that say nothing
     about the clusters fall silent, and `arc_posterior_` ranks the columns by relevance. An iteration costs what EM's costs.
     Columns of numbers are Gaussian in every cluster, with a Normal-inverse-gamma prior on the standardised column, and have arcs
-    too.
+    too. Ordered columns are averaged over all ways to merge neighbouring levels: given the arc, levels that all stay apart, as if
+    they had no order, have prior 1/2, and the ways that merge some of them have the other half in equal parts.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ class EMAClusterer(LatentClassBase):
     averaging : {"variational", "linear"}, default="variational"
         "linear" is the paper's EMA. "variational" has the same arc posteriors and the same final mixture, but its
         expectation step uses expected logs, and an evidence bound never falls. It is the default because it finds
-        better partitions (see docs/ema.md for the tables that decided).
+        better partitions (docs/evidence.md has the tables).
     alpha : float or dict, default=1.0
         Pseudo-count of every cell; a dict may give `cluster`, `dependent` and `independent` their own, taken as they are.
     equivalent_sample_size : float, optional
@@ -209,9 +211,15 @@ class EMAClusterer(LatentClassBase):
         EMA as published: averaging="linear", parameter_prior="paper", random starts, all of them run to the end without
         acceleration and averaged by likelihood, whatever they collapse to.
     {shared}
+    ordered_columns : list, optional
+        Columns of states with an order, such as answers from 1 to 7; ordered categoricals are taken so unless they are named in
+        `categorical_columns`. Texts need their order from `state_names`. The table of such a column is averaged over all ways to
+        merge neighbouring levels: few rows, or levels that clusters do not tell apart, then cost fewer parameters.
 
     Attributes
     ----------
+    ordered_columns_ : list
+        Columns whose states were taken in their order.
     score_path_ : ndarray (n_iter_ + 1,)
         Log-likelihood ("linear", which climbs nothing) or evidence bound ("variational").
     {attributes}
@@ -266,6 +274,7 @@ class EMAClusterer(LatentClassBase):
         weight_type: str = "repetition",
         numeric_columns: Any = None,
         categorical_columns: Any = None,
+        ordered_columns: Any = None,
     ):
         self.n_clusters = n_clusters
         self.averaging = averaging
@@ -289,3 +298,4 @@ class EMAClusterer(LatentClassBase):
         self.weight_type = weight_type
         self.numeric_columns = numeric_columns
         self.categorical_columns = categorical_columns
+        self.ordered_columns = ordered_columns

@@ -5,7 +5,7 @@ active start its expected counts, and a compiled step turns them into tables. Th
 
 - ``averaging=None``: EM, posterior means (EMA eq. 7);
 - ``averaging="linear"``: EMA, the average over all 2^n structures in which every column may or may not depend on C: the
-  mean with the arc and the mean without it, mixed by the posterior of the arc (EMA eq. 10-14; `foundation.numbers.averaging` is the
+  mean with the arc and the mean without it, mixed by the posterior of the arc (EMA eq. 10-14; `foundation.numbers.families` is the
   same formula for observed counts);
 - ``averaging="variational"``: the same mixture, but the expectation step uses expected logs, and an evidence bound climbs.
 
@@ -22,19 +22,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.numbers.starts import choose_starts, finish_best, start_weights
-from pgm_bma.foundation.runtime.parallel import map_jobs, n_workers
+from pgm_bma.foundation.runtime.jobs import map_jobs, n_workers
 from pgm_bma.latent_class import _kernels as kernels
-from pgm_bma.latent_class._number_kernels import LINES
+from pgm_bma.latent_class._column_kernels import LINES
 from pgm_bma.latent_class.problem import (
+    LatentClassFit,
+    LatentClassStarts,
     PriorSettings,
     as_factors,
     cheeseman_stutz,
     expect_block,
     flatten,
-    line_offsets,
     make_problem,
     sample_problem,
-    split_tables,
 )
 
 COMBINATIONS = ("best", "uniform", "likelihood", "evidence")
@@ -50,7 +50,7 @@ IDENTICAL = 1e-3  # EM ends without clusters when no table differs between them 
 
 
 class LatentClassSettings(NamedTuple):
-    """How a latent-class model is fitted.
+    """Settings of a latent-class fit.
 
     averaging : None (EM), "linear" (EMA) or "variational"
     priors : by default alpha = 1 in every cell and an arc prior of 0.5
@@ -65,7 +65,7 @@ class LatentClassSettings(NamedTuple):
     max_iter, tol : updates at most, and the largest parameter change that counts as converged
     accelerate : extrapolate after the first stage where an objective climbs (EM and variational)
     n_jobs : threads, as joblib reads it; the result does not depend on it
-    progress : (n_done) -> None, told of every finished start
+    progress : (n_done) -> None, called after every finished start
     moves : a scan over numbers of clusters also starts from splits and merges of its neighbours
     keep_order : keep the order of the given tables; else clusters are numbered by falling probability. None: as `init` is given
     """
@@ -130,7 +130,9 @@ def advance(problem, state, rules):
     kept = np.empty((n_starts, 3 if rules.accelerate else 0, 1 + n_states, n_clusters))
     walkers = kernels.Walkers(theta_c, theta, factor_c, factors, arcs, np.empty_like(theta), kept, places)
     is_variational = rules.mode == kernels.VARIATIONAL
-    space = np.empty(arcs.shape[1])
+    space, merges = np.empty(arcs.shape[1]), problem.priors.merges
+    if merges is not None:
+        merges = merges._replace(chosen=np.empty_like(merges.chosen))  # threads have their own
     active = np.arange(n_starts)
     paths: list[list[float]] = [[] for _ in range(n_starts)]
     while len(active):
@@ -140,7 +142,8 @@ def advance(problem, state, rules):
             tables = theta_c[active], as_factors(theta[active], problem.layout)
         sums = problem.rows.reduce(expect_block, problem.layout, *tables)
         counts, totals = (np.require(part, requirements="W") for part in sums)
-        kernels.step(problem.layout, problem.priors, walkers, active, counts, totals, space, rules)
+        priors = problem.priors
+        kernels.step(problem.layout, priors, priors.numbers, merges, walkers, active, counts, totals, space, rules)
         found = places[active]
         for start, value, is_taken_back in zip(
             active.tolist(), found["value"].tolist(), found["is_taken_back"].tolist()
@@ -370,7 +373,7 @@ def _is_replicated(problem, starts):
 
 
 def start_scores(problem, starts):
-    """What ranks the starts: the evidence bound where it is climbed, else the log-likelihood (as in the paper)."""
+    """Return what ranks the starts: the evidence bound where it is climbed, else the log-likelihood (as in the paper)."""
     return starts.evidence_bound if problem.mode == kernels.VARIATIONAL else starts.log_likelihood
 
 
@@ -450,54 +453,3 @@ def _fit_record(problem, starts, weights, best, theta_c, theta, arcs, all_collap
         best=best,
         all_collapsed=all_collapsed,
     )
-
-
-# ----------------------------------------------------------------------------------------------------- records
-
-
-class LatentClassStarts(NamedTuple):
-    """All starts of a run, one entry each."""
-
-    theta_c: np.ndarray  # (n_starts, n_clusters)
-    theta: np.ndarray  # (n_starts, n_states_total, n_clusters)
-    arcs: np.ndarray  # (n_starts, n_columns)
-    log_likelihood: np.ndarray
-    evidence_bound: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
-    paths: tuple  # (n_iter + 1,) objective at the start and after every update
-    collapsed: np.ndarray
-    finished: np.ndarray  # whether it was run to the end
-
-
-class LatentClassFit(NamedTuple):
-    """The fitted model. `theta` holds the states of all columns one after another, then the lines of the numeric columns,
-    (n_states_total, n_clusters)."""
-
-    theta_c: np.ndarray
-    theta: np.ndarray
-    state_start: np.ndarray
-    log_scale: np.ndarray  # (n_numbers,)
-    arc_posterior: np.ndarray
-    class_counts: np.ndarray
-    counts: np.ndarray
-    log_likelihood: float
-    evidence_bound: float
-    cheeseman_stutz: float
-    n_iter: int
-    converged: bool
-    score_path: np.ndarray
-    starts: LatentClassStarts
-    weights: np.ndarray
-    best: int
-    all_collapsed: bool
-
-    @property
-    def tables(self):
-        """List of (n_clusters, cardinality), rows sum to 1, of the columns of states."""
-        return split_tables(self.theta, self.state_start)
-
-    @property
-    def line_start(self):
-        """First line of every column, numeric ones too, and the end."""
-        return line_offsets(self.state_start, len(self.theta))

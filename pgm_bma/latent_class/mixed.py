@@ -1,22 +1,26 @@
-"""Tables of states and numbers: which columns are numeric, and rows that hold codes first and numbers after them.
+"""Tables of states and numbers: rows that hold codes first and numbers after them.
 
 An encoded row of such a table is a line of floats: the codes of the columns of states (-1 = missing), then the numbers as they
 were given (NaN = missing). Without numeric columns it is a line of codes, as everywhere else. Numbers are standardised where the
 model sees them, so that the prior means the same whatever their units are.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.faces.clusterer import ClustererBase
-from pgm_bma.foundation.faces.validation import brief, check_parameters
+from pgm_bma.foundation.faces.validation import brief
 from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.foundation.rows.pieces import folded_frame
+from pgm_bma.foundation.rows.scan import SAMPLE_ROWS
+from pgm_bma.foundation.rows.scanned_rows import LARGEST
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.column_kinds import column_kind
-from pgm_bma.foundation.tables.numeric_columns import as_frame, numbers, numeric_names
+from pgm_bma.foundation.tables.kinds import MOST_STATES, numbers
+from pgm_bma.latent_class._column_kernels import NormalPrior, log_evidence
+
+MIN_SPIKE = 10  # rows of a cluster; fewer may share a value by chance
 
 
 class NumberColumns(NamedTuple):
@@ -30,14 +34,6 @@ class NumberColumns(NamedTuple):
     def standardised(self, values):
         """(n_rows, n_numbers) with mean 0 and standard deviation 1 in the rows of fit."""
         return (values - self.centers) / self.scales
-
-
-LARGEST = 1e100  # of a number: sums of squares stay finite
-
-
-def no_numbers(schema):
-    """`NumberColumns` of a table without any."""
-    return NumberColumns((), np.empty(0), np.empty(0), schema.names)
 
 
 def standardisation(values, weights):
@@ -54,7 +50,7 @@ def standardisation(values, weights):
 
 
 def read_numbers(frame, names, handle_unknown):
-    """(n_rows, n_numbers) floats, NaN = missing; a text that is no number is an error, or missing with a warning."""
+    """(n_rows, n_numbers) floats, NaN = missing; a text that is not a number is an error, or missing with a warning."""
     columns = []
     for name in names:
         values = numbers(frame[name])
@@ -63,7 +59,7 @@ def read_numbers(frame, names, handle_unknown):
             value = frame[name].iloc[int(np.argmax(strange))]
             if handle_unknown == "error":
                 raise ValueError(
-                    f"column {name!r} is numeric and holds {brief(value)}, which is no number; set it to NaN to call it missing, "
+                    f"column {name!r} is numeric and holds {brief(value)}, which is not a number; set it to NaN if it is missing, "
                     f"or name the column in categorical_columns"
                 )
             warn(f"numeric column {name!r} holds {int(strange.sum())} texts such as {brief(value)}: taken as missing")
@@ -77,161 +73,91 @@ def read_numbers(frame, names, handle_unknown):
     return np.column_stack(columns)
 
 
-class MixedTables(ClustererBase):
-    """Reading of tables with numeric columns; a child has `numeric_columns`, `categorical_columns`, `preset` and `init`."""
-
-    _numbers: NumberColumns
-    numeric_columns: Any
-    categorical_columns: Any
-    preset: Any
-
-    @property
-    def numeric_columns_(self) -> list:
-        """Columns that were taken as numbers."""
-        return list(self._numbers.names)
-
-    @property
-    def _fitted_names(self):
-        return self._numbers.order
-
-    @property
-    def _loop_names(self):
-        """Columns as the loop has them: those of states first."""
-        return (*self.schema_.names, *self._numbers.names)
-
-    def _by_column(self, values):
-        """What the loop found of every column (..., n_columns), in the order of the table."""
-        place = {name: i for i, name in enumerate(self._loop_names)}
-        return np.asarray(values)[..., [place[name] for name in self._fitted_names]]
-
-    # ------------------------------------------------------------------------------------------------ rows of fit
-
-    def _find_numeric(self, X, sample_weight):
-        """Columns of X that are numeric: never those whose states somebody declared."""
-        if "_cached_scan" in self.__dict__:
-            self._refuse_numbers_of_scan()
-            return []
-        frame = as_frame(X)
-        if not frame.columns.is_unique:
-            return []  # the error comes with the states
-        weights = table.check_weights(sample_weight, len(frame))
-        if weights is not None and (weights == 0).any():
-            frame = frame[weights > 0]  # a row of weight 0 is absent
-        many = self.preset is None  # papers have states
-        found = numeric_names(frame, self.numeric_columns, self.categorical_columns, many)
-        declared = self._declared(X)
-        clash = [name for name in found if name in declared and name in (self.numeric_columns or ())]
-        if clash:
-            raise ValueError(f"column {clash[0]!r} is named in numeric_columns and has declared states; drop one")
-        if table.is_named(
-            X
-        ):  # whole numbers that name the rows, or are days, stay states: the reader of states warns of them
-            settled = set(self.numeric_columns or ())
-            found = [name for name in found if name in settled or column_kind(str(name), frame[name]) is None]
-        return [name for name in found if name not in declared]
-
-    def _declared(self, X):
-        """Columns with declared states."""
-        return set(self._feature_state_names(X, self.cluster_name) or ())
-
-    def _read_features(self, X, sample_weight, forbidden_name):
-        check_parameters(self, {name: getattr(self, name) for name in self._read_first})
-        numeric = self._find_numeric(X, sample_weight)
-        order = tuple(table.column_names(X))
-        if not numeric:
-            read = super()._read_features(X, sample_weight, forbidden_name)
-            self._numbers = no_numbers(read.schema)
-            return read
-        frame = as_frame(X)
-        if is_given(self.init):
-            raise ValueError(
-                f"init= a network has tables of states only, and column {numeric[0]!r} is numeric; pass another init, or name "
-                "the column in categorical_columns"
-            )
-        values = read_numbers(frame, numeric, "error")
-        weights = table.check_weights(sample_weight, len(frame))
-        kept = slice(None) if weights is None else weights > 0
-        named = table.is_named(X)
-        states = frame.drop(columns=numeric)
-        if states.shape[1]:
-            read = super()._read_features(states, sample_weight, forbidden_name)
-        else:
-            self.__dict__.pop("_cached_model", None)
-            n_rows = len(values[kept])
-            codes = np.empty((n_rows, 0), dtype=np.int8)
-            read = table.Table(table.Schema((), ()), codes, None if weights is None else weights[kept])
-        self._numbers = NumberColumns(tuple(numeric), np.zeros(len(numeric)), np.ones(len(numeric)), order)
-        self._set_columns(table.Schema(order, ((),) * len(order)), named)  # scikit-learn's names, of all columns
-        self.schema_ = read.schema
-        self.n_samples_ = len(read.codes)
-        return read._replace(codes=np.column_stack([read.codes.astype(float), values[kept]]))
-
-    def _split(self, encoded):
-        """(codes, numbers) of encoded rows."""
-        n_states = len(self.schema_.names)
-        if not self._numbers.names:
-            return encoded, None
-        return np.asfortranarray(np.nan_to_num(encoded[:, :n_states], nan=-1.0).astype(np.int64)), encoded[:, n_states:]
-
-    def _fold(self, read):
-        """As `table.fold`; numbers are folded by their ranks."""
-        if not self._numbers.names:
-            return super()._fold(read)
-        n_states = len(read.schema.names)
-        distinct, ranks = zip(*(np.unique(column, return_inverse=True) for column in read.codes[:, n_states:].T))
-        joined = np.column_stack([read.codes[:, :n_states].astype(np.int64), *ranks])
-        rows, weights, inverse = table.fold(joined, read.weights)
-        back = [values[rows[:, n_states + i]] for i, values in enumerate(distinct)]
-        return np.column_stack([rows[:, :n_states].astype(float), *back]), weights, inverse
-
-    def _table_rows(self, folded, weights):
-        """`Rows` of what `_fold` made; the means and standard deviations of numeric columns are kept."""
-        codes, values = self._split(folded.codes)
-        if values is None:
-            return table_rows(codes, folded.schema.cardinalities, weights)
-        of_rows = np.ones(len(codes)) if weights is None else weights
-        centers, scales = standardisation(values, of_rows)
-        self._numbers = self._numbers._replace(centers=centers, scales=scales)
-        numbers = self._numbers.standardised(values)
-        return table_rows(codes, folded.schema.cardinalities, weights, numbers, np.log(scales))
-
-    def _refuse_numbers_of_scan(self):
-        """The numbers of a scan are states, whether its rows fold or not."""
-        if self.numeric_columns is not None and len(self.numeric_columns):
-            raise ValueError(
-                f"numeric_columns={brief(self.numeric_columns)} needs the rows in memory, and the numbers of a scan are states; "
-                "read the table (or a sample of it) into a DataFrame"
-            )
-
-    # ------------------------------------------------------------------------------------------------- other rows
-
-    def _codes_of(self, X, handle_unknown, by_position=False, quiet=False):
-        if not self._numbers.names:
-            return super()._codes_of(X, handle_unknown, by_position, quiet)
-        order = list(self._fitted_names)
-        frame = as_frame(X, order)
-        if by_position:
-            frame = frame.set_axis(order, axis=1)
-        absent = [name for name in order if name not in frame.columns]
-        if absent:
-            raise ValueError(
-                f"X lacks column {absent[0]!r} that fit saw ({len(absent)} in all); add it, filled with NaN if unknown"
-            )
-        values = read_numbers(frame, self._numbers.names, handle_unknown)
-        if not self.schema_.names:
-            return values
-        codes = super()._codes_of(frame[list(self.schema_.names)], handle_unknown, False, quiet)
-        return np.column_stack([codes.astype(float), values])
-
-    def _decode(self, encoded):
-        codes, values = self._split(encoded)
-        frame = super()._decode(codes)
-        if values is None:
-            return frame
-        frame = pd.concat([frame, pd.DataFrame(values, columns=list(self._numbers.names))], axis=1)
-        return frame[list(self._fitted_names)]
+def split_rows(encoded, n_states):
+    """(codes, numbers) of encoded rows whose first `n_states` columns are codes."""
+    return np.asfortranarray(np.nan_to_num(encoded[:, :n_states], nan=-1.0).astype(np.int64)), encoded[:, n_states:]
 
 
-def is_given(init):
-    """Whether `init` holds tables."""
-    return not isinstance(init, str)
+def fold_rows(encoded, n_states, weights):
+    """As `table.fold`; numbers are folded by their ranks."""
+    distinct, ranks = zip(*(np.unique(column, return_inverse=True) for column in encoded[:, n_states:].T))
+    joined = np.column_stack([encoded[:, :n_states].astype(np.int64), *ranks])
+    rows, weights, inverse = table.fold(joined, weights)
+    back = [values[rows[:, n_states + i]] for i, values in enumerate(distinct)]
+    return np.column_stack([rows[:, :n_states].astype(float), *back]), weights, inverse
+
+
+def standardised_table(codes, values, cardinalities, weights, columns):
+    """(`Rows` of codes and standardised numbers, `NumberColumns` with the means and standard deviations that were found)."""
+    centers, scales = standardisation(values, np.ones(len(codes)) if weights is None else weights)
+    columns = columns._replace(centers=centers, scales=scales)
+    return table_rows(codes, cardinalities, weights, columns.standardised(values), np.log(scales)), columns
+
+
+def numbers_of_scan(frame, scan):
+    """The frame with numbers as numbers, which the fold of a scan makes categoricals of; declared categories stay."""
+    declared = scan._rows.categories([name for name in frame.columns if name in scan.names])
+    return frame.assign(
+        **{
+            name: pd.to_numeric(column.astype(object))
+            for name, column in frame.items()
+            if isinstance(column.dtype, pd.CategoricalDtype)
+            and name not in declared
+            and pd.api.types.is_numeric_dtype(column.dtype.categories.dtype)
+            and not pd.api.types.is_bool_dtype(column.dtype.categories.dtype)
+        }
+    )
+
+
+def sampled_frame(scan, weight):
+    """Some rows of a scan that does not fold, which tell the kinds of its columns."""
+    rows, names = scan._rows, scan.names
+    piece = rows.sample(names, SAMPLE_ROWS)
+    piece = piece._replace(values=[rows.typed(values) for values in piece.values])
+    categories = rows.categories([name for name in names if name != weight])
+    return folded_frame(names, piece, categories, weight)[0]
+
+
+def log_gain(values, shares):
+    """Nats by which the evidence of log(values) inside clusters exceeds that of the values; -inf where some are not positive.
+
+    shares : (n_rows, n_clusters) responsibilities times weights
+    """
+    seen = ~np.isnan(values)
+    values, shares = values[seen], shares[seen]
+    if not len(values) or values.min() <= 0 or values.max() == values.min():
+        return -np.inf
+    weights, prior = shares.sum(axis=1), NormalPrior()
+    found = []
+    for column in (values, np.log(values)):
+        centers, scales = standardisation(column[:, None], weights)
+        z = (column - centers) / scales
+        sums = np.stack([shares.sum(axis=0), z @ shares, z**2 @ shares], axis=1)
+        found.append(sum(log_evidence(prior, *line) for line in sums.tolist()) - weights.sum() * np.log(scales[0]))
+    return float(found[1] - weights @ np.log(values) - found[0])  # the density of x is that of log x, divided by x
+
+
+def spike_hint(name, values, shares):
+    """[a sentence] about the largest cluster in which one value has half of the rows, or []: its normal density is a spike there.
+
+    shares : (n_rows, n_clusters) responsibilities times weights
+    """
+    seen = ~np.isnan(values)
+    distinct, codes = np.unique(values[seen], return_inverse=True)
+    counts = np.zeros((len(distinct), shares.shape[1]))
+    np.add.at(counts, codes, shares[seen])
+    sizes = counts.sum(axis=0)
+    is_spike = (counts.max(axis=0) >= 0.5 * sizes) & (sizes >= MIN_SPIKE)
+    if len(distinct) < 2 or not is_spike.any():
+        return []
+    cluster = int(np.argmax(np.where(is_spike, sizes, -1.0)))
+    top = int(np.argmax(counts[:, cluster]))
+    share, value = counts[top, cluster] / sizes[cluster], f"{distinct[top]:.6g}"
+    if len(distinct) <= MOST_STATES:
+        cure = f"take it as states by categorical_columns=[{name!r}]"
+    else:
+        cure = f"make a flag of X[{name!r}] == {value}, and set those cells of the column to NaN"
+    return [
+        f"column {name!r} repeats a value: {share:.0%} of cluster {cluster} are {value}, which a normal density follows as a "
+        f"spike, so that the column may decide the clusters alone; {cure}"
+    ]

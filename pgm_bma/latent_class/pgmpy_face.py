@@ -1,4 +1,4 @@
-"""pgmpy face of EMA: tables of a naive Bayes network with a latent root, averaged over all selective structures."""
+"""pgmpy estimator of EMA: tables of a naive Bayes network with a latent root, averaged over all selective structures."""
 
 from typing import Any, Self
 
@@ -7,16 +7,22 @@ import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
 from pgm_bma.foundation.faces.docstrings import fill
-from pgm_bma.foundation.faces.validation import Flag, Number, check_choice, check_parameters, resolve_preset
+from pgm_bma.foundation.faces.validation import (
+    Flag,
+    Number,
+    check_choice,
+    check_parameters,
+    resolve_preset,
+    with_plain_parameters,
+)
 from pgm_bma.foundation.numbers.starts import STARTS_DOC
 from pgm_bma.foundation.rows.blocks import table_rows
-from pgm_bma.foundation.runtime.messages import progress, warn
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import progress, random_generator
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables.table import check_weights
-from pgm_bma.latent_class.base import PAPER_EMA, RULES, fit_settings
+from pgm_bma.latent_class.base import PAPER_EMA, RULES, STARTS_PARAMETER, Starts, fit_settings, keep_scores
 from pgm_bma.latent_class.loop import fit_latent_class
-from pgm_bma.latent_class.results import keep_scores, starts_frame
-from pgm_bma.latent_class.starts import STARTS_PARAMETER, Starts
+from pgm_bma.latent_class.results import starts_frame
 from pgm_bma.networks.given import check_naive_bayes, read_cpds
 from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn_unless_converged
 
@@ -144,6 +150,7 @@ class EMAEstimator(DiscreteParameterEstimator):
         self.preset = preset
         super().__init__(state_names=state_names)
 
+    @with_plain_parameters
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: Any = None) -> Self:
         """Estimate the tables of `model`, a latent node with an arc to every column, from `data`.
 

@@ -1,4 +1,4 @@
-"""What is read off a fitted latent-class model: relevance, starts, profiles with their uncertainty."""
+"""Results of a fitted latent-class model: relevance, starts, profiles with their uncertainty."""
 
 import copy
 from collections.abc import Callable
@@ -7,11 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
+from pgm_bma.foundation.faces.clusterer import ClustererBase
 from pgm_bma.foundation.faces.validation import Fitted, check, check_choice, check_number, refuse_no_rows
 from pgm_bma.foundation.numbers.starts import starts_table
 from pgm_bma.foundation.tables.table import check_weights
-from pgm_bma.latent_class.mixed import MixedTables
+from pgm_bma.latent_class.mixed import NumberColumns, log_gain, spike_hint
 from pgm_bma.latent_class.problem import (
     cluster_dependence,
     log_joint,
@@ -20,7 +22,19 @@ from pgm_bma.latent_class.problem import (
     split_tables,
 )
 from pgm_bma.latent_class.profiles import uncertainty
-from pgm_bma.latent_class.statistics import count_parameters
+from pgm_bma.latent_class.statistics import count_parameters, rows_statistics
+
+SIGNIFICANT = 0.05  # p-values of one more cluster up to this call for it
+
+
+def _needs_no_more(path):
+    """1 for the first number at which one more cluster is not called for, 0 for the others."""
+    p = path["blrt_p"].dropna()
+    if not len(p):
+        return (path["n_clusters"] == path["n_clusters"].min()).astype(float)
+    last = path["n_clusters"][p.index[-1]]
+    return (path["n_clusters"] == last + (p.iloc[-1] <= SIGNIFICANT)).astype(float)
+
 
 # what can choose the number of clusters: name -> figure of every line of `n_clusters_path_`, higher is better
 CRITERIA: dict[str, Callable] = {
@@ -28,7 +42,9 @@ CRITERIA: dict[str, Callable] = {
     "bic": lambda path: -path["bic"],
     "icl": lambda path: -path["icl"],
     "caic": lambda path: -path["caic"],
+    "blrt": _needs_no_more,
 }
+CLEARLY = 10.0  # nats by which a logarithm must fit better before it is mentioned
 CLUSTERER = Fitted("a fitted clusterer, such as LatentClassClusterer().fit(X)", "_encode", "predict_proba")
 
 
@@ -47,12 +63,6 @@ def starts_frame(fit, averaging):
     )
 
 
-def keep_scores(estimator, fit):
-    """What both faces tell of a fit, as its own attributes."""
-    for name in ("log_likelihood", "evidence_bound", "cheeseman_stutz", "n_iter", "converged", "score_path"):
-        setattr(estimator, f"{name}_", getattr(fit, name))
-
-
 def weighted_rows(clusterer, X, sample_weight):
     """Codes of the rows, their weights or None, scaled to the number of rows where they are sampling weights."""
     check("clusterer", clusterer, CLUSTERER)
@@ -62,6 +72,23 @@ def weighted_rows(clusterer, X, sample_weight):
     if weights is not None and is_sampling(clusterer):
         weights = weights * ((weights > 0).sum() / weights.sum())
     return codes, weights
+
+
+def profile_frame(schema, *figures, more=()):
+    """`profiles_` from probabilities, standard errors, lower and upper ends: (1 + n_states_total + len(more), n_clusters).
+
+    Sizes of the clusters come first, then the states of all columns, then `more`, pairs of names.
+    """
+    named = [
+        (None, None),
+        *((name, state) for name, states in zip(schema.names, schema.states) for state in states),
+        *more,
+    ]
+    n_clusters = figures[0].shape[1]
+    lines = [(c, *name, *(part[i, c] for part in figures)) for c in range(n_clusters) for i, name in enumerate(named)]
+    names = ["cluster", "column", "state", "probability", "standard_error", "low", "high"]
+    frame = pd.DataFrame(lines, columns=names, dtype=object)  # else a state 1 next to None becomes 1.0
+    return frame.astype({"cluster": int, **dict.fromkeys(names[3:], float)})
 
 
 class NoProfiles(ValueError, AttributeError):
@@ -99,8 +126,36 @@ def _cheapest_subsets(costs, k):
     return found[:k]
 
 
-class LatentClassResults(MixedTables):
+class LatentClassResults(ClustererBase):
     """Results and hooks of the latent-class clusterers; `_result` is the `LatentClassFit`."""
+
+    _numbers: NumberColumns
+
+    def __getattr__(self, name):
+        """`fit_statistics_` is computed on first access, from the rows of fit."""
+        if name == "fit_statistics_" and "_cached_rows" in self.__dict__:
+            found = rows_statistics(self._cached_rows[0], self._result)
+            self.fit_statistics_ = pd.Series(found._asdict(), name="fit_statistics", dtype=float)
+            return self.fit_statistics_
+        return super().__getattr__(name)
+
+    def __getstate__(self):
+        if "_cached_rows" in self.__dict__:
+            self.fit_statistics_  # noqa: B018  # a copy has no rows
+        return super().__getstate__()
+
+    def _by_column(self, values):
+        """Results of the loop for every column (..., n_columns), in the order of the table."""
+        place = {name: i for i, name in enumerate(self._loop_names)}
+        return np.asarray(values)[..., [place[name] for name in self._fitted_names]]
+
+    def _decode(self, encoded):
+        codes, values = self._split(encoded)
+        frame = super()._decode(codes)
+        if values is None:
+            return frame
+        frame = pd.concat([frame, pd.DataFrame(values, columns=list(self._numbers.names))], axis=1)
+        return frame[list(self._fitted_names)]
 
     @property
     def densities_(self) -> pd.DataFrame:
@@ -118,8 +173,33 @@ class LatentClassResults(MixedTables):
         return pd.DataFrame(lines, columns=["column", "cluster", "mean", "sd"])
 
     @property
+    def hints_(self) -> list:
+        """Sentences about numeric columns that a normal density does not suit, each with a cure.
+
+        A column is named when its logarithm would fit better, by its evidence inside the clusters, or when one value has half
+        of the rows of a cluster. Nothing is transformed by itself. Computed from the rows of `fit`; copies and files have none.
+        """
+        check_is_fitted(self)
+        rows = self.__dict__.get("_cached_rows", (None,))[0]
+        if rows is None or not rows.in_memory or not self._numbers.names:
+            return []
+        (block,), fit = rows.blocks, self._result
+        log_p = log_joint(block.codes, fit.theta_c, fit.theta, fit.state_start, block.numbers, fit.log_scale)
+        weights = np.ones(len(log_p)) if block.weights is None else block.weights
+        shares = np.exp(log_p - np.logaddexp.reduce(log_p, axis=1)[:, None]) * weights[:, None]
+        values = block.numbers * self._numbers.scales + self._numbers.centers
+        found = []
+        for name, column in zip(self._numbers.names, values.T):
+            spike = spike_hint(name, column, shares)
+            found += spike
+            if not spike and (gain := log_gain(column, shares)) > CLEARLY:
+                cure = f"cluster with X[{name!r}] = np.log(X[{name!r}])"
+                found.append(f"column {name!r} is skewed: its logarithm fits better by {gain:.0f} nats; {cure}")
+        return found
+
+    @property
     def model_is_exact_(self) -> bool:  # type: ignore[override]  # the base has the plain value
-        """Whether `model_` is the fitted distribution itself: not with numeric columns, which a network of tables cannot hold."""
+        """Return whether `model_` is the fitted distribution itself; with numeric columns, which tables cannot hold, it is not."""
         return not self._numbers.names
 
     @property
@@ -127,50 +207,75 @@ class LatentClassResults(MixedTables):
         """Cluster sizes and P(state | cluster) with standard errors and 95 % intervals.
 
         One line per cluster, column and state: `cluster`, `column` (None: the size of the cluster), `state`, `probability`,
-        `standard_error`, `low`, `high`. From the observed information of the model; estimates at the boundary get an interval
+        `standard_error`, `low`, `high`. A numeric column has two lines, whose states are the texts "mean" and "sd" and whose
+        `probability` is the value of these. From the observed information of the model; estimates at the boundary get an interval
         from the posterior of their counts. For EMA the average over structures enters. Under sampling weights the errors are
         those of the sandwich. Computed on first access, from the rows of `fit`; a file keeps what was computed.
         """
         fit = self._result
-        refuse_numbers(self, "profiles_", "densities_ has the mean and standard deviation of every cluster")
         if "_uncertainty" not in self.__dict__:
             if "_cached_rows" not in self.__dict__:
                 raise NoProfiles(
                     "profiles_ is computed from the rows of fit, which copies and files do not hold; read it once before saving"
                 )
             rows, squares = self._cached_rows
+            if not rows.in_memory:
+                raise NoProfiles(
+                    "profiles_ needs the rows in memory, and they were visited in passes; fit a sample of them"
+                )
             (block,) = rows.blocks
             priors = self._priors(rows)
-            self._uncertainty = uncertainty(block.codes, block.weights, fit, priors, squared_weights=squares)
-        found, lines = self._uncertainty, []
-        for c in range(self.n_clusters_):
-            lines.append((c, None, None, fit.theta_c[c], found.size_error[c], found.size_low[c], found.size_high[c]))
-            flat = zip(
-                ((name, state) for name, states in zip(self.schema_.names, self.schema_.states) for state in states),
-                fit.theta[:, c],
-                found.error[:, c],
-                found.low[:, c],
-                found.high[:, c],
+            self._uncertainty = uncertainty(
+                block, fit, priors, squared_weights=squares, is_averaged=self._values().get("averaging") is not None
             )
-            lines += [(c, name, state, *numbers) for (name, state), *numbers in flat]
-        names = ["cluster", "column", "state", "probability", "standard_error", "low", "high"]
-        frame = pd.DataFrame(lines, columns=names, dtype=object)  # else a state 1 beside None becomes 1.0
-        return frame.astype({"cluster": int, **dict.fromkeys(names[3:], float)})
+        found, end, numbers = self._uncertainty, fit.state_start[-1], self._numbers
+        figures = fit.theta[:end], found.error[:end], found.low[:end], found.high[:end]
+        sizes = fit.theta_c, found.size_error, found.size_low, found.size_high
+        mean, variance = means_and_variances(fit.theta[end:])
+        values = np.stack([mean, np.sqrt(variance)], axis=1).reshape(-1, self.n_clusters_)
+        scale = np.repeat(np.asarray(numbers.scales, dtype=float), 2)[:, None]
+        shift = np.array([[center, 0.0] for center in numbers.centers], dtype=float).reshape(-1, 1)
+        measured = (
+            shift + scale * values,
+            scale * found.error[end:],
+            *(shift + scale * x[end:] for x in (found.low, found.high)),
+        )
+        more = [(name, word) for name in numbers.names for word in ("mean", "sd")]
+        return profile_frame(self.schema_, *(np.vstack(part) for part in zip(sizes, figures, measured)), more=more)
 
-    def chosen_by(self, criterion: str, X: Any = None) -> Self:
-        """The clusterer with the number of clusters that another criterion chooses among those tried; nothing is fitted again.
+    def chosen_by(
+        self,
+        criterion: str,
+        X: Any = None,
+        *,
+        sample_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Self:
+        """The clusterer with the number of clusters that another criterion chooses among those tried; it is not fitted again.
 
         Parameters
         ----------
-        criterion : {"evidence", "bic", "icl", "caic"}
-            What chooses: the highest evidence, or the lowest criterion, as in `n_clusters_path_`.
+        criterion : {"evidence", "bic", "icl", "caic", "blrt"}
+            What chooses: the highest evidence, the lowest criterion, or the first number at which the bootstrapped
+            likelihood-ratio test of one more cluster has p > 0.05 (`likelihood_ratio_test`, at most 99 tables a number).
         X : table of discrete values, optional
-            The rows of `fit`, for `labels_`; without them there are no labels.
+            The rows of `fit`, for `labels_`; without them there are no labels. "blrt" needs them.
+        sample_weight : array-like (n_samples,), optional
+            Weights of the rows, for "blrt".
+        random_state : int, Generator, RandomState or None, default=None
+            Seed of the tables that "blrt" draws.
+        n_jobs : int or None, default=None
+            Threads over these tables, as joblib reads it; the result does not depend on it.
+        verbose : int, default=0
+            1 shows a progress bar over these tables.
 
         Returns
         -------
         clusterer
-            A fitted copy. It has no `starts_`, unless the number stays.
+            A fitted copy. It has no `starts_`, unless the number stays. With "blrt" its `n_clusters_path_` has the column `blrt_p`,
+            the p-value of one more cluster, NaN where it was not tested.
 
         Examples
         --------
@@ -188,18 +293,23 @@ class LatentClassResults(MixedTables):
                 "chosen_by needs a fit of several numbers to rows in memory, such as n_clusters=range(1, 9); a file, a copy and a "
                 "scan in passes keep one number only: fit that number"
             )
-        line = CRITERIA[criterion](path).idxmax()
         other = copy.copy(self)
+        if criterion == "blrt":
+            from pgm_bma.latent_class.fit_tests import one_more_cluster  # which reads this file
+
+            if X is None:
+                raise ValueError("chosen_by('blrt') draws tables like the rows of fit: pass them as X")
+            tested = one_more_cluster(self, X, fits, sample_weight, random_state, n_jobs, verbose)
+            path = other.n_clusters_path_ = path.assign(blrt_p=path["n_clusters"].map(tested).astype(float))
+        line = CRITERIA[criterion](path).idxmax()
         other._cached_fits, other._cached_rows = fits, self._cached_rows
-        other.__dict__.pop("labels_", None)
+        for name in ("labels_", "fit_statistics_"):
+            other.__dict__.pop(name, None)
         if int(path["n_clusters"][line]) != self.n_clusters_:
             other._result = fits[int(path["n_clusters"][line])]
             other.n_clusters_ = len(other._result.theta_c)
             other.__dict__.pop("_uncertainty", None)
-            keep_scores(other, other._result)
-            other.fit_statistics_ = (
-                path.loc[line, list(self.fit_statistics_.index)].rename("fit_statistics").astype(float)
-            )
+            other._keep_scores()
         if X is not None:
             other.labels_ = other.predict(X)
         return other
@@ -208,7 +318,7 @@ class LatentClassResults(MixedTables):
 
     @property
     def arc_posterior_(self) -> pd.Series:
-        """P(cluster -> column) at the expected counts: a ranking of relevance, too sure of itself as a probability."""
+        """P(cluster -> column) at the expected counts: a ranking of relevance; as a probability it is too sure."""
         values = self._by_column(self._result.arc_posterior)
         return pd.Series(values, index=list(self._fitted_names), name="arc_posterior")
 
@@ -307,12 +417,6 @@ class LatentClassResults(MixedTables):
 
     # ---------------------------------------------------------------------------------------------- hooks
 
-    def _log_joint(self, codes):
-        fit, (codes, values) = self._result, self._split(codes)
-        values = None if values is None else self._numbers.standardised(values)
-        tables = fit.theta_c, fit.theta, fit.state_start
-        return log_joint(np.asfortranarray(codes), *tables, values, fit.log_scale)
-
     def _evidence(self, codes):
         fit, (codes, values) = self._result, self._split(codes)
         rows = [fit.theta_c]
@@ -340,7 +444,7 @@ class LatentClassResults(MixedTables):
         divergence = 0.5 * (ratio - 1 - np.log(ratio) + (mean[:, k] - whole_mean) ** 2 / whole_variance)
         found = self.densities_.query("cluster == @k")
         return [
-            (score, name, f"{m:.4g} ± {sd:.2g}", np.nan, np.nan)
+            (score, name, f"{float(f'{m:.4g}'):g} ± {float(f'{sd:.2g}'):g}", np.nan, np.nan)
             for score, name, m, sd in zip(divergence, columns.names, found["mean"], found["sd"])
         ]
 

@@ -21,8 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaincc, log_softmax, logsumexp, softmax
 
-from pgm_bma.foundation.numbers.pairs import indicators
-
 CORRECTIONS = ("ml", "bch", "none")
 MAX_UPDATES = 5000
 TOLERANCE = 1e-9  # change of a parameter, in units of its own scale
@@ -57,29 +55,25 @@ def assign(responsibilities, weights):
     return Assigned(labels, error, mass / weights.sum())
 
 
-def error_slopes(codes, weights, responsibilities, theta, state_start):
-    """(k + k n_states, k k + k): change of the error matrix and the sizes with the logits of a latent-class model.
+def error_slopes(scores, weights, responsibilities):
+    """(k + k n_lines, k k + k): change of the error matrix and the sizes with the parameters of a latent-class model.
 
-    codes, weights, responsibilities : distinct rows     The logits are those of `profiles.logit_covariance`.
+    scores : of every cluster, (n_rows, n_lines), as `profiles.cluster_scores` has them     weights, responsibilities : of the rows
     """
     assigned = assign(responsibilities, weights)
     k, r = responsibilities.shape[1], responsibilities
     given = np.eye(k)[assigned.labels]
-    columns = np.repeat(np.arange(len(state_start) - 1), np.diff(state_start))
-    one_hot = indicators(codes, np.diff(state_start))
-    seen = (codes >= 0)[:, columns]
-    mass, total = weights @ r, weights.sum()
-    slopes = np.zeros((k + k * len(theta), k * k + k))
+    mass, total, n_lines = weights @ r, weights.sum(), scores[0].shape[1]
+    slopes = np.zeros((k + k * n_lines, k * k + k))
     for c in range(k):
         # a logit of cluster c raises the responsibility of c at the cost of all
         moved = r * (np.eye(k)[c] - r[:, [c]]) * weights[:, None]
         for d in range(k):
             by_given = moved[:, [d]] * (given - assigned.error[d]) / max(mass[d], TINY)
             ends = np.column_stack([by_given, moved[:, d] / total])
-            deviations = one_hot - seen * theta[:, c]
             places = [*range(d * k, d * k + k), k * k + d]
             slopes[c, places] = ends.sum(axis=0)
-            slopes[k + c * len(theta) : k + (c + 1) * len(theta), places] = deviations.T @ ends
+            slopes[k + c * n_lines : k + (c + 1) * n_lines, places] = scores[c].T @ ends
     return slopes
 
 
@@ -214,7 +208,7 @@ def _log_membership(beta, design, k):
 
 
 def _membership_value(beta, design, assigned, weights, correction):
-    """What Newton's steps climb."""
+    """Return what Newton's steps climb."""
     log_p = _log_membership(beta, design, len(assigned.sizes))
     if correction == "ml":
         log_error = np.log(np.maximum(assigned.error, TINY)).T[assigned.labels]

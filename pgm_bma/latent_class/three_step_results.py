@@ -1,4 +1,4 @@
-"""What predicts membership, and what follows from it: `three_step`, the tables of `pgm_bma.latent_class.three_step`."""
+"""Covariates and outcomes of clusters: `three_step`, the tables of `pgm_bma.latent_class.three_step`."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -20,7 +20,7 @@ from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import as_column, column_names, default_names, is_named, take_column
 from pgm_bma.latent_class import three_step as steps
-from pgm_bma.latent_class.profiles import MAX_PARAMETERS, intervals, logit_covariance
+from pgm_bma.latent_class.profiles import MAX_PARAMETERS, cluster_scores, intervals, parameter_covariance
 from pgm_bma.latent_class.results import LatentClassResults, is_sampling, weighted_rows
 
 MAX_STATES = 50  # of a categorical covariate or outcome
@@ -59,7 +59,7 @@ class ThreeStep(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """What all of step three shares: step two, weights and their squares, step one's uncertainty."""
+    """Shared input of step three: step two, weights and their squares, step one's uncertainty."""
 
     assigned: steps.Assigned
     weights: np.ndarray
@@ -166,7 +166,7 @@ def _second_step(clusterer, X, sample_weight):
     responsibilities = clusterer.predict_proba(X)
     squared = weights**2 if is_sampling(clusterer) else None
     first_step = None
-    if isinstance(clusterer, LatentClassResults) and clusterer.model_is_exact_:  # no covariance with numeric columns
+    if isinstance(clusterer, LatentClassResults):
         first_step = _first_step(clusterer, codes, weights, squared)
     return _Rows(steps.assign(responsibilities, weights), weights, squared, first_step)
 
@@ -177,16 +177,19 @@ def _first_step(clusterer, codes, weights, squared):
     if fit.theta_c.size * (1 + len(fit.theta)) > MAX_PARAMETERS:
         return None
     present = weights > 0
-    codes, folded, inverse = table.fold(codes[present], weights[present])
+    read = table.Table(clusterer.schema_, codes[present], weights[present])
+    encoded, folded, inverse = clusterer._fold(read)
     squared = None if squared is None else np.bincount(inverse, squared[present])
-    priors = clusterer._priors(table_rows(codes, clusterer.schema_.cardinalities, folded))
-    tables = fit.theta_c, fit.theta, fit.state_start
-    covariance = logit_covariance(codes, folded, *tables, priors.cluster, priors.dependent, squared)
+    codes, values = clusterer._split(encoded)
+    numbers = None if values is None else clusterer._numbers.standardised(values)
+    rows = table_rows(codes, clusterer.schema_.cardinalities, folded, numbers, fit.log_scale)
+    covariance = parameter_covariance(rows.blocks[0], fit, clusterer._priors(rows), squared)
     if np.isnan(covariance).all():
         return None
-    log_p = clusterer._log_joint(codes)
+    log_p = clusterer._log_joint(encoded)
     responsibilities = np.exp(log_p - np.logaddexp.reduce(log_p, axis=1)[:, None])
-    return covariance, steps.error_slopes(codes, folded, responsibilities, fit.theta, fit.state_start)
+    scores = [cluster_scores(codes, numbers, fit, c) for c in range(len(fit.theta_c))]
+    return covariance, steps.error_slopes(scores, folded, responsibilities)
 
 
 # ------------------------------------------------------------------------------------------------- covariates
@@ -353,7 +356,7 @@ def _columns(covariates, X, n_rows):
     for name in found:
         if not is_unicode(name):
             raise ValueError(
-                f"the name {name!a} of a covariate is no text that a table of results can show; rename the column"
+                f"the name {name!a} of a covariate is not a text that a table of results can show; rename the column"
             )
     for name, values in found.items():
         _check_length("covariate", name, values, n_rows)
@@ -384,7 +387,7 @@ def _are_names(covariates, X):
 
 def _named(name, X, parameter):
     if not is_named(X) or name not in column_names(X):
-        raise ValueError(f"{parameter}={name!r} is no column of X; pass the column itself, or an X that holds it")
+        raise ValueError(f"{parameter}={name!r} is not a column of X; pass the column itself, or an X that holds it")
     return take_column(X, name)[0]
 
 

@@ -18,10 +18,15 @@ from pgm_bma.foundation.faces.validation import (
     check_parameters,
     resolve_preset,
 )
-from pgm_bma.foundation.numbers.averaging import class_information
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, PSEUDO_COUNT, arc_prior_array, check_prior
-from pgm_bma.foundation.tables.numeric_columns import cut_series, nothing_cut
+from pgm_bma.foundation.numbers.families import (
+    PARAMETER_PRIOR,
+    PSEUDO_COUNT,
+    arc_prior_array,
+    check_prior,
+    class_information,
+    state_offsets,
+)
+from pgm_bma.foundation.tables.kinds import cut_series, nothing_cut
 from pgm_bma.naive_bayes.selective import NaiveBayesPrior, fit_naive_bayes, naive_bayes_log_joint, split_tables
 from pgm_bma.networks.objects import HasStructure, augmented_network
 
@@ -148,7 +153,7 @@ class AveragedNaiveBayesClassifier(NaiveBayesClassifier):
         Dash and Cooper's setting: one pseudo-count in every cell.
     {names}
     numeric : {"auto", "average", "mdl"} or None, default="auto"
-        "average": numeric columns are averaged exactly over all ways to cut them into intervals (see docs/naive_bayes.md); no cut
+        "average": numeric columns are averaged exactly over all ways to cut them into intervals; no cut
         means no arc. "mdl": they are cut by minimum description length of the class. None: every value is a state. "auto": "mdl",
         with a warning that names the columns.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from pgm_bma.foundation.numbers._sample_kernels import sum_partitions
+from pgm_bma.foundation.numbers._kernels import sum_partitions
 from pgm_bma.foundation.tables.cut_points import CUT_PRIORS
 
 

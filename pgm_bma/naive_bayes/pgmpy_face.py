@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
-from pgm_bma.foundation.faces.validation import Choice, Instance, Optional
-from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, PSEUDO_COUNT
+from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, with_plain_parameters
+from pgm_bma.foundation.numbers.families import PARAMETER_PRIOR, PSEUDO_COUNT
 from pgm_bma.foundation.tables import table
 from pgm_bma.naive_bayes.classifier import ARC_PRIOR, averaged_prior
 from pgm_bma.naive_bayes.selective import fit_naive_bayes, split_tables
@@ -81,6 +81,7 @@ class AveragedNaiveBayesEstimator(DiscreteParameterEstimator):
         self.preset = preset
         super().__init__(state_names=state_names)
 
+    @with_plain_parameters
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: Any = None) -> Self:
         """Estimate the parameters of `model`, a class with an arc to every other node, from complete classes in `data`.
 

@@ -13,9 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgm_bma.foundation.numbers.averaging import average_many_families
-from pgm_bma.foundation.numbers.counts import class_counts, gather_sum, state_offsets
-from pgm_bma.foundation.numbers.dirichlet import cell_pseudo_count, side_by_side_scores
+from pgm_bma.foundation.numbers.families import (
+    average_many_families,
+    cell_pseudo_count,
+    class_counts,
+    gather_sum,
+    side_by_side_scores,
+    state_offsets,
+)
 from pgm_bma.naive_bayes.cut_average import average_cuts
 
 
@@ -77,7 +82,7 @@ def fit_naive_bayes(codes, cardinalities, target, n_classes, weights, prior, num
             cut_posteriors.append(np.zeros(0))
             continue
         own = slice(starts[j], starts[j + 1])
-        # bins are no states of their own: a numeric column has the mass of one with two states, however many its bins
+        # bins are not states: a numeric column has the mass of one with two states, however many its bins
         share = 2 / cardinalities[j] if prior.equivalent_sample_size is None else 1.0
         alphas = share * pseudo_counts(n_classes)[starts[j]], share * pseudo_counts(1)[starts[j]]
         found = average_cuts(counts[:, own], *alphas, arc_prior[j])

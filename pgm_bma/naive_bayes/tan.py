@@ -11,15 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.augmented.model import Parameters
-from pgm_bma.foundation.numbers.averaging import class_information
-from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
-from pgm_bma.foundation.numbers.dirichlet import cell_alpha, posterior_mean
+from pgm_bma.foundation.numbers.families import (
+    cell_alpha,
+    class_information,
+    family_counts,
+    posterior_mean,
+    state_offsets,
+)
 from pgm_bma.foundation.numbers.graphs import maximum_tree, topological_order
-from pgm_bma.foundation.numbers.pair_groups import count_classes_and_pairs
 from pgm_bma.foundation.numbers.pairs import (
     blocked_information,
     class_parts,
     conditional_mutual_information,
+    count_classes_and_pairs,
     pair_blocks,
 )
 from pgm_bma.foundation.rows.blocks import Rows
@@ -130,7 +134,7 @@ def rooted_tree(information, about_class, ranks):
 
 
 def arc_penalties(cardinalities, n_classes, n_rows):
-    """What BIC takes off I(X_i; X_j | class) in nats per row: ln N / 2N for each of the arc's further parameters: (n, n)."""
+    """Return what BIC takes off I(X_i; X_j | class) in nats per row: ln N / 2N for each of the arc's further parameters: (n, n)."""
     further = n_classes * np.outer(cardinalities - 1, cardinalities - 1)
     return further * np.log(max(n_rows, 2.0)) / (2 * max(n_rows, 1.0))
 

@@ -10,8 +10,7 @@ from pgm_bma.augmented.model import log_joint
 from pgm_bma.foundation.faces.classifier import ClassifierBase
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.faces.validation import Choice, Optional, check_parameters
-from pgm_bma.foundation.numbers.averaging import class_information
-from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, check_prior
+from pgm_bma.foundation.numbers.families import PSEUDO_COUNT, check_prior, class_information
 from pgm_bma.foundation.tables.table import order_states
 from pgm_bma.naive_bayes.tan import fit_tan, profiles
 from pgm_bma.networks.objects import HasStructure, augmented_network

@@ -7,13 +7,13 @@ A job is a list of entries, parents first. An entry is a cluster with its observ
     SEP length of that message   PARENT entry of the job   IN_PARENT start in `index` of each parent cell's place in it
     BUFFER, MESSAGE places in the scratch arrays   VECTOR 1 when the message is the entry itself   PLAN number of its plan
 
-A vector entry is a leaf that hides nothing but its separator. It needs no buffer of its own: its CELLS, N and BUFFER are
+A vector entry is a leaf that hides nothing but its separator. It needs no separate buffer: its CELLS, N and BUFFER are
 those of its parent's cells, so the parent's numbers are its numbers too.
 """
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import larger
+from pgm_bma.foundation.numbers._kernels import larger
 from pgm_bma.foundation.runtime.compiling import compiled
 
 CELLS, N, UP, SEP, PARENT, IN_PARENT, BUFFER, MESSAGE, VECTOR, PLAN = range(10)

@@ -18,14 +18,15 @@ For other folders, one expectation step of a given network:
 
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
-from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
+from pgm_bma.foundation.numbers.families import family_counts, state_offsets
 from pgm_bma.foundation.rows.blocks import Block, MemoryRows, Profile, Rows
-from pgm_bma.foundation.runtime.parallel import map_jobs
+from pgm_bma.foundation.runtime.jobs import map_jobs
 from pgm_bma.foundation.tables.table import Schema
 from pgm_bma.networks import evidence
 from pgm_bma.networks._junction_tree_kernels import normalise_tables
@@ -38,6 +39,7 @@ def fit_network(
     parents,
     *,
     weights=None,
+    held=None,
     alpha=1.0,
     init=None,
     fixed=(),
@@ -58,6 +60,7 @@ def fit_network(
     cardinalities : (n_variables,)
     parents : list of tuples of positions
     weights : (n_rows,), optional
+    held : (n_rows, n_variables) bool, optional; where an experiment set a variable: its own table has no part in that row
     alpha : pseudo-count per cell: a number, or a list with a number or an (n_parent_states, n_states) array per node
     init : list of tables (None where free to draw), optional; they make start 0, and `fixed` ones every start
     draw_all : draw all free tables of a start, also those that the complete rows could give (see `draw_start`)
@@ -83,7 +86,7 @@ def fit_network(
            [0.436, 0.564]]), True)
     """
     cardinalities = np.asarray(cardinalities, dtype=np.int64)
-    problem = make_problem(codes, cardinalities, parents, weights, alpha, fixed, max_clique_size)
+    problem = make_problem(codes, cardinalities, parents, weights, alpha, fixed, max_clique_size, held)
     rng = np.random.default_rng() if rng is None else rng
 
     def run(number, generator):
@@ -157,18 +160,38 @@ def expected_family_counts(
     return tables, log_likelihood
 
 
-def make_problem(codes, cardinalities, parents, weights=None, alpha=1.0, fixed=(), max_clique_size=MAX_CLIQUE_SIZE):
+def make_problem(
+    codes, cardinalities, parents, weights=None, alpha=1.0, fixed=(), max_clique_size=MAX_CLIQUE_SIZE, held=None
+):
     """Everything about the data and the prior that stays the same while the tables change."""
+    shapes = [(prod(int(cardinalities[p]) for p in ps), int(r)) for ps, r in zip(parents, cardinalities)]
+    if held is not None:
+        codes, cardinalities, parents = with_switches(codes, cardinalities, parents, held)
     rows = codes if isinstance(codes, Rows) else one_block(np.asarray(codes), cardinalities, weights)
     tree = build_tree(cardinalities, parents, np.flatnonzero(rows.has_missing), max_clique_size=max_clique_size)
     latent = [not rows.state_counts[a:b].any() for a, b in pairwise(state_offsets(cardinalities))]
-    n_states = [int(cardinalities[child]) for child in range(len(parents))]
-    n_lines = [int(size) // r for size, r in zip(np.diff(tree.family_start), n_states)]
-    line_start = state_offsets(np.repeat(n_states, n_lines))
-    free = np.repeat([node not in set(fixed) for node in range(len(parents))], n_lines)
-    per_node = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha] * len(parents)
-    prior = flatten([np.broadcast_to(np.asarray(a, float), (q, r)) for a, q, r in zip(per_node, n_lines, n_states)])
-    return NetworkProblem(TreeRows(rows, tree), prior, line_start, free, frozenset(np.flatnonzero(latent).tolist()))
+    cells = np.concatenate([a + np.arange(q * r) for a, (q, r) in zip(tree.family_start, shapes)])
+    n_states = np.asarray(cardinalities, dtype=np.int64)
+    line_start = state_offsets(np.repeat(n_states, np.diff(tree.family_start) // n_states))
+    per_node = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha] * len(shapes)
+    prior, free = np.zeros(tree.family_start[-1]), np.zeros(tree.family_start[-1], dtype=bool)
+    prior[cells] = flatten([np.broadcast_to(np.asarray(a, float), shape) for a, shape in zip(per_node, shapes)])
+    free[cells] = np.repeat([node not in set(fixed) for node in range(len(shapes))], [q * r for q, r in shapes])
+    never = frozenset(np.flatnonzero(latent).tolist())
+    return NetworkProblem(TreeRows(rows, tree), prior, line_start, free[line_start[:-1]], never, shapes, cells)
+
+
+def with_switches(codes, cardinalities, parents, held):
+    """(codes, cardinalities, parents) of the network in which each variable that was set somewhere has a switch as first parent.
+
+    Switches are observed in every row, so they add nothing to sum over. Where one is on, the table has ones
+    (`NetworkProblem.join`).
+    """
+    where = np.flatnonzero(held.any(axis=0))
+    switch = {int(v): len(parents) + k for k, v in enumerate(where)}
+    switched = [(switch[v], *ps) if v in switch else tuple(ps) for v, ps in enumerate(parents)]
+    codes = np.column_stack([codes, held[:, where].astype(codes.dtype)])
+    return codes, [*cardinalities, *[2] * len(where)], [*switched, *[()] * len(where)]
 
 
 def draw_start(problem, number, rng, init=None, draw_all=False):
@@ -178,20 +201,18 @@ def draw_start(problem, number, rng, init=None, draw_all=False):
     complete, smoothed by one count per cell; without any latent variable all are drawn from start 1 on, with `draw_all`
     always. Given tables are used in start 0, fixed ones in every start.
     """
-    rows, tree = problem.rows, problem.rows.tree
-    cards, tables = tree.cardinalities, []
-    for node, scope in enumerate(tree.families):
-        size, n_states = int(tree.family_start[node + 1] - tree.family_start[node]), int(cards[node])
-        drawn = rng.standard_exponential((n_states, size // n_states)).T  # always drawn: start i stays start i
+    rows, tree, tables = problem.rows, problem.rows.tree, []
+    for node, (n_lines, n_states) in enumerate(problem.shapes):
+        drawn = rng.standard_exponential((n_states, n_lines)).T  # always drawn: start i stays start i
         is_fixed = not problem.free[np.searchsorted(problem.line_start, tree.family_start[node])]
         given = None if init is None else init[node]
         if given is not None and (number == 0 or is_fixed):
             tables.append(np.asarray(given, dtype=float))
             continue
-        if not draw_all and problem.latent.isdisjoint(scope) and (problem.latent or number == 0):
-            drawn = rows.complete_counts[node] + 1.0
+        if not draw_all and problem.latent.isdisjoint(tree.families[node]) and (problem.latent or number == 0):
+            drawn = rows.complete_counts[node][:n_lines] + 1.0
         tables.append(drawn / drawn.sum(axis=1, keepdims=True))
-    return flatten(tables)
+    return problem.join(tables)
 
 
 def run_start(problem, theta, max_iter, atol, progress=None):
@@ -313,14 +334,19 @@ class NetworkProblem(NamedTuple):
     line_start: np.ndarray
     free: np.ndarray
     latent: frozenset  # variables that no row observes
+    shapes: list  # (n_parent_states, n_states) of every variable
+    cells: np.ndarray  # where their tables stand in a flat vector; the rest belongs to switches
 
     def split(self, flat):
         """A flat vector as a list of (n_parent_states, n_states)."""
-        tree = self.rows.tree
-        return [
-            flat[a:b].reshape(-1, int(r))
-            for a, b, r in zip(tree.family_start[:-1], tree.family_start[1:], tree.cardinalities)
-        ]
+        parts = np.split(flat[self.cells], np.cumsum([q * r for q, r in self.shapes])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self.shapes)]
+
+    def join(self, tables):
+        """The flat vector of tables, with ones where a switch says that the variable was set."""
+        flat = np.ones(len(self.alpha))
+        flat[self.cells] = flatten(tables)
+        return flat
 
 
 class StartRecord(NamedTuple):

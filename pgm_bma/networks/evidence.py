@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.networks import _junction_tree_kernels as kernels
 from pgm_bma.networks.junction_tree import JunctionTree, strides
 
@@ -173,7 +173,7 @@ def posteriors(plan, theta, variables):
 
 
 def completions(plan, theta, rng=None):
-    """Codes (n_rows, n_variables) without gaps: the jointly most probable completion, or with `rng` one drawn for every row.
+    """Return complete codes (n_rows, n_variables): the jointly most probable completion, or with `rng` one drawn for every row.
 
     Drawing wants a plan made with ``fold=False``, so that equal rows are drawn independently.
     """

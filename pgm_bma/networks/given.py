@@ -3,9 +3,7 @@ clusterer starts from, columns and states in the order of the data."""
 
 import numpy as np
 
-
-def is_network(init):
-    return hasattr(init, "cpds") and hasattr(init, "latents")
+from pgm_bma.foundation.faces.validation import bounded
 
 
 def known_states(network, columns):
@@ -17,7 +15,7 @@ def known_states(network, columns):
 def read_cluster_network(network, schema, n_clusters):
     """(parents, tables) over the cluster, node 0, and the columns, nodes 1, 2, ...: parents sorted, tables to match.
 
-    The cluster is the network's only latent, else its only node that is no column.
+    The cluster is the network's only latent, else its only node that is not a column.
     """
     cluster = cluster_node(network, schema.names)
     nodes = [cluster, *schema.names]
@@ -28,7 +26,7 @@ def read_cluster_network(network, schema, n_clusters):
     position = {node: i for i, node in enumerate(nodes)}
     strange = [node for node in network.nodes() if node not in position]
     if strange:
-        raise ValueError(f"init has a node {strange[0]!r}, which is no column of X; drop it, or add the column")
+        raise ValueError(f"init has a node {strange[0]!r}, which is not a column of X; drop it, or add the column")
     states = {cluster: list(cpds[cluster].state_names[cluster]), **dict(zip(schema.names, schema.states))}
     if len(states[cluster]) != n_clusters:
         raise ValueError(
@@ -40,14 +38,14 @@ def read_cluster_network(network, schema, n_clusters):
 
 
 def cluster_node(network, columns):
-    """The node of an `init` network that is the cluster: its only latent, else its only node that is no column of X."""
+    """The node of an `init` network that is the cluster: its only latent, else its only node that is not a column of X."""
     latents = list(network.latents)
     columns = set(columns)
     others = [node for node in network.nodes() if node not in columns]
     found = latents if len(latents) == 1 else others
     if len(found) != 1:
         raise ValueError(
-            f"cannot tell the cluster of the network among {found}; the network needs one latent, or one node that is no column"
+            f"cannot tell the cluster of the network among {found}; the network needs one latent, or one node that is not a column"
         )
     return found[0]
 
@@ -90,14 +88,15 @@ def read_cpds(given, nodes, argument):
     """{node: TabularCPD} from a network, a dict or a list of tables; a table for an unknown node is an error."""
     if hasattr(given, "cpds"):
         given = given.cpds
-    cpds = list(given.values()) if isinstance(given, dict) else list(given) if hasattr(given, "__iter__") else [given]
+    tables = list(given.values()) if isinstance(given, dict) else bounded(argument, given)
+    cpds: list = list(tables) if hasattr(tables, "__iter__") else [tables]
     for cpd in cpds:
         if not hasattr(cpd, "state_names") or not hasattr(cpd, "variable"):
             raise TypeError(
                 f"{argument} holds a {type(cpd).__name__}; pass TabularCPD objects, a dict of them or a network"
             )
         if cpd.variable not in nodes:
-            raise ValueError(f"{argument} has a table for {cpd.variable!r}, which is no node of the network")
+            raise ValueError(f"{argument} has a table for {cpd.variable!r}, which is not a node of the network")
     if isinstance(given, dict):
         for node, cpd in given.items():
             if node != cpd.variable:
@@ -129,5 +128,5 @@ def cpt_array(cpd, parents, states, argument):
     total = table.sum(axis=1, keepdims=True)
     # pgmpy accepts rows that miss one by 0.01; a start or a fixed table is made exact
     if not (table >= 0).all() or not (np.abs(total - 1) <= 0.01).all():
-        raise ValueError(f"{argument}: the table of {node!r} has a line that is no probability distribution")
+        raise ValueError(f"{argument}: the table of {node!r} has a line that is not a probability distribution")
     return np.ascontiguousarray(table / total)

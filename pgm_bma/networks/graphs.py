@@ -201,7 +201,7 @@ def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable 
     check("target", target, NAME)
     for node in [target, *hidden]:
         if node not in graph:
-            raise ValueError(f"{node!r} is no node of the model; the nodes are {list(graph.nodes)}")
+            raise ValueError(f"{node!r} is not a node of the model; the nodes are {list(graph.nodes)}")
     if target in hidden:
         raise ValueError(f"the target {target!r} cannot be among the unobserved variables: it is what is predicted")
     observed = set(graph.nodes) - hidden - set(getattr(model, "latents", ())) - {target}
@@ -225,7 +225,7 @@ def graph_metric(graph, X=None, true_graph=None, metric=None):
     elif isinstance(metric, str):
         found = get_metrics(name=metric)
         if not found:
-            raise ValueError(f"metric={metric!r} is no metric of pgmpy; pgmpy.metrics.get_metrics() lists them")
+            raise ValueError(f"metric={metric!r} is not a metric of pgmpy; pgmpy.metrics.get_metrics() lists them")
         metric = found[0]()
     if true_graph is None:
         return metric.evaluate(X, graph)

@@ -1,4 +1,4 @@
-"""Exact answers from a discrete network for whole tables at once: log-likelihood, posteriors, and gaps filled in.
+"""Exact answers from a discrete network for whole tables at once: log-likelihood, posteriors, and missing values filled in.
 
 `data` is a table whose columns are nodes of the network. A missing cell (NaN, None) and a node without a column are
 unobserved and are summed out exactly, latent variables included; columns that are no nodes are ignored. All rows share one
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.faces.validation import Choice, Flag, Number, brief, check, is_hashable
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.faces.validation import Choice, Flag, Number, bounded, brief, check, is_hashable
+from pgm_bma.foundation.runtime.jobs import random_generator
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import as_frame, labelled
 from pgm_bma.networks import evidence
@@ -41,7 +41,7 @@ def log_likelihood(
     per_row : bool, default=False
         Return a Series with one value per row instead of the (weighted) sum.
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with values that are no state of their node.
+        What to do with values that are not states of their node.
     max_clique_size : int, default=4194304
         Joint states of a clique beyond which the network is refused.
 
@@ -85,10 +85,10 @@ def predict_proba(
     data : table
         Columns are nodes of the network; others are ignored.
     variables : node or list of nodes, optional
-        What to predict; None takes all nodes that are no column of `data`. A variable that is observed in a row has
+        What to predict; None takes all nodes that are not columns of `data`. A variable that is observed in a row has
         probability one at its value there: drop its column to predict it.
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with values that are no state of their node.
+        What to do with values that are not states of their node.
     max_clique_size : int, default=4194304
         Joint states of a clique beyond which the network is refused.
 
@@ -115,10 +115,10 @@ def predict_proba(
         if not wanted:
             raise ValueError("every node is a column of data; name the variables to predict, or drop their columns")
     else:
-        wanted = list(variables) if not single and np.iterable(variables) else [variables]
+        wanted = list(bounded("variables", variables)) if not single and np.iterable(variables) else [variables]
     for node in wanted:
         if not is_hashable(node) or node not in nodes:
-            raise ValueError(f"variables names {brief(node)}, which is no node of the network")
+            raise ValueError(f"variables names {brief(node)}, which is not a node of the network")
     asked = _Question(model, data, wanted, handle_unknown, max_clique_size)
     found = asked.answer(lambda plan: evidence.posteriors(plan, asked.theta, [asked.position[v] for v in wanted]))
     values = (
@@ -155,14 +155,14 @@ def impute(
     random_state : int, Generator, RandomState or None
         Seed of "sample".
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with values that are no state of their node.
+        What to do with values that are not states of their node.
     max_clique_size : int, default=4194304
         Joint states of a clique beyond which the network is refused.
 
     Returns
     -------
     DataFrame
-        Like `data`, without gaps in the columns that are nodes.
+        Like `data`, without missing values in the columns that are nodes.
 
     Examples
     --------

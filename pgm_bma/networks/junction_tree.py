@@ -16,7 +16,7 @@ from math import inf, prod
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.foundation.numbers.graphs import ancestors
 
 # neighbours from which a variable waits until the others are gone: its exact cost would take quadratic time
@@ -102,7 +102,7 @@ def triangulate(neighbours, cardinalities, by="fill"):
         for u in around:
             added = around - near[u] - {u}
             if added:
-                stale |= near[u]  # fill-in between u's neighbours may have closed gaps around them
+                stale |= near[u]  # fill-in between u's neighbours may have joined others around them
             near[u] |= added
             near[u].discard(v)
         stale.discard(v)

@@ -201,7 +201,7 @@ def _check_parts(names, states, parents, cpts, latents):
             raise ValueError(f"node {node!r} has parents {ps}: want different positions in 0..{len(names) - 1}")
     unknown = sorted(set(latents) - set(names), key=str)
     if unknown:
-        raise ValueError(f"latents {unknown!r} are no nodes of the network")
+        raise ValueError(f"latents {unknown!r} are not nodes of the network")
 
 
 def _checked_cpt(node, cpt, n_parent_states, n_states):
@@ -212,7 +212,7 @@ def _checked_cpt(node, cpt, n_parent_states, n_states):
     # `not all(>=)` also catches NaN
     if not (cpt >= 0).all() or not (np.abs(cpt.sum(axis=1) - 1) <= _ROW_SUM_TOLERANCE).all():
         row = int(np.argmin((cpt >= 0).all(axis=1) & (np.abs(cpt.sum(axis=1) - 1) <= _ROW_SUM_TOLERANCE)))
-        raise ValueError(f"row {row} of the table of {node!r} is no probability distribution: {cpt[row].tolist()}")
+        raise ValueError(f"row {row} of the table of {node!r} is not a probability distribution: {cpt[row].tolist()}")
     return cpt
 
 

@@ -11,12 +11,24 @@ import numpy as np
 import pandas as pd
 from pgmpy.parameter_estimator import DiscreteParameterEstimator
 
-from pgm_bma.foundation.faces.validation import Choice, Flag, Integer, Jobs, Number, Optional, check, check_parameters
-from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT
+from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.validation import (
+    Choice,
+    Flag,
+    Integer,
+    Jobs,
+    Number,
+    Optional,
+    check,
+    check_parameters,
+    with_plain_parameters,
+)
+from pgm_bma.foundation.numbers.families import PSEUDO_COUNT
 from pgm_bma.foundation.numbers.starts import starts_table
 from pgm_bma.foundation.rows.blocks import Rows, table_rows
 from pgm_bma.foundation.rows.scan import NotFolded, as_scan, is_scan
-from pgm_bma.foundation.runtime.seeds import fresh, random_generator
+from pgm_bma.foundation.runtime.jobs import fresh, random_generator
+from pgm_bma.foundation.tables import interventions as experiments
 from pgm_bma.foundation.tables.table import check_weights
 from pgm_bma.latent_class.base import prior_settings
 from pgm_bma.latent_class.loop import fit_latent_class
@@ -47,7 +59,7 @@ class EMEstimator(DiscreteParameterEstimator):
     state_names : dict node -> list of states, optional
         Observed and latent nodes; may hold states never seen. Default: the table's own order (categories, else sorted).
     latent_card : dict latent -> number of states, optional
-        2 where nothing is said.
+        2 by default.
     alpha : float or dict node -> float or array, default=1.0
         Dirichlet pseudo-count of every cell; 0 is maximum likelihood. An array has pgmpy's layout, (n_states,
         n_parent_states) with the parents in the order of ``model.get_parents(node)``. Nodes that a dict leaves out get 1.
@@ -97,7 +109,7 @@ class EMEstimator(DiscreteParameterEstimator):
     -----
     The states of a latent variable are numbered by falling probability, unless `init_cpds`, `fixed_cpds` or an array in
     `alpha` already tells them apart. A column that is a declared latent must be empty. Rows are grouped by what is missing and
-    equal pieces of evidence are computed once, so the cost follows the number of different gaps, not of rows.
+    equal pieces of evidence are computed once, so the cost follows the number of different patterns of missing values, not of rows.
 
     Examples
     --------
@@ -158,7 +170,16 @@ class EMEstimator(DiscreteParameterEstimator):
         self.max_clique_size = max_clique_size
         super().__init__(state_names=state_names)
 
-    def fit(self, model: Any, data: pd.DataFrame, sample_weight: Any = None) -> Self:
+    @with_plain_parameters
+    @fill(experiments=experiments.INTERVENTIONS, targets=experiments.TARGETS)
+    def fit(
+        self,
+        model: Any,
+        data: pd.DataFrame,
+        sample_weight: Any = None,
+        interventions: Any = None,
+        intervention_targets: Any = None,
+    ) -> Self:
         """Estimate the tables of `model` from `data`.
 
         Parameters
@@ -170,29 +191,55 @@ class EMEstimator(DiscreteParameterEstimator):
             do not fit in memory are visited in passes, one for each update of each start.
         sample_weight : (n_samples,) array, optional
             A weight is a repetition of the row; for a scan the name of a column.
+        {experiments} Such interventions are
+            perfect: the set value depends on nothing. A scan must have rows that fold.
+        {targets}
 
         Returns
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        Setting b breaks what a says about it, so the rows in which b was set do not count in its table:
+
+        >>> import pandas as pd
+        >>> from pgmpy.models import DiscreteBayesianNetwork
+        >>> from pgm_bma import EMEstimator
+        >>> df = pd.DataFrame({"a": list("0011") * 6, "b": list("0011") * 3 + list("0101") * 3, "set": [None] * 12 + ["b"] * 12})
+        >>> model = DiscreteBayesianNetwork([("a", "b")])
+        >>> estimator = EMEstimator().fit(model, df, interventions="set")
+        >>> model.add_cpds(*estimator.parameters_)
+        >>> model.get_cpds("b").get_values().round(2)
+        array([[0.88, 0.12],
+               [0.12, 0.88]])
         """
         check_structure(model)
+        interventions = experiments.one_of(interventions, intervention_targets)
+        has_experiments, found = interventions is not None, None
+        if has_experiments:
+            experiments.check_source(data, interventions)
         scan = None
         if is_scan(data):
             try:
                 data, sample_weight, _ = as_scan(data).fold(sample_weight, self.state_names)
-            except NotFolded:
+            except NotFolded as refusal:
+                if has_experiments:
+                    raise NotFolded(f"interventions need the distinct rows in memory, but {refusal}") from None
                 scan = as_scan(data)
         else:
             check_frame(data)
         if scan is None:
             check_weights(sample_weight, len(data))
+            if has_experiments:
+                data, found = experiments.split_experiments(data, interventions)
             model, sample_weight = self._validate_inputs(model, data, sample_weight=sample_weight)
         check_parameters(self)
         if isinstance(self.init_cpds, str):
             check("init_cpds", self.init_cpds, Choice("random", "uniform"))
-        read, rows = (read_network, data) if scan is None else (read_network_rows, scan)
-        network = read(model, rows, self.state_names, self.latent_card, self._given_cpds(model), sample_weight)
+        given = self.state_names, self.latent_card, self._given_cpds(model), sample_weight
+        network = read_network(model, data, *given, found) if scan is None else read_network_rows(model, scan, *given)
         alpha = alpha_per_node(self.alpha, network, self.equivalent_sample_size)
         is_latent_class = self._is_plain_latent_class(network)
         with progress_bar(self.show_progress, "starts" if is_latent_class else "updates") as progress:
@@ -221,7 +268,7 @@ class EMEstimator(DiscreteParameterEstimator):
 
     def _is_plain_latent_class(self, network):
         """Naive Bayes below one latent root, complete columns, one number as prior, all or no tables given."""
-        if isinstance(network.codes, Rows):
+        if isinstance(network.codes, Rows) or network.held is not None:
             return False
         if len(network.latents) != 1 or network.fixed or isinstance(self.alpha, dict):
             return False
@@ -274,6 +321,7 @@ class EMEstimator(DiscreteParameterEstimator):
                 network.cardinalities,
                 network.parents,
                 weights=network.weights,
+                held=network.held,
                 alpha=alpha,
                 init=network.init_tables(uniform=how == "uniform"),
                 draw_all=how == "random",

@@ -1,4 +1,4 @@
-"""What the pgmpy estimators share: a network's structure and a table become arrays, with the tables that a user gave.
+"""Input of the pgmpy estimators: a network's structure and a table become arrays, with the tables that a user gave.
 
 The order of the nodes inside: latent variables first, then the columns as they stand in the data, so that a seed draws the
 same starts here as in the scikit-learn estimators, which never see the network's own order.
@@ -13,10 +13,11 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.foundation.faces.validation import Fitted, Integer, as_numbers, brief, check
-from pgm_bma.foundation.numbers.dirichlet import PSEUDO_COUNT, cell_alpha
+from pgm_bma.foundation.numbers.families import PSEUDO_COUNT, cell_alpha
 from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scanned_rows import scanned_rows
-from pgm_bma.foundation.runtime.messages import progress, warn
+from pgm_bma.foundation.runtime.jobs import progress
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.networks.given import cpt_array
 from pgm_bma.networks.objects import bayesian_network
@@ -24,7 +25,7 @@ from pgm_bma.networks.objects import bayesian_network
 NETWORK = Fitted("a DiscreteBayesianNetwork, or a DAG with its latent variables", "nodes", "latents")
 
 
-def read_network(model, data, state_names=None, latent_card=None, given=({}, {}), sample_weight=None):
+def read_network(model, data, state_names=None, latent_card=None, given=({}, {}), sample_weight=None, experiments=None):
     """Arrays of a structure and its data.
 
     Parameters
@@ -33,6 +34,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     data : DataFrame with a column for every node that is not latent
     state_names : dict node -> states      latent_card : dict latent -> number of states
     given : (dict node -> TabularCPD for the start, dict node -> TabularCPD to keep)
+    experiments : `interventions.Experiments`, optional
 
     Returns
     -------
@@ -47,7 +49,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     if lacking:
         node = next(node for node in nodes if node in lacking)
         raise ValueError(
-            f"node {node!r} is no column of data; add it (NaN where unknown), or make it a latent variable"
+            f"node {node!r} is not a column of data; add it (NaN where unknown), or make it a latent variable"
         )
     declared = declared_states(nodes, state_names, given)
     if latent_card is not None and not isinstance(latent_card, dict):
@@ -55,7 +57,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
     latent_card = latent_card or {}
     for node in latent_card:
         if node not in nodes:
-            raise ValueError(f"latent_card names {node!r}, which is no node of the network")
+            raise ValueError(f"latent_card names {node!r}, which is not a node of the network")
     for node in latents:
         if node in data.columns and not _is_empty(data[node]):
             raise ValueError(
@@ -71,9 +73,16 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
                 f"{list(declared[node])}"
             )
     read = table.encode(data[columns], {c: declared[c] for c in columns if c in declared}, sample_weight)
-    rows, weights, inverse = table.fold(read.codes, read.weights)
+    whole = read.codes
+    if experiments is not None:
+        whole = np.column_stack([whole, experiments.held(columns, whole, sample_weight)])
+    rows, weights, inverse = table.fold(whole, read.weights)
     codes = np.full((len(rows), len(latents) + len(columns)), -1, dtype=rows.dtype, order="F")
-    codes[:, len(latents) :] = rows
+    codes[:, len(latents) :] = rows[:, : len(columns)]
+    held = None
+    if experiments is not None:
+        held = np.zeros(codes.shape, dtype=bool)
+        held[:, len(latents) :] = rows[:, len(columns) :]
     names = (*latents, *columns)
     states = (*(tuple(declared[node]) for node in latents), *read.schema.states)
     position = {node: i for i, node in enumerate(names)}
@@ -94,6 +103,7 @@ def read_network(model, data, state_names=None, latent_card=None, given=({}, {})
         latents=latents,
         codes=codes,
         weights=weights,
+        held=held,
         init=arrays(given[0], "init_cpds"),
         fixed=arrays(given[1], "fixed_cpds"),
         inverse=inverse,
@@ -170,7 +180,7 @@ def declared_states(nodes, state_names, given):
             raise ValueError(f"state_names must be a dict node -> states, got {type(state_names).__name__}")
         for node in state_names:
             if node not in nodes:
-                raise ValueError(f"state_names declares {node!r}, which is no node of the network")
+                raise ValueError(f"state_names declares {node!r}, which is not a node of the network")
         declared.update(state_names)
     cpds = [cpd for tables in given for cpd in tables.values()]
     for cpd in cpds:
@@ -204,7 +214,7 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
     names = set(network.names)
     for node in by_node:
         if node not in names:
-            raise ValueError(f"alpha names {node!r}, which is no node of the network")
+            raise ValueError(f"alpha names {node!r}, which is not a node of the network")
     found = []
     for i, node in enumerate(network.names):
         values = as_numbers(f"alpha[{node!r}]", by_node.get(node, 1.0), "a number or an array of numbers")
@@ -239,6 +249,7 @@ class NetworkData:
     """A structure and its folded data; `init` and `fixed` hold the given tables as arrays by node name.
 
     codes : (n_distinct_rows, n_nodes), -1 = unobserved      weights : (n_distinct_rows,); or `Rows` of `Block`, and None
+    held : (n_distinct_rows, n_nodes) where an experiment set a node, or None
     inverse, kept : distinct row of every row used, and the positions of the rows used in the data
     """
 
@@ -248,6 +259,7 @@ class NetworkData:
     latents: tuple
     codes: Any
     weights: np.ndarray | None
+    held: np.ndarray | None
     init: dict
     fixed: dict
     inverse: np.ndarray

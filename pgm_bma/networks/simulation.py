@@ -10,7 +10,7 @@ import numpy as np
 
 from pgm_bma.foundation.faces.validation import Flag, Integer, check
 from pgm_bma.foundation.numbers.graphs import sample_codes
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import in_moments, random_generator
 from pgm_bma.networks.objects import network_arrays
 
 if TYPE_CHECKING:
@@ -181,13 +181,15 @@ def draw_parents(n_nodes, max_indegree, rng, *, connected=True, n_arcs=None, n_s
             f"than {MAX_WORK:.0e} (about 20 minutes); pass a smaller n_steps, max_indegree or number of nodes"
         )
     source, target, size = _first_graph(n_nodes, bound, most, n_arcs, rng)
-    for done in range(0, n_steps, STEPS_AT_ONCE):  # bounds the memory of the proposals, and lets Ctrl-C through
+    for done in range(0, n_steps, STEPS_AT_ONCE):  # bounds the memory of the proposals
         n = min(STEPS_AT_ONCE, n_steps - done)
         kinds = rng.integers(TOGGLE if n_arcs is None else REVERSE, 4, size=n)
         uniforms = rng.random(n)
         first, second = rng.integers(0, n_nodes, size=n), rng.integers(0, n_nodes - 1, size=n)
         second += second >= first  # a uniform ordered pair of different nodes
-        size = walk(source, target, size, n_nodes, bound, connected, kinds, uniforms, first, second)
+        for part in in_moments(n, n_nodes + most):
+            proposals = kinds[part], uniforms[part], first[part], second[part]
+            size = walk(source, target, size, n_nodes, bound, connected, *proposals)
     parents: list[list[int]] = [[] for _ in range(n_nodes)]
     for a, b in zip(source[:size].tolist(), target[:size].tolist()):
         parents[b].append(a)

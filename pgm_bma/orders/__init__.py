@@ -3,5 +3,5 @@
 families   scores of parent sets: tables, lists, counts from rows in passes
 sums       exact sums: over one order, all orders, all DAGs; values that are not observed
 chains     chains over orders and DAGs: states, moves, one runner
-gaps       tables with missing values: structures and cells are sampled together
+`gaps`     tables with missing values: structures and cells are sampled together
 """

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import os
-from types import SimpleNamespace
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,41 +17,39 @@ from pgm_bma.foundation.faces.validation import (
     brief,
     check_parameters,
 )
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import PARAMETER_PRIOR, check_prior, most_mass
+from pgm_bma.foundation.numbers.families import PARAMETER_PRIOR, check_prior, most_mass, state_offsets
 from pgm_bma.foundation.rows.scan import NeedsRows
-from pgm_bma.foundation.runtime.messages import progress, warn
-from pgm_bma.foundation.runtime.parallel import n_workers
+from pgm_bma.foundation.runtime.jobs import n_workers, progress
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.orders import structure_average
-from pgm_bma.orders.chains.convergence import R_HAT
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
-from pgm_bma.orders.families import counted, family_lists
-from pgm_bma.orders.families.arcs import arc_log_odds, named_arcs, order_positions, start_orders
+from pgm_bma.orders.chains.gibbs import affordable_sweeps
+from pgm_bma.orders.chains.runner import R_HAT
+from pgm_bma.orders.families import counted
+from pgm_bma.orders.families.arcs import arc_log_odds, named_arcs, order_positions, random_order, start_orders
 from pgm_bma.orders.families.counted import CountedTraining
 from pgm_bma.orders.families.family_table import (
     MAX_FAMILIES,
     STRUCTURE_PRIORS,
     Scoring,
     family_table,
+    grow_lists,
     most_cells,
     n_families,
+    prune_table,
 )
 from pgm_bma.orders.gaps import augmented_average
 from pgm_bma.orders.gaps.augment import GapTable
 from pgm_bma.orders.gaps.augment_lists import LOST, expected_loss
+from pgm_bma.orders.limits import SCORING, SWEEPING, check_soft_families, lists_of
 from pgm_bma.orders.samplers import SAMPLER, GibbsSampler, SwapSampler
+from pgm_bma.orders.structure_average import WEIGHTINGS
 from pgm_bma.orders.sums.exact_orders import AUTO_PREDICTION
 from pgm_bma.orders.sums.fixed_order import Training
 
 MAX_CELLS = 2**26  # of one family's table
 MISSING = ("auto", "augment", "drop", "state")
 UNOBSERVED = ("sum_out", "fill")
-KNOWLEDGE = ("required_edges", "forbidden_edges", "temporal_order", "search_space")  # pgmpy's words
-ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for at most in max_sweeps
-# families x rows to which it counts for one: up to 20 columns and 1000 rows, where it takes some 20 ms and chains that need some
-# hundred sweeps, as with 30 % missing values, shall have them
-ONE_SWEEP = 25_000_000
 PRESETS = {
     # ORD sections III-B and IV: the chain keeps iterations 10,001 + 1667 t, t = 0 .. 29
     "paper": {
@@ -100,10 +98,12 @@ class OrderSettings(NamedTuple):
     structure_weighting: str = "order"
     n_jobs: int | None = None
     verbose: Any = False
+    quiet: bool = False  # arcs need not have converged
+    by_default: bool = False  # no sampler was given: a fit ends after some minutes
 
     @property
     def swaps(self) -> bool:
-        """Whether orders are sampled by the paper's swaps."""
+        """Return whether orders are sampled by the paper's swaps."""
         return isinstance(self.sampler, SwapSampler)
 
 
@@ -113,7 +113,7 @@ def checked_settings(estimator, values):
     check_prior(values["alpha"], values["equivalent_sample_size"])
     settings = OrderSettings(**{name: values[name] for name in OrderSettings._fields if name in values})
     if settings.sampler is None:
-        settings = settings._replace(sampler=estimator._default_records["sampler"])
+        settings = settings._replace(sampler=estimator._default_records["sampler"], by_default=True)
     settings.sampler.check()
     if settings.swaps and settings.structure_weighting == "dag":
         raise ValueError(
@@ -136,25 +136,19 @@ def _check_checkpoint(path):
         raise ValueError(f"checkpoint={str(path)!r} cannot be written: {wrong}")
 
 
-def training_rows(schema, codes, weights, settings, held=None):
+def training_rows(schema, codes, weights, settings, held=None, soft=False):
     """Folded rows with the parameter prior: a `Training` of complete rows, or a `GapTable` if missing cells are to be sampled.
 
     Scores of families are comparable only on the same rows, so under "drop" a row with a missing cell is left out as a whole.
-    held : (n_rows, n) bool, where variables were set by an experiment, or None
+    held : (n_rows, n) bool, where variables were set by an experiment, or None     soft : see `interventions`
     """
     prior = schema.cardinalities, settings.alpha, settings.equivalent_sample_size
     holes = (codes < 0).any(1)
     if holes.any():
         name = schema.names[int(np.argmax((codes < 0).sum(0)))]
         if samples_gaps(settings, int((codes < 0).sum()), name):
-            if held is not None:
-                raise ValueError(
-                    f"interventions need complete rows, but cells are missing (most in {name!r}); pass missing='drop' or "
-                    "'state', or impute before"
-                )
-            return augmented_average.gap_table(
-                schema.names, codes, weights, *prior, max_total(settings, _total(codes, weights))
-            )
+            most = max_total(settings, _total(codes, weights))
+            return augmented_average.gap_table(schema.names, codes, weights, *prior, most, held, soft)
         _tell_of_dropped(int(holes.sum()), len(holes), name)
         codes = codes[~holes]
         weights = None if weights is None else weights[~holes]
@@ -164,7 +158,7 @@ def training_rows(schema, codes, weights, settings, held=None):
         codes = np.column_stack([codes, held])
     rows, row_weights, _ = table.fold(codes, weights)
     held = None if held is None else rows[:, n:].astype(bool)
-    return Training(np.asfortranarray(rows[:, :n], dtype=np.int32), row_weights, *prior, most, held)
+    return Training(np.asfortranarray(rows[:, :n], dtype=np.int32), row_weights, *prior, most, held, soft)
 
 
 def counted_rows(schema, rows, settings, columns=()):
@@ -193,7 +187,7 @@ def counted_rows(schema, rows, settings, columns=()):
 
 
 def samples_gaps(settings, n_missing, name):
-    """Whether missing cells are to be sampled, else their rows are left out; `name` is the column that lacks most."""
+    """Return whether missing cells are to be sampled, else their rows are left out; `name` is the column that lacks most."""
     needs = "method='exact'" if settings.method == "exact" else "SwapSampler" if settings.swaps else None
     if settings.missing == "augment" and needs:
         raise ValueError(
@@ -239,70 +233,57 @@ def score(training, names, settings, full, *, exact=False):
     scoring = _scoring(training, max_indegree, settings, arcs)
     if isinstance(training, CountedTraining):
         families = counted.counted_table(training, scoring)
-        return (families if full else family_lists.prune_table(families, settings.sampler.eps)), arcs
+        return (families if full else prune_table(families, settings.sampler.eps)), arcs
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
-        _refuse_wide_tables(training, names, max_indegree)
+        _check_widest_family(training, names, max_indegree)
         families = family_table(*rows, scoring, training.held)
-        return (families if full else family_lists.prune_table(families, settings.sampler.eps)), arcs
+        return (families if full else prune_table(families, settings.sampler.eps)), arcs
     if exact:
         raise ValueError(
             f"{n} variables with max_indegree={max_indegree} have {size} families, more than {MAX_FAMILIES}, which method='exact' "
             "and SwapSampler need all of; lower max_indegree, or pass method='mcmc' with sampler=GibbsSampler()"
         )
-    with progress(settings.verbose, "variables", total=n, label="families") as tick:
+    check_soft_families(scoring, n)
+    sizes = n, len(training.codes), max_indegree, settings.sampler
+    with progress(settings.verbose, "variables", total=n, label="families") as tick, lists_of(*sizes):
         limits = {"eps": settings.sampler.eps, "beam": settings.sampler.beam}
-        lists = family_lists.grow_lists(*rows, scoring, training.held, **limits, n_jobs=settings.n_jobs, progress=tick)
+        limits["most_steps"] = SCORING if settings.by_default else np.inf
+        lists = grow_lists(*rows, scoring, training.held, **limits, n_jobs=settings.n_jobs, progress=tick)
     return lists, arcs
 
 
 def _scoring(training, max_indegree, settings, arcs):
     alpha, equivalent_sample_size, most = training.prior
     prior = settings.structure_prior
-    return Scoring(max_indegree, alpha, equivalent_sample_size, most, prior, arcs.required, arcs.forbidden, arcs.odds)
-
-
-def _refuse_wide_tables(training, names, max_indegree):
-    cells = most_cells(training.cardinalities, len(training.codes), max_indegree)
-    if cells > MAX_CELLS:
-        many = np.argsort(-training.cardinalities)[: max_indegree + 1]
-        states = ", ".join(f"{names[column]!r} {training.cardinalities[column]}" for column in many)
-        raise ValueError(
-            f"a family of the columns with the most states ({states}) has {cells:,} cells, more than {MAX_CELLS:,}; merge rare "
-            "states, drop columns, or lower max_indegree"
-        )
+    soft = getattr(training, "soft", False)
+    own = max_indegree, alpha, equivalent_sample_size, most, prior
+    return Scoring(*own, arcs.required, arcs.forbidden, arcs.odds, soft)
 
 
 def reach(names, settings):
     """(max_indegree that is possible, `arcs.Arcs`)"""
     most = min(settings.max_indegree, len(names) - 1)
-    knowledge = _knowledge(settings.expert_knowledge)
-    arcs = named_arcs(settings.required_arcs, settings.forbidden_arcs, knowledge, names, most)
+    arcs = named_arcs(settings.required_arcs, settings.forbidden_arcs, settings.expert_knowledge, names, most)
     return most, arcs._replace(odds=arc_log_odds(settings.arc_prior, names))
 
 
-def _knowledge(given):
-    """pgmpy's `ExpertKnowledge`, or what a dict in its words says."""
-    if not isinstance(given, dict):
-        return given
-    unknown = [word for word in given if word not in KNOWLEDGE]
-    if unknown:
-        raise ValueError(f"expert_knowledge has {unknown[0]!r}; its words are {', '.join(KNOWLEDGE)}")
-    return SimpleNamespace(**{**dict.fromkeys(KNOWLEDGE), **given})
-
-
-def average(training, names, settings, random_state, root, predicts):
+def average(training, names, settings, random_state, root, predicts, families=None):
     """(average, what predictions are made of): run what `settings` asks for; the second are the sums of an exact average, the
     mixture of one over tables with missing cells, else None.
 
     random_state, root : the seed as given, and the SeedSequence behind it
     predicts : whether joints of rows will be asked for, which "exact" can do for fewer variables than arcs
+    families : where they are scored already, a table of them: full if it can be
     """
     if isinstance(training, GapTable):
         return augment(training, names, settings, random_state, root)
-    sampler, method = settings.sampler, choose_method(settings, len(names), predicts)
+    sampler, method, began = settings.sampler, choose_method(settings, len(names), predicts), time.monotonic()
     swap = method == "mcmc" and settings.swaps
-    families, arcs = score(training, names, settings, method != "mcmc" or swap, exact=method == "exact" or swap)
+    if families is None:
+        families, arcs = score(training, names, settings, method != "mcmc" or swap, exact=method == "exact" or swap)
+    else:
+        arcs = reach(names, settings)[1]
     if method == "given":
         return structure_average.given_average(families, training, _given_orders(settings, names, arcs)), None
     rngs = [np.random.default_rng(child) for child in root.spawn(sampler.n_chains)]
@@ -310,17 +291,19 @@ def average(training, names, settings, random_state, root, predicts):
         weighting = settings.structure_weighting
         return structure_average.exact_average(families, training, weighting, sampler.n_orders, rngs[0])
     marks = fingerprint(training, names, settings, arcs, random_state, root) if sampler.checkpoint else None
-    result = _sample(families, training, names, settings, arcs, rngs, marks)
+    result = _sample(families, training, names, settings, arcs, rngs, marks, began)
     _warn_of_the_end(result, settings)
     return result, None
 
 
-def _sample(families, training, names, settings, arcs, rngs, marks):
-    """The average over orders that chains visit; marks : the fingerprint of a checkpoint, or None."""
+def _sample(families, training, names, settings, arcs, rngs, marks, began):
+    """The average over orders that chains visit.
+
+    marks : the fingerprint of a checkpoint, or None        began : on the clock, from when `max_time` counts
+    """
     kind, sampler = WEIGHTINGS[settings.structure_weighting], settings.sampler
     given = start_orders(sampler.init, names, sampler.n_chains, arcs.required)
-    starts = [kind.from_order(families, order) for order in given or ()]
-    starts = starts or [kind.start(len(names), rng, arcs.required) for rng in rngs]
+    starts = given or [random_order(len(names), rng, arcs.required) for rng in rngs]
     run = {
         "n_kept": sampler.n_orders,
         "checkpoint": sampler.checkpoint,
@@ -333,7 +316,11 @@ def _sample(families, training, names, settings, arcs, rngs, marks):
         with progress(settings.verbose, "steps", total=steps * sampler.n_chains, label="orders") as tick:
             run.update(burn_in=sampler.burn_in, thin=sampler.thin, progress=tick)
             return structure_average.swapped_average(families, training, kind.name, starts, rngs, **run)
-    run.update({name: getattr(sampler, name) for name in ("tol", "max_sweeps", "max_time", "n_temperatures")})
+    run.update({name: getattr(sampler, name) for name in ("tol", "max_sweeps", "n_temperatures")})
+    if settings.by_default:
+        most = affordable_sweeps(SWEEPING, len(names), len(families.log_marginal), sampler.n_chains)
+        run["max_sweeps"] = min(run["max_sweeps"], most)
+    run.update(climbs=given is None, max_time=sampler.max_time and sampler.max_time - (time.monotonic() - began))
     with progress(settings.verbose, "sweeps", label=kind.words) as tick:
         run["tell"] = _teller(tick, settings.verbose)
         return structure_average.sampled_average(families, training, kind.name, starts, rngs, **run)
@@ -356,26 +343,29 @@ def _given_orders(settings, names, arcs):
     return [order_positions("init", order, names, arcs.required) for order in orders]
 
 
-def augment(gaps, names, settings, random_state, root, orders=None, quiet=False):
+def augment(gaps, names, settings, random_state, root, orders=None):
     """(average, mixture) over structures and completions of a `GapTable`; orders : positions, instead of sampling any."""
     kind, sampler, n = WEIGHTINGS[settings.structure_weighting], settings.sampler, len(names)
     max_indegree, arcs = reach(names, settings)
     scoring = _scoring(gaps, max_indegree, settings, arcs)
+    check_soft_families(scoring, n)
     if settings.method == "given":
         orders = _given_orders(settings, names, arcs)
     run = {
         "n_kept": sampler.n_orders,
-        "max_sweeps": max(sampler.max_sweeps // counts_for(gaps, max_indegree), 1),
+        "tol": sampler.tol,
+        "max_sweeps": max(sampler.max_sweeps // augmented_average.counts_for(gaps, max_indegree), 1),
         "max_time": sampler.max_time,
         "eps": sampler.eps,
         "beam": sampler.beam,
         "n_jobs": n_workers(settings.n_jobs),
         "checkpoint": sampler.checkpoint,
-        "checkpoint_every": max(sampler.checkpoint_every // (ORDER_SWEEPS * n), 1),
+        "checkpoint_every": max(sampler.checkpoint_every // (augmented_average.ORDER_SWEEPS * n), 1),
     }
     if sampler.checkpoint:
         run["fingerprint"] = fingerprint(gaps, names, settings, arcs, random_state, root, orders)
-    with progress(settings.verbose, "sweeps", label=f"{kind.words} and missing cells") as tick:
+    sizes = n, len(gaps.codes), max_indegree, sampler
+    with progress(settings.verbose, "sweeps", label=f"{kind.words} and missing cells") as tick, lists_of(*sizes):
         run["tell"] = _teller(tick, settings.verbose)
         if orders is not None:
             each = sampler.n_chains if len(orders) == 1 else 1
@@ -388,16 +378,9 @@ def augment(gaps, names, settings, random_state, root, orders=None, quiet=False)
             if given and kind.name == "order":
                 starts = given
             found = augmented_average.augmented_average(gaps, kind.name, starts, rngs, scoring, **run)
-    if not quiet:
+    if not settings.quiet:
         _warn_of_gaps(found[0], names, settings)
     return found
-
-
-def counts_for(gaps, max_indegree):
-    """How many of `max_sweeps` a sweep over structures and missing cells of a `GapTable` counts for: by size, not by the clock."""
-    n = len(gaps.cardinalities)
-    work = n_families(n, n - 1, min(max_indegree, n - 1)) * len(gaps.codes)
-    return min(-(-work // ONE_SWEEP), ORDER_SWEEPS)
 
 
 def _warn_of_gaps(result, names, settings):
@@ -445,9 +428,10 @@ def _warn_of_the_end(result, settings):
         warn(f"interrupted: {result.states.shape[1]} of {settings.sampler.n_orders} orders per chain were kept")
     if result.chains is not None and not result.chains.converged:
         warn(
-            f"the chains have not converged after {result.chains.n_sweeps} sweeps: the largest difference of an arc posterior "
-            f"between them is {result.chains.difference:.2f} (tol={settings.sampler.tol}), {result.chains.n_apart} arcs differ by "
-            "more than 0.2; raise max_sweeps or max_time; diagnostics_ has all arcs",
+            f"the chains have not converged after {result.chains.n_sweeps} sweeps: arc posteriors may be off by "
+            f"{result.chains.error:.2f} (tol={settings.sampler.tol}), or a chain is far from the best scores; "
+            f"{result.chains.n_apart} arcs differ by more than 0.2 between chains. Raise max_sweeps or max_time in "
+            "sampler=GibbsSampler(...); diagnostics_ has all arcs",
             ConvergenceWarning,
         )
 
@@ -481,7 +465,7 @@ _FREE = ("tol", "max_time", "checkpoint")  # of the sampler: a run may go on und
 
 
 def fingerprint(training, names, settings, arcs, random_state, root, orders=None):
-    """What a checkpoint must share with the run that reads it: field -> text; orders : those that are given."""
+    """Return what a checkpoint must share with the run that reads it: field -> text; orders : those that are given."""
     import pgm_bma
 
     digest = hashlib.sha256()
@@ -499,3 +483,15 @@ def fingerprint(training, names, settings, arcs, random_state, root, orders=None
     # a fresh seed is new at every start: then the generators in the file carry on
     fields["random_state"] = "None" if random_state is None else repr((root.entropy, root.spawn_key))
     return fields
+
+
+def _check_widest_family(training, names, max_indegree):
+    """Raise an error where the table of a family would be too large."""
+    cells = most_cells(training.cardinalities, len(training.codes), max_indegree)
+    if cells > MAX_CELLS:
+        many = np.argsort(-training.cardinalities)[: max_indegree + 1]
+        states = ", ".join(f"{names[column]!r} {training.cardinalities[column]}" for column in many)
+        raise ValueError(
+            f"a family of the columns with the most states ({states}) has {cells:,} cells, more than {MAX_CELLS:,}; merge rare "
+            "states, drop columns, or lower max_indegree"
+        )

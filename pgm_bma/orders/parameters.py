@@ -24,15 +24,16 @@ ARCS = """required_arcs : list of pairs, optional
 
 ROWS = """missing : {"auto", "augment", "drop", "state"}, default="auto"
         Rows with missing cells in training. "augment": cells and structures are sampled together (missing at random), every row
-        counts. "drop": such rows are left out, with a warning. "state": missing is a value of its own, in prediction too.
+        counts. "drop": such rows are left out, with a warning. "state": missing is one more state, in prediction too.
         "auto": "augment" where a cell is missing (but "drop" under method="exact" or a SwapSampler, which need complete rows).
     unobserved : {"sum_out", "fill"}, default="sum_out"
         Missing cells of rows that are judged: summed out (exactly up to 1024 completions of a row, else over 200
         draws with a standard error), or filled in uniformly at random as the paper does."""
 
 SAMPLER = """sampler : GibbsSampler or SwapSampler, optional
-        The chains over orders: how many, how long, and which orders are kept. By default GibbsSampler(); a SwapSampler makes the
-        paper's swaps. One field is changed by ``set_params(sampler__tol=0.01)``.
+        The chains over orders: how many, how long, and which orders are kept. By default GibbsSampler(), which
+        on tables of more than about 100 columns ends after the sweeps that take about a minute; one that is given does not. A
+        SwapSampler makes the paper's swaps. One field is changed by ``set_params(sampler__tol=0.01)``.
     structure_weighting : {"order", "dag"}, default="order"
         Every order counts once (the paper's), or every DAG."""
 
@@ -50,6 +51,10 @@ RESULTS = """edge_posterior_ : DataFrame
         Parent x child, P(parent -> child | data); `attrs` names the weighting.
     skeleton_posterior_ : DataFrame
         P(an arc between row and column, in either direction).
+    compelled_posterior_ : DataFrame
+        Parent x child, P(the arc is in all DAGs equivalent to the one drawn).
+    chain_posteriors_ : array of shape (n_chains_, n, n)
+        `edge_posterior_` of every chain by itself.
     edge_graph_ : networkx DiGraph
         Arcs with their `posterior`; may be cyclic.
     ancestor_posterior_ : DataFrame

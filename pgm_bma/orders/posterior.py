@@ -1,6 +1,6 @@
 """The posterior over structures of all columns, without a class."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -8,18 +8,23 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.docstrings import ROWS, fill
-from pgm_bma.foundation.faces.validation import check_number, resolve_preset
-from pgm_bma.foundation.rows.scan import NotFolded
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.faces.validation import brief, check_choice, check_number, resolve_preset
+from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded
+from pgm_bma.foundation.runtime.jobs import random_generator
+from pgm_bma.foundation.tables import interventions as experiments
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import add_missing_state, as_frame, filled_column
 from pgm_bma.foundation.tables.table import as_table
+from pgm_bma.networks.discovery import BaseCausalDiscovery
 from pgm_bma.orders import fitting, parameters
-from pgm_bma.orders.families.interventions import held_rows, split_targets
+from pgm_bma.orders.families.family_table import MAX_FAMILIES, FamilyTable
 from pgm_bma.orders.gaps.augmented_average import draw_completions
 from pgm_bma.orders.network import graph_metric
+from pgm_bma.orders.pooling import as_estimates, pool
 from pgm_bma.orders.results import OrderResults
 from pgm_bma.orders.samplers import GibbsSampler, SwapSampler
+from pgm_bma.orders.score_files import ScoresOnly, given_families
+from pgm_bma.orders.structure_average import WEIGHTINGS
 
 
 @fill(
@@ -31,7 +36,7 @@ from pgm_bma.orders.samplers import GibbsSampler, SwapSampler
     results=parameters.RESULTS,
     columns=ROWS,
 )
-class OrderPosterior(OrderResults):
+class OrderPosterior(OrderResults, BaseCausalDiscovery):
     """Posterior of arcs and structures: exact for up to 20 variables, sampled over orders beyond (Friedman and Koller; Hwang and
     Zhang 2005).
 
@@ -118,7 +123,16 @@ class OrderPosterior(OrderResults):
         self.state_names = state_names
         self.handle_unknown = handle_unknown
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, interventions: Any = None) -> Self:
+    @fill(experiments=experiments.PARAMETERS, targets=experiments.TARGETS)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        interventions: Any = None,
+        intervention_type: str = "perfect",
+        intervention_targets: Any = None,
+    ) -> Self:
         """Learn the posterior over structures of the columns of `X`.
 
         Parameters
@@ -129,10 +143,8 @@ class OrderPosterior(OrderResults):
             Not used.
         sample_weight : array of shape (n_samples,), optional
             A weight is a repetition of the row.
-        interventions : list or str, optional
-            For rows of experiments: per row the name of the variable that was set from outside, a list of such names, or None;
-            or the name of a column of `X` that holds these names, which is then no variable. A row in which a variable was set
-            does not count in that variable's own family and counts in all others. This is what settles directions of arcs.
+        {experiments}
+        {targets}
 
         Returns
         -------
@@ -151,35 +163,105 @@ class OrderPosterior(OrderResults):
         [0.5, 1.0]
         """
         with self._unchanged_by_failure():
-            targets = None
-            if interventions is not None:
-                X, targets = split_targets(X, interventions)
+            if intervention_targets is not None:
+                interventions = experiments.one_of(interventions, intervention_targets)
+            check_choice("intervention_type", intervention_type, experiments.TYPES)
+            has_experiments = interventions is not None
+            if has_experiments:
+                experiments.check_source(X, interventions)
             try:
                 X, sample_weight = self._fold_scan(X, sample_weight)
             except NotFolded as refusal:
                 with self._in_passes(refusal):
+                    if has_experiments:
+                        raise NeedsRows("interventions", "fewer columns or states") from None
                     self._fit_rows(sample_weight)
                 return self
-            self._fit(X, sample_weight, targets)
+            found = None
+            if has_experiments:
+                X, found = experiments.split_experiments(X, interventions, intervention_type)
+            self._fit(X, sample_weight, found)
         return self
+
+    def fit_scores(self, scores: Any) -> Self:
+        """Learn the posterior over structures from scores of families, which another program may have computed.
+
+        Only parameters of the run matter (method, sampler, structure_weighting): the scores hold the priors. Families that are not
+        listed are not possible. What needs rows (`model_`, `sample_dags`, effects, probabilities of rows) raises an error.
+
+        Parameters
+        ----------
+        scores : path, DataFrame or fitted order estimator
+            A file in the format .jkl, or what `read_scores` returns: `child`, `parents` (tuple of names) and `log_score` (natural
+            logarithm, prior included). Every variable has a score without parents.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from pgm_bma import OrderPosterior
+        >>> scores = pd.DataFrame({"child": list("aabb"), "parents": [(), ("b",), (), ("a",)], "log_score": [-9, -8, -9, -9]})
+        >>> OrderPosterior().fit_scores(scores).edge_posterior_.round(2).to_numpy().tolist()
+        [[0.0, 0.17], [0.48, 0.0]]
+        """
+        with self._unchanged_by_failure():
+            settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
+            ruled = [
+                name
+                for name in ("required_arcs", "forbidden_arcs", "expert_knowledge")
+                if getattr(settings, name) is not None
+            ]
+            if ruled or settings.arc_prior != 0.5:
+                name = (ruled or ["arc_prior"])[0]
+                raise ValueError(
+                    f"fit_scores takes the scores as they are; {name} changes nothing there: leave it at its default"
+                )
+            reach = self._reach(settings)
+            names, families = given_families(scores, reach)
+            if settings.method == "exact" and not isinstance(families, FamilyTable):
+                raise ValueError(
+                    f"method='exact' reaches {reach} variables with at most {MAX_FAMILIES} families; pass method='auto'"
+                )
+            settings = settings._replace(max_indegree=families.max_indegree)
+            self._forget()
+            self.__dict__.pop("_cached_model", None)
+            self._variables = table.Schema(tuple(names), ((),) * len(names))
+            self._feature_states = self._variables.states
+            self._set_columns(self._variables, True)
+            self.n_samples_ = 0
+            self._set_missing(np.zeros(len(names)), 0.0, 0.0)
+            self._average_over(ScoresOnly(families.cardinalities), settings, predicts=False, families=families)
+            self._warn_if_chains_disagree()
+        return self
+
+    def _reach(self, settings):
+        """Most variables of a full table of families."""
+        if settings.swaps:
+            return np.inf
+        return 0 if settings.method == "mcmc" else WEIGHTINGS[settings.structure_weighting].exact_arcs
 
     def _fit_rows(self, sample_weight):
         settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
         rows, _ = self._read_rows(sample_weight, None)
         self._finish(self._count_passes(rows, settings), settings)
 
-    def _fit(self, X, sample_weight, targets):
+    def _fit(self, X, sample_weight, found):
         settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
         read = self._read_features(X, sample_weight, None)
         self._forget()
         self._feature_states = read.schema.states
         schema, codes = read.schema, read.codes
-        held = None if targets is None else held_rows(targets, schema.names, codes, sample_weight)
+        held = None if found is None else found.held(schema.names, codes, sample_weight)
         self._count_missing(codes, read.weights)
         if settings.missing == "state":
             schema, codes, _ = add_missing_state(schema, codes)
         self._variables = table.Schema(schema.names, schema.states)
-        self._finish(fitting.training_rows(schema, codes, read.weights, settings, held), settings)
+        soft = found is not None and found.soft
+        self._finish(fitting.training_rows(schema, codes, read.weights, settings, held, soft), settings)
 
     def _finish(self, training, settings):
         ready = self._average_over(training, settings, predicts=False)
@@ -237,6 +319,70 @@ class OrderPosterior(OrderResults):
                 filled[column] = filled_column(frame[column], self.schema_.states[k], codes[:, k])
             tables.append(filled)
         return tables
+
+    def with_copies(
+        self, analysis: Callable, n: int = 20, X: Any = None, *, level: float = 0.95, random_state: Any = None
+    ) -> pd.DataFrame:
+        """Run an analysis on completed copies of a table and pool its estimates by Rubin's rules.
+
+        Parameters
+        ----------
+        analysis : function
+            Takes a completed DataFrame and returns (estimates, variances), or (estimates, variances, degrees of freedom of complete
+            rows); the first two are numbers, dicts, Series or lists. Or it returns an object with `params` and `bse`, as the fits
+            of statsmodels are.
+        n : int, default=20
+            How many copies, at least 2.
+        X : DataFrame or array of shape (n_samples, n_features), optional
+            The table; by default the rows of the fit, in another order and without further columns.
+        level : float, default=0.95
+            Probability between `low` and `high`.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed; without it, equal calls give equal results.
+
+        Returns
+        -------
+        DataFrame
+            By estimate: `estimate`, `std_error`, `df`, `low`, `high` and `missing_information`, the share of the information that
+            the missing cells took.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from pgm_bma import OrderPosterior
+        >>> X = pd.DataFrame({"a": list("0011") * 10, "b": list("0011") * 10})
+        >>> X.loc[:4, "b"] = None
+        >>> def share(table):
+        ...     p = (table["b"] == "1").mean()
+        ...     return {"P(b = 1)": p}, {"P(b = 1)": p * (1 - p) / len(table)}
+        >>> OrderPosterior(random_state=0).fit(X).with_copies(share, 10).round(2)[["estimate", "std_error"]]
+                  estimate  std_error
+        P(b = 1)       0.5       0.08
+        """
+        check_is_fitted(self)
+        check_number("n", n, 2, integer=True)
+        check_number("level", level, 0, 1, open_low=True)
+        if not callable(analysis):
+            raise ValueError(f"analysis={brief(analysis)} must be a function of a completed DataFrame")
+        words = "analysis must return (estimates, variances), or an object with params and bse"
+        found = [
+            as_estimates(analysis(copy), words)
+            for copy in self.complete(self._rows_of_fit() if X is None else X, n, random_state)
+        ]
+        if any(not each[0].index.equals(found[0][0].index) for each in found):
+            raise ValueError(
+                "analysis returned other estimates on other copies; it must return the same ones each time"
+            )
+        return pool(found, level)
+
+    def _rows_of_fit(self):
+        """The rows of the fit as a DataFrame, empty where cells are missing."""
+        gaps = self._average.gaps
+        if gaps is None:
+            raise ValueError("the fit kept no rows with missing cells; pass the table as X")
+        codes = np.repeat(gaps.codes, gaps.weights.astype(np.int64), axis=0)
+        states = [np.array([*some, None], dtype=object) for some in self.schema_.states]
+        return pd.DataFrame({name: states[k][codes[:, k]] for k, name in enumerate(self.schema_.names)})
 
     def log_joint(self, X: Any) -> np.ndarray:
         """Natural log P(row | data) of every row, averaged over structures, missing cells summed out.

@@ -1,5 +1,6 @@
-"""What can be read off an average over structures: arcs, DAGs, networks, diagnostics. Shared by all order estimators."""
+"""Results of an average over structures: arcs, DAGs, networks, diagnostics. Shared by all order estimators."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -7,33 +8,38 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.face import DiscreteEstimator
-from pgm_bma.foundation.faces.validation import check_choice, check_number
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.runtime.seeds import seed_sequence
+from pgm_bma.foundation.faces.validation import check_choice
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.foundation.runtime.jobs import seed_sequence
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables.missing import mark_missing, with_missing_state
 from pgm_bma.foundation.tables.table import Schema
-from pgm_bma.orders import consensus, network
-from pgm_bma.orders.chains.diagnostics import ChainDiagnostics
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
+from pgm_bma.orders import network
+from pgm_bma.orders.chains.runner import R_HAT
+from pgm_bma.orders.effect_results import EffectResults
 from pgm_bma.orders.families.counted import CountedTraining
 from pgm_bma.orders.families.family_table import parent_sets
 from pgm_bma.orders.fitting import UNOBSERVED, average, counted_rows
 from pgm_bma.orders.gaps.augmented_average import own_mixture
+from pgm_bma.orders.score_files import ScoresOnly
 from pgm_bma.orders.structure_average import (
+    WEIGHTINGS,
+    chain_edges,
     exact_log_joint,
     exact_predictor,
     lost_mass,
     mixed_log_joint,
     state_mixture,
 )
-from pgm_bma.orders.structures import DagResults
 from pgm_bma.orders.sums import fixed_order, unobserved
 
 MAX_COMPLETIONS = 1024  # of a row that are summed out exactly
 N_COMPLETIONS = 200  # draws for rows past that
+N_DIAGNOSED_ROWS = 50
+COLUMNS = ["kind", "what", "mean", "r_hat", "ess", "difference_of_chains"]
 
 
-class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
+class OrderResults(EffectResults, DiscreteEstimator):
     """An estimator over ``_average`` (a `StructureAverage`) and ``_variables`` (a `Schema`, the class last if there is one).
 
     ``_seed`` is drawn in fit.
@@ -46,11 +52,11 @@ class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
 
     # ------------------------------------------------------------------------------------------------ fit
 
-    def _average_over(self, training, settings, predicts):
+    def _average_over(self, training, settings, predicts, families=None):
         """Average as `settings` says, with the seed; returns what predictions are made of (see `fitting.average`)."""
         root = seed_sequence(self.random_state)
         names = list(self._variables.names)
-        self._average, ready = average(training, names, settings, self.random_state, root, predicts)
+        self._average, ready = average(training, names, settings, self.random_state, root, predicts, families)
         self._seed = int(np.random.default_rng(root).integers(2**63))
         return ready
 
@@ -112,6 +118,15 @@ class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
         skeleton = pd.DataFrame(either, index=list(edges.index), columns=list(edges.columns))
         skeleton.attrs.update(self._labels())
         return skeleton
+
+    @property
+    def chain_posteriors_(self):
+        """(n_chains_, n, n) array: `edge_posterior_` of every chain by itself; of one chain where nothing was sampled by chains."""
+        if self._average.chains is not None:
+            return self._average.chains.means.copy()
+        return (
+            self._average.edges[None].copy() if self._average.method != "mcmc" else chain_edges(self._average).mean(1)
+        )
 
     @property
     def lost_mass_(self):
@@ -210,60 +225,6 @@ class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
                 "log_prior": table.log_prior,
             }
         )
-
-    def cpdag(self, of: str = "best") -> Any:
-        """The class of equivalent DAGs of one structure: arcs that all of them share are directed.
-
-        Parameters
-        ----------
-        of : {"best", "consensus"}, default="best"
-            The DAG of `model_`, or that of `consensus()`.
-
-        Returns
-        -------
-        pgmpy PDAG
-            The completed partially directed graph.
-        """
-        check_is_fitted(self)
-        check_choice("of", of, ("best", "consensus"))
-        if of == "best":
-            return self.causal_graph_.to_pdag()
-        return self.consensus().to_pdag()
-
-    def consensus(
-        self, threshold: float | None = None, *, false_arc: float | None = None, missed_arc: float | None = None
-    ) -> Any:
-        """One acyclic graph from the arc posteriors.
-
-        Parameters
-        ----------
-        threshold : float, optional
-            Take arcs of at least this posterior (0.5 by default), the most probable first, leaving out what would close a cycle.
-        false_arc : float, optional
-            Cost of a false arc, instead of a threshold: the acyclic graph of least expected loss (exact up to 16 variables, greedy
-            beyond).
-        missed_arc : float, optional
-            Cost of a missed arc, likewise.
-
-        Returns
-        -------
-        pgmpy DAG
-            All variables, and arcs with the attribute `posterior`; pgmpy's metrics take it.
-        """
-        check_is_fitted(self)
-        if threshold is not None and (false_arc is not None or missed_arc is not None):
-            raise ValueError("consensus takes a threshold or the costs false_arc and missed_arc, not both")
-        edges = self._average.edges
-        if false_arc is None and missed_arc is None:
-            threshold = 0.5 if threshold is None else threshold
-            check_number("threshold", threshold, 0, 1, open_low=True)
-            arcs = consensus.above_threshold(edges, threshold)
-        else:
-            costs = [1.0 if cost is None else cost for cost in (false_arc, missed_arc)]
-            for name, cost in zip(("false_arc", "missed_arc"), costs):
-                check_number(name, cost, 0)
-            arcs = consensus.least_expected_loss(edges, *costs)
-        return network.consensus_dag(self._variables.names, edges, arcs, self._labels())
 
     # ------------------------------------------------------------------------------------------------ networks
 
@@ -377,8 +338,117 @@ class OrderResults(DagResults, ChainDiagnostics, DiscreteEstimator):
 
     def _encode(self, X):
         """Codes of new rows; under missing="state", missing cells have the extra state of the columns that got one."""
+        check_is_fitted(self)
+        if isinstance(self._average.training, ScoresOnly):
+            raise ValueError("fit_scores has scores of families and no rows, so rows cannot be judged; use fit(X)")
         codes = super()._encode(X)
         if self.missing != "state":
             return codes
         longer = [len(wide) > len(own) for wide, own in zip(self._variables.states, self._feature_states)]
         return mark_missing(X, codes, self.schema_, np.flatnonzero(longer))
+
+    # ------------------------------------------------------------------------------------------------ diagnostics
+
+    @property
+    def converged_(self):
+        """Return whether the chains agree; True when nothing was sampled by Gibbs moves."""
+        return self._average.chains is None or bool(self._average.chains.converged)
+
+    @property
+    def n_sweeps_(self):
+        """Sweeps of every Gibbs chain; 0 when there is none."""
+        return 0 if self._average.chains is None else int(self._average.chains.n_sweeps)
+
+    @property
+    def diagnostics_(self):
+        """DataFrame of mean, R-hat, effective size and difference of the chains per arc, and per class posterior of some rows.
+
+        Of Gibbs chains, over all sweeps that count, with `attrs` n_sweeps, difference, error (the largest
+        that is expected of an arc, pooled over the chains), n_apart (arcs whose chains differ by more
+        than 0.2), converged, lost_mass, exchange_rates (of neighbouring temperatures) and powers (of the posterior, at every
+        temperature); of chains of swaps, over the kept orders (arviz-stats). The log score of an order hides bad arcs, so it is
+        not listed. Empty when nothing was sampled by a chain.
+        """
+        rows = []
+        if self._average.method == "mcmc":
+            if self._average.chains is not None:
+                rows += self._gibbs_rows()
+            for kind, labels, values in self._diagnosed():
+                rows += _series_rows(kind, labels, values)
+        table = pd.DataFrame(rows, columns=COLUMNS)
+        if self._average.chains is not None:
+            chains = self._average.chains
+            table.attrs.update(
+                n_sweeps=int(chains.n_sweeps),
+                difference=float(chains.difference),
+                error=float(chains.error),
+                n_apart=int(chains.n_apart),
+                converged=bool(chains.converged),
+                lost_mass=lost_mass(self._average),
+                exchange_rates=np.round(chains.exchange_rates.mean(0), 3).tolist(),
+                powers=np.round(chains.betas[0], 4).tolist(),
+            )
+        return table
+
+    def _gibbs_rows(self):
+        chains, names = self._average.chains, self._variables.names
+        u, v = np.nonzero(~np.eye(len(names), dtype=bool))
+        spread = np.ptp(chains.means, axis=0)
+        numbers = zip(u, v, self._average.edges[u, v], chains.r_hat[u, v], chains.effective_size[u, v], spread[u, v])
+        return [("arc", f"{names[a]} -> {names[b]}", *rest) for a, b, *rest in numbers]
+
+    def _diagnosed(self):
+        """(kind, labels, values (n_chains, n_kept, n_values)) of what is judged by the kept orders."""
+        if self._average.chains is None:
+            names, edges = self._variables.names, chain_edges(self._average)
+            u, v = np.nonzero(~np.eye(len(names), dtype=bool))
+            yield "arc", [f"{names[a]} -> {names[b]}" for a, b in zip(u, v)], edges[:, :, u, v]
+
+    def _warn_if_chains_disagree(self):
+        if self._average.method != "mcmc" or self._average.chains is not None or len(self._average.states) < 2:
+            return
+        arcs = self.diagnostics_
+        bad = arcs[(arcs.r_hat > R_HAT) & (arcs.difference_of_chains > 0.1)]
+        if len(bad):
+            worst = bad.loc[bad.difference_of_chains.idxmax()]
+            warn(
+                f"the chains disagree on {len(bad)} of {len(arcs)} posteriors (worst: {worst.what}, by "
+                f"{worst.difference_of_chains:.2f}, R-hat {worst.r_hat:.2f}); raise burn_in, thin or n_orders, or "
+                "use sampler=GibbsSampler()"
+            )
+
+    def to_arviz(self) -> Any:
+        """The chains as arviz inference data: `order_log_score` and `arc` (parent x child) per chain and kept order.
+
+        Returns
+        -------
+        arviz InferenceData or DataTree
+            What ``arviz.from_dict`` makes of them.
+        """
+        check_is_fitted(self)
+        try:
+            import arviz
+        except ImportError:
+            raise ImportError("to_arviz needs arviz: pip install arviz") from None
+        names = [str(name) for name in self._variables.names]
+        posterior = {"order_log_score": self._average.log_scores, "arc": chain_edges(self._average)}
+        more = {"coords": {"parent": names, "child": names}, "dims": {"arc": ["parent", "child"]}}
+        if "posterior" in inspect.signature(arviz.from_dict).parameters:  # before arviz 1.0 groups are keywords
+            return arviz.from_dict(posterior=posterior, **more)
+        return arviz.from_dict({"posterior": posterior}, **more)
+
+
+def _series_rows(kind, labels, values):
+    """Rows of the table from values (n_chains, n_kept, n_values)."""
+    from arviz_stats.base import array_stats
+
+    varies = values.std((0, 1)) > 0
+    r_hat, size = np.full(values.shape[2], np.nan), np.full(values.shape[2], np.nan)
+    spread = np.ptp(values.mean(1), axis=0)
+    if varies.any() and values.shape[1] >= 4:
+        with np.errstate(divide="ignore", invalid="ignore"):  # a chain that never moves
+            r_hat[varies] = array_stats.rhat(values[:, :, varies], chain_axis=0, draw_axis=1)
+            size[varies] = array_stats.ess(values[:, :, varies], chain_axis=0, draw_axis=1)
+        r_hat[varies & np.isnan(r_hat) & (spread > 0)] = np.inf
+    columns = zip(labels, values.mean((0, 1)), r_hat, size, spread)
+    return [(kind, label, *numbers) for label, *numbers in columns]

@@ -1,4 +1,4 @@
-"""How orders are sampled: a record per kind of chain, the `sampler` of the order estimators."""
+"""Samplers of orders: a record per kind of chain, the `sampler` of the order estimators."""
 
 import os
 from collections.abc import Iterable
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgm_bma.foundation.faces.docstrings import fill
-from pgm_bma.foundation.faces.records import ParameterRecord
-from pgm_bma.foundation.faces.validation import Either, Instance, Integer, Number, Optional
+from pgm_bma.foundation.faces.validation import Either, Instance, Integer, Number, Optional, ParameterRecord
 
 _COMMON_RULES = {
     "n_orders": Integer(1),
@@ -16,7 +15,8 @@ _COMMON_RULES = {
     "checkpoint_every": Integer(1),
 }
 _KEPT = """init : list, optional
-        Order to start from, or one per chain; random by default. Under method="given", the orders that are averaged.
+        Order to start from, or one per chain; by default, climbs from random orders, and one random order. Under method="given",
+        the orders that are averaged.
     checkpoint : path, optional
         File that keeps the run; a killed run started again ends with the same orders.
     checkpoint_every : int, default=10000
@@ -31,20 +31,23 @@ class GibbsSampler(ParameterRecord):
     Parameters
     ----------
     tol : float, default=0.05
-        Chains stop when no arc posterior differs by more than this between two of them, and split R-hat holds.
+        Chains stop when every arc posterior, pooled over the chains, is expected to be within this of its exact value: 2 to 2.5
+        standard errors from the spread of the chains, of their halves and of batches of sweeps. No chain may be far below the best
+        scores that were seen.
     max_sweeps : int, default=4096
-        Most sweeps (one move per variable) of a chain; they are doubled until the chains agree, and the last half to three
+        Most sweeps (one move per variable) of a chain; they grow by 1.3 to 1.5 until the chains agree, and the last half to three
         quarters count. With missing values, a sweep over structures and cells counts as one to four, by families and rows.
     n_chains : int, default=4
         Independent chains.
     max_time : float, optional
-        Seconds after which chains end, converged or not; a run that ends so cannot be repeated bit for bit.
+        Seconds after which chains end, converged or not, scores of families included; a run that ends so cannot be repeated bit
+        for bit.
     n_orders : int, default=30
         Orders kept per chain, evenly spaced, for predictions and sampled networks; under "exact", independent draws.
     n_temperatures : int or "auto", default="auto"
         Replicas of a chain at different temperatures, which help it across modes; "auto": as many as exchanges of neighbours at a
-        rate of 0.4 take to a tenth of the log posterior, 3 to 16, found in burn-in. Not used under structure_weighting="dag",
-        where arcs are turned round instead.
+        rate of 0.4 take to a tenth of the log posterior, or to where the best order is 50 nats above a random one, 3 to 16. Not
+        used under structure_weighting="dag", where arcs are turned round instead.
     eps : float, default=1e-3
         In family lists, a parent set is dropped when one of its subsets outweighs it by more than 1 / eps.
     beam : int, default=60

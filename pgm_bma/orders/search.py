@@ -1,14 +1,14 @@
-"""One good order: climbed to from the order of the columns, or the best that a chain and a climb find."""
+"""Good orders: climbed to from the order of the columns or from random ones, or the best that a chain and a climb find."""
 
 import numpy as np
 
 from pgm_bma.orders.chains import order_mcmc
-from pgm_bma.orders.chains._relocation_kernels import run_orders
-from pgm_bma.orders.chains.gibbs import prepare_lists, run_gibbs
+from pgm_bma.orders.chains._relocation_kernels import new_replica, run_orders
+from pgm_bma.orders.chains.gibbs import affordable_sweeps, prepare_lists, run_gibbs
 from pgm_bma.orders.families.arcs import random_order
-from pgm_bma.orders.families.family_lists import FamilyLists, prune_table
+from pgm_bma.orders.families.family_table import FamilyLists, prune_table
 
-SWEEPS = 256  # of the chain behind "best"
+SWEEPS, SECONDS = 256, 20  # of the chain behind "best", CPU seconds
 FROZEN = 1e6  # a power that leaves only the best place
 
 
@@ -17,16 +17,35 @@ def find_order(families, how, required, rng):
     start = random_order(len(families.cardinalities), _InOrder(), required)
     lists = families if isinstance(families, FamilyLists) else prune_table(families)
     if how == "best":
-        run = run_gibbs(run_orders, prepare_lists(lists), [start], [rng], n_kept=1, max_sweeps=SWEEPS, tol=1e-9)
+        sweeps = min(SWEEPS, affordable_sweeps(SECONDS, len(start), len(lists.log_marginal), 1))
+        run = run_gibbs(run_orders, prepare_lists(lists), [start], [rng], n_kept=1, max_sweeps=sweeps, tol=1e-9)
         start = run.best_state
     if lists is not families:
         return order_mcmc.climb(order_mcmc.prepare(families), start)
-    return _climb(lists, start, rng)
+    return climb(prepare_lists(lists), start, rng)
 
 
-def _climb(lists, order, rng):
+def climbed_starts(prepared, orders, rngs):
+    """(orders to start chains from, nats from a random order's score to the best), by climbs from random orders.
+
+    All but the last of several chains start from their own climb, the first from the best of all.
+    prepared : `WeightedLists`        orders : a random one per chain        rngs : a generator per chain
+    """
+    climbs = [climb(prepared, order, rng) for order, rng in zip(orders, rngs)]
+    scores = [order_score(prepared, order) for order in climbs]
+    spread = max(scores) - np.mean([order_score(prepared, order) for order in orders])
+    best = int(np.argmax(scores))
+    return [climbs[best], *(climbs[:best] + climbs[best + 1 :])[: len(orders) - 2], orders[-1]][: len(orders)], spread
+
+
+def order_score(prepared, order):
+    """Log score of an order."""
+    return float(new_replica(np.array(order, dtype=np.int64), prepared).logs.sum())
+
+
+def climb(prepared, order, rng):
     """Sweeps of moves to the best place, until one gains nothing."""
-    prepared, n = prepare_lists(lists), len(order)
+    n = len(order)
     orders, score = np.array([order], dtype=np.int64), -np.inf
     nothing = np.zeros(0)
     while True:

@@ -1,31 +1,29 @@
-"""What is read off the DAGs of a posterior: paths, Markov blankets, parent sets, networks, effects of setting a variable."""
+"""Structures of a posterior: paths, Markov blankets, parent sets, compelled arcs, networks, one graph and its comparison."""
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.faces.validation import brief, check_number, is_hashable
-from pgm_bma.foundation.runtime.seeds import random_generator
-from pgm_bma.orders import dags, network
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
-from pgm_bma.orders.effects import EffectQuestion, effect_blocks, spread, total_variation
+from pgm_bma.foundation.faces.validation import brief, check_choice, check_number, is_hashable
+from pgm_bma.foundation.runtime.jobs import random_generator
+from pgm_bma.orders import consensus, dags, network
+from pgm_bma.orders.families.arcs import arc_positions
 from pgm_bma.orders.families.family_table import members
-from pgm_bma.orders.gaps.augment import completed
-from pgm_bma.orders.gaps.augmented_average import gaps_of
+from pgm_bma.orders.structure_average import WEIGHTINGS
 from pgm_bma.orders.sums import fixed_order
 
 
 class DagResults:
-    """Methods of an estimator over ``_average``, ``_variables`` and ``_seed``; see `results.OrderResults`."""
+    """Structures of an estimator over ``_average``, ``_variables`` and ``_seed``; see `results.OrderResults`."""
 
     _average: Any
     _variables: Any
     _seed: int
     _mixture: Any
     _labels: Any
+    causal_graph_: Any
 
     def _dags(self):
         """The `WeightedDags` that everything here but `sample_dags` reads, made once."""
@@ -38,7 +36,7 @@ class DagResults:
         check_is_fitted(self)
         names = list(self._variables.names)
         if not is_hashable(name) or name not in names:
-            raise ValueError(f"{parameter}={brief(name)} is no variable; the variables are {names}")
+            raise ValueError(f"{parameter}={brief(name)} is not a variable; the variables are {names}")
         return names.index(name)
 
     def _drawn_labels(self, sample, values):
@@ -49,16 +47,45 @@ class DagResults:
     def ancestor_posterior_(self):
         """DataFrame ancestor x descendant: P(a directed path from row to column | data).
 
-        Summed over all DAGs under method "exact" with up to 5 variables. Else the share of 1000 drawn DAGs: under "exact" each
-        with its own order from the exact law, otherwise from the kept orders in turn (`sampler.n_orders` of every chain). `attrs`
-        has `n_dags` (None where all were summed) and `monte_carlo_error`, the largest standard error of an entry.
+        Exact under method "exact" with up to 12 variables (10 under structure_weighting="dag"). Else the share of 1000 drawn DAGs:
+        under "exact" each with its own order from the exact law; of chains each with its own order, as the chains go on from the
+        kept ones; with missing values from the kept orders in turn (`sampler.n_orders` of every chain). `attrs` has `n_dags` (None
+        where all were summed) and `monte_carlo_error`, the largest standard error of an entry.
+        """
+        if "_cached_ancestors" not in self.__dict__:
+            self._cached_ancestors = self._ancestors()
+        shares, labels = self._cached_ancestors
+        names = list(self._variables.names)
+        paths = pd.DataFrame(shares.copy(), index=names, columns=names)
+        paths.index.name, paths.columns.name = "ancestor", "descendant"
+        paths.attrs.update(labels)
+        return paths
+
+    @property
+    def compelled_posterior_(self):
+        """DataFrame parent x child: P(parent -> child is compelled | data), that is, in all DAGs equivalent to the one drawn.
+
+        The rest of `edge_posterior_` are arcs that equivalent DAGs turn round: without experiments their direction stays open.
+        Summed over all DAGs under method "exact" with up to 5 variables, else the share of 1000 drawn DAGs; `attrs` has `n_dags`
+        and `monte_carlo_error`.
         """
         sample, names = self._dags(), list(self._variables.names)
+        found = dags.compelled(sample.parents)
+        arcs = pd.DataFrame(sample.share(found), index=names, columns=names)
+        arcs.index.name, arcs.columns.name = "parent", "child"
+        arcs.attrs.update(self._drawn_labels(sample, found))
+        return arcs
+
+    def _ancestors(self):
+        """(P(path from row to column), what is said of their origin)."""
+        average = self._average
+        kind = WEIGHTINGS[average.weighting]
+        if average.method == "exact" and len(average.table.cardinalities) <= kind.exact_ancestors:
+            shares = kind.ancestors(kind.sum_all(average.table))
+            return shares, {**self._labels(), "n_dags": None, "monte_carlo_error": 0.0}
+        sample = self._dags()
         found = dags.paths(dags.arcs(sample.parents))
-        paths = pd.DataFrame(sample.share(found), index=names, columns=names)
-        paths.index.name, paths.columns.name = "ancestor", "descendant"
-        paths.attrs.update(self._drawn_labels(sample, found))
-        return paths
+        return sample.share(found), self._drawn_labels(sample, found)
 
     def markov_blanket_posterior(self, node: Any) -> pd.Series:
         """Probability that each other variable is in the Markov blanket of `node`: a parent, a child or a child's other parent.
@@ -71,7 +98,8 @@ class DagResults:
         Returns
         -------
         Series
-            By variable, from the DAGs that `ancestor_posterior_` is made of; `attrs` has their number and the Monte Carlo error.
+            By variable. Summed over all DAGs under method "exact" with up to 5 variables, else from 1000 drawn DAGs; `attrs` has
+            their number and the Monte Carlo error.
         """
         v, sample = self._position("node", node), self._dags()
         found = dags.blankets(dags.arcs(sample.parents), v)
@@ -145,155 +173,145 @@ class DagResults:
         found.attrs.update(self._labels(), node=node)
         return found
 
-    # ------------------------------------------------------------------------------------------------ effects
-
-    def effect(self, of: Any, on: Any, *, level: float = 0.9) -> pd.DataFrame:
-        """What setting one variable does to another: P(on | do(of = state)), averaged over structures and parameters.
-
-        The mean is that of the networks with posterior-mean tables, summed over all DAGs under method "exact" with up to 5
-        variables and averaged over 1000 drawn DAGs otherwise (see `ancestor_posterior_`). The spread is that of 1000 drawn DAGs
-        with drawn tables.
-
-        Without experiments in the data (`interventions`), DAGs that imply the same independences cannot be told apart: the
-        direction of an arc that they disagree about is then an opinion of `structure_weighting`, `structure_prior` and the
-        parameter prior, and so is the share of an effect that rests on it. Variables that were not measured are not accounted for.
+    def cpdag(self, of: str = "best") -> Any:
+        """The class of equivalent DAGs of one structure: arcs that all of them share are directed.
 
         Parameters
         ----------
-        of : label
-            The variable that is set.
-        on : label
-            The outcome.
-        level : float, default=0.9
-            Probability between `low` and `high`.
+        of : {"best", "consensus"}, default="best"
+            The DAG of `model_`, or that of `consensus()`.
 
         Returns
         -------
-        DataFrame
-            A row per state of `of` (`do`) and of `on` (`outcome`): `mean`, `sd`, `low` and `high` of the posterior. `attrs` has
-            `ancestor`, P(of is an ancestor of on | data): in the rest of the posterior the effect is zero.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from pgm_bma import OrderPosterior
-        >>> X = pd.DataFrame({"a": list("0011") * 6, "b": list("0011") * 6})
-        >>> X["set"] = ["a"] * 24
-        >>> posterior = OrderPosterior(equivalent_sample_size=1, random_state=0).fit(X, interventions="set")
-        >>> posterior.effect("a", "b").round(2)[["do", "outcome", "mean"]]
-          do outcome  mean
-        0  0       0  0.98
-        1  0       1  0.02
-        2  1       0  0.02
-        3  1       1  0.98
-        """
-        x, y = self._position("of", of), self._position("on", on)
-        if x == y:
-            raise ValueError(f"of and on are both {of!r}; name two different variables")
-        check_number("level", level, 0, 1, open_low=True)
-        sample, drawn = self._dags(), self._drawn_dags()
-        states = self._variables.states
-        mean = np.zeros((len(states[x]), len(states[y])))
-        distinct = _fold(sample if self._average.gaps is not None else sample._replace(states=None))
-        for places, values in effect_blocks(self._question(distinct, [x], [y])):
-            mean += np.tensordot(distinct.weights[places], values, axes=1)
-        rng = np.random.default_rng([self._seed, 6])
-        values = np.concatenate([values for _, values in effect_blocks(self._question(drawn, [x], [y]), rng)])
-        sd, low, high = spread(values, level)
-        index = [(a, b) for a in states[x] for b in states[y]]
-        found = pd.DataFrame({"do": [a for a, _ in index], "outcome": [b for _, b in index]})
-        found["mean"], found["sd"], found["low"], found["high"] = (part.ravel() for part in (mean, sd, low, high))
-        paths = dags.paths(dags.arcs(sample.parents))[:, x, y]
-        found.attrs.update(
-            self._drawn_labels(sample, paths), of=of, on=on, level=level, ancestor=float(sample.share(paths))
-        )
-        return found
-
-    def effects(self, *, level: float = 0.9) -> pd.DataFrame:
-        """How much setting each variable moves each other one, strongest first.
-
-        The size of an effect is the largest total variation between the distributions of `on` that two states of `of` lead to: 0
-        where setting `of` does nothing, 1 where it decides `on`. It is averaged over structures and drawn tables; `effect` says
-        what it means and what cannot be known without experiments.
-
-        Parameters
-        ----------
-        level : float, default=0.9
-            Probability between `low` and `high`.
-
-        Returns
-        -------
-        DataFrame
-            A row per ordered pair: `of`, `on`, `ancestor` (P(of is an ancestor of on | data)), `size`, its `low` and `high`.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from pgm_bma import OrderPosterior
-        >>> X = pd.DataFrame({"a": list("0011") * 6, "b": list("0011") * 6})
-        >>> X["set"] = ["a"] * 24
-        >>> posterior = OrderPosterior(equivalent_sample_size=1, random_state=0).fit(X, interventions="set")
-        >>> posterior.effects().round(1)[["of", "on", "ancestor", "size"]]
-          of on  ancestor  size
-        0  a  b       1.0   1.0
-        1  b  a       0.0   0.0
+        pgmpy PDAG
+            The completed partially directed graph.
         """
         check_is_fitted(self)
-        check_number("level", level, 0, 1, open_low=True)
-        cards, names = self._variables.cardinalities, self._variables.names
-        everything = list(range(len(names)))
-        rng, drawn = np.random.default_rng([self._seed, 7]), self._drawn_dags()
-        blocks = effect_blocks(self._question(drawn, everything, everything), rng)
-        sizes = np.concatenate([total_variation(values, cards, cards) for _, values in blocks])
-        sizes *= dags.paths(dags.arcs(drawn.parents))  # rounding is no effect
-        _, low, high = spread(sizes, level)
-        ancestor, size = self.ancestor_posterior_, sizes.mean(0)
-        pairs = [(x, y) for x in everything for y in everything if x != y]
-        columns = {"of": [names[x] for x, _ in pairs], "on": [names[y] for _, y in pairs]}
-        parts = {"ancestor": ancestor.to_numpy(), "size": size, "low": low, "high": high}
-        found = pd.DataFrame(columns).assign(**{key: [part[pair] for pair in pairs] for key, part in parts.items()})
-        found = found.sort_values("size", ascending=False, kind="stable", ignore_index=True)
-        found.attrs.update(ancestor.attrs, level=level)
-        return found
+        check_choice("of", of, ("best", "consensus"))
+        if of == "best":
+            return self.causal_graph_.to_pdag()
+        return self.consensus().to_pdag()
 
-    def _drawn_dags(self):
-        """`WeightedDags` of equal weights, state by state."""
-        sample = self._dags()
-        if sample.states is not None:
-            ranked = np.argsort(sample.states, kind="stable")
-            return sample._replace(parents=sample.parents[ranked], states=sample.states[ranked])
-        chosen = np.random.default_rng([self._seed, 8]).choice(len(sample.weights), dags.N_DAGS, p=sample.weights)
-        return sample._replace(parents=sample.parents[chosen], weights=np.full(dags.N_DAGS, 1 / dags.N_DAGS))
+    def consensus(
+        self, threshold: float | str | None = None, *, false_arc: float | None = None, missed_arc: float | None = None
+    ) -> Any:
+        """One acyclic graph from the arc posteriors.
 
-    def _question(self, sample, of, on):
-        """An `EffectQuestion` about `WeightedDags`; with missing values, tables come from the completed table of each state."""
-        average = self._average
-        sources = np.zeros(len(sample.weights), dtype=np.int64) if average.gaps is None else sample.states
-        table_of = lru_cache(maxsize=1)(self._table_of)
+        Parameters
+        ----------
+        threshold : float or "data", optional
+            Take arcs of at least this posterior (0.5 by default), the most probable first, leaving out what would close a cycle.
+            "data": the acyclic graph of least expected structural Hamming distance, in which a missing, false or reversed arc
+            counts one (exact up to 16 variables, greedy beyond). It also has edges that are probable while their direction is open.
+        false_arc : float, optional
+            Cost of a false arc, instead of a threshold: the acyclic graph of least expected loss (exact up to 16 variables, greedy
+            beyond).
+        missed_arc : float, optional
+            Cost of a missed arc, likewise.
 
-        @lru_cache(maxsize=10_000)
-        def count(source, child, parents):
-            return table_of(source).family_counts(child, parents)
+        Returns
+        -------
+        pgmpy DAG
+            All variables, and arcs with the attribute `posterior`; pgmpy's metrics take it.
 
-        listed = [dags.as_tuples(parents) for parents in sample.parents]
-        cards = np.asarray(self._variables.cardinalities)
-        return EffectQuestion(listed, sources, count, average.training.prior, cards, of, on)
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from pgm_bma import OrderPosterior
+        >>> X = pd.DataFrame({"a": list("0011") * 6, "b": list("0011") * 6, "c": list("0101") * 6})
+        >>> posterior = OrderPosterior(equivalent_sample_size=1).fit(X)
+        >>> [list(posterior.consensus(threshold).edges) for threshold in (0.6, "data")]
+        [[], [('a', 'b')]]
+        """
+        check_is_fitted(self)
+        if threshold is not None and (false_arc is not None or missed_arc is not None):
+            raise ValueError("consensus takes a threshold or the costs false_arc and missed_arc, not both")
+        edges = self._average.edges
+        if isinstance(threshold, str):
+            check_choice("threshold", threshold, ("data",))
+            arcs = consensus.least_expected_distance(edges)
+        elif false_arc is None and missed_arc is None:
+            threshold = 0.5 if threshold is None else threshold
+            check_number("threshold", threshold, 0, 1, open_low=True)
+            arcs = consensus.above_threshold(edges, threshold)
+        else:
+            costs = [1.0 if cost is None else cost for cost in (false_arc, missed_arc)]
+            for name, cost in zip(("false_arc", "missed_arc"), costs):
+                check_number(name, cost, 0)
+            arcs = consensus.least_expected_loss(edges, *costs)
+        return network.consensus_dag(self._variables.names, edges, arcs, self._labels())
 
-    def _table_of(self, state):
-        """The `Training` that a kept state was drawn on."""
-        training, gaps = self._average.training, self._average.gaps
-        if gaps is None:
-            return training
-        own = gaps_of(self._average)
-        rows = completed(own, gaps.filled.reshape(-1, gaps.filled.shape[2])[state])
-        return training._replace(codes=rows, weights=own.weights)
+    def compare(self, true_graph: Any) -> pd.DataFrame:
+        """Precision, recall and structural Hamming distance of `consensus(threshold)` against a known graph, along the threshold.
+
+        Parameters
+        ----------
+        true_graph : pgmpy DAG or network, networkx DiGraph, or list of arcs (parent, child)
+            The graph that the arcs are compared with.
+
+        Returns
+        -------
+        DataFrame
+            A row per `threshold`: `n_arcs`, `precision` (NaN without arcs) and `recall` of the arcs, `skeleton_precision` and
+            `skeleton_recall` of the edges in either direction, and `shd`, in which a missing, false or reversed arc counts one.
+            `attrs` has `average_precision`, `skeleton_average_precision`, `expected_shd` (of a DAG drawn from the posterior) and
+            `consensus_shd` (of ``consensus("data")``). `plotting.plot_comparison` draws it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from pgm_bma import OrderPosterior
+        >>> X = pd.DataFrame({"a": list("0011") * 6, "b": list("0011") * 6, "c": list("0101") * 6})
+        >>> found = OrderPosterior(equivalent_sample_size=1).fit(X).compare([("a", "b")])
+        >>> found[found.threshold.isin([0.01, 0.25, 0.75])].round(2)[["n_arcs", "precision", "recall", "shd"]]
+            n_arcs  precision  recall  shd
+        0        3       0.33     1.0    2
+        24       1       1.00     1.0    0
+        74       0        NaN     0.0    1
+        """
+        check_is_fitted(self)
+        names, edges = list(self._variables.names), self._average.edges
+        truth = np.zeros(edges.shape, dtype=bool)
+        for parent, child in arc_positions("true_graph", getattr(true_graph, "edges", true_graph), names):
+            truth[parent, child] = True
+        if (truth & truth.T).any():
+            u, v = np.argwhere(truth & truth.T)[0]
+            raise ValueError(
+                f"true_graph has arcs both ways between {names[u]!r} and {names[v]!r}; pass a directed graph without loops"
+            )
+        return _comparison(edges, truth)
 
 
-def _fold(sample):
-    """Equal DAGs (of the same state, where there are states) once, with the sum of their weights, state by state."""
-    keys = sample.parents.reshape(len(sample.weights), -1)
-    if sample.states is not None:
-        keys = np.column_stack([sample.states, keys])
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    states = None if sample.states is None else sample.states[first]
-    return dags.WeightedDags(sample.parents[first], np.bincount(inverse.ravel(), sample.weights), states)
+def _comparison(edges, truth):
+    """The table of `compare`; edges : (n, n) posteriors, truth : (n, n) bool, row parent."""
+    found = consensus.along_threshold(edges)
+    posterior = np.array([p for _, _, p in found])
+    right = np.array([truth[u, v] for u, v, _ in found], dtype=bool)
+    joined = right | np.array([truth[v, u] for u, v, _ in found], dtype=bool)
+    n_true = int(truth.sum())
+    table = pd.DataFrame({"threshold": np.round(np.arange(1, 100) / 100, 2)})
+    table["n_arcs"] = counts = np.array([int((posterior >= t).sum()) for t in table["threshold"]])
+    hits, edge_hits = (np.append(0, np.cumsum(some))[counts] for some in (right, joined))
+    with np.errstate(invalid="ignore"):
+        for start, some in (("", hits), ("skeleton_", edge_hits)):
+            table[f"{start}precision"] = some / counts
+            table[f"{start}recall"] = some / n_true if n_true else np.nan
+    table["shd"] = n_true + counts - hits - edge_hits
+    either, edge = truth | truth.T, np.minimum(edges + edges.T, 1.0)
+    pairs, upper = ~np.eye(len(edges), dtype=bool), np.triu(np.ones(edges.shape, dtype=bool), 1)
+    right_way = np.where(truth, edges, edges.T)
+    best = consensus.least_expected_distance(edges)
+    n_right, n_joined = sum(truth[u, v] for u, v in best), sum(either[u, v] for u, v in best)
+    table.attrs.update(
+        average_precision=_average_precision(truth[pairs], edges[pairs]),
+        skeleton_average_precision=_average_precision(either[upper], edge[upper]),
+        expected_shd=float(np.where(either, 1.0 - right_way, edge)[upper].sum()),
+        consensus_shd=int(n_true + len(best) - n_right - n_joined),
+    )
+    return table
+
+
+def _average_precision(truth, values):
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(truth, values)) if truth.any() else np.nan

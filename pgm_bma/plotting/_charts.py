@@ -1,13 +1,12 @@
 """Pictures of numbers: arc posteriors, relevance, intervals, calibration."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.docstrings import DRAWN, fill
 from pgm_bma.foundation.faces.validation import (
     LARGEST,
     NAME,
@@ -16,21 +15,19 @@ from pgm_bma.foundation.faces.validation import (
     Number,
     Optional,
     as_numbers,
+    bounded,
     brief,
-    check,
     check_arguments,
     reading,
 )
-from pgm_bma.plotting._networks import as_graph
-from pgm_bma.plotting._profiles import mutual_information
-from pgm_bma.plotting._style import (
+from pgm_bma.plotting._clusters import mutual_information
+from pgm_bma.plotting._drawing import (
     BLUE,
-    DRAWN,
     FONT,
+    ORANGE,
     PALE,
     RULE,
     SERIES,
-    SKY,
     SOFT,
     TITLE,
     VERMILION,
@@ -38,87 +35,16 @@ from pgm_bma.plotting._style import (
     inches,
     name_rows,
     new_axes,
+    note,
     number,
     shade,
     short_labels,
-    text_size,
     titled,
 )
 
 INVISIBLE = 1e-3  # a bar of this share of the longest cannot be seen
 FLAT = 1e-3  # values this near to each other are no ranking
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
-
-
-@fill(drawn=DRAWN)
-def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = None) -> Any:
-    """Heat map of arc posteriors: rows are tails, columns heads, dark is 0 and yellow 1.
-
-    Parameters
-    ----------
-    posteriors : DataFrame, networkx graph or fitted estimator
-        Square table (rows are tails, columns heads), a graph with the attribute ``posterior`` on its arcs, or an
-        estimator that has `edge_graph_`.
-    {drawn}
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from pgm_bma.plotting import plot_arc_posteriors
-    >>> ax = plot_arc_posteriors(pd.DataFrame([[0.0, 0.9], [0.1, 0.0]], ["a", "b"], ["a", "b"]))
-    >>> [text.get_text() for text in ax.texts]
-    ['0.90', '0.10']
-    """
-    check("title", title, TITLE)
-    with reading(
-        "posteriors", posteriors, "a table of probabilities, an estimator or a graph whose arcs have posteriors"
-    ):
-        table = _posterior_table(posteriors)
-        values = table.to_numpy(dtype=float).copy()
-    if np.nanmin(values, initial=0.0) < 0 or np.nanmax(values, initial=0.0) > 1 + 1e-9:
-        raise ValueError("arc posteriors must lie between 0 and 1")
-    rows, columns = list(table.index), list(table.columns)
-    if not rows or not columns:
-        raise ValueError(f"posteriors has {len(rows)} rows and {len(columns)} columns; there is no arc to show")
-    with reading("posteriors", posteriors, "a table whose rows and columns are named by variables"):
-        place = {name: j for j, name in enumerate(columns)}
-        itself = [(i, place[name]) for i, name in enumerate(rows) if name in place]
-        values[tuple(np.array(itself, dtype=int).reshape(-1, 2).T)] = np.nan
-    n = max(len(rows), len(columns))
-    small = n <= 12
-    cell = 0.42 if small else max(0.16, 0.34 - 0.004 * n)
-    labels = short_labels(dict.fromkeys([*rows, *columns]), 22)
-    size = FONT - 1 if small else max(5.0, min(FONT - 1, cell * 72 * 0.75))
-    longest = max(text_size(text, size)[0] for text in labels.values())
-    given = ax is not None
-    ax = new_axes(ax, cell * len(columns) + longest + 1.6, cell * len(rows) + longest + 0.8 + 0.3 * bool(title))
-    import matplotlib
-
-    colours = matplotlib.colormaps["viridis"].with_extremes(bad="#E6E6E6")
-    image = ax.imshow(values, cmap=colours, vmin=0, vmax=1, aspect="equal", interpolation="nearest")
-    for axis, names, turn, room in ((ax.xaxis, columns, 90, 0), (ax.yaxis, rows, 0, 1)):
-        every = 1
-        if given:  # where the axes are small, smaller letters, then only every second, third ... name
-            fitting = inches(ax)[room] * 72 / len(names) * 0.75
-            size, every = min(FONT - 1, max(5.0, fitting)), math.ceil(5.0 / fitting)
-        axis.set_ticks(range(0, len(names), every))
-        texts = [labels[v] for v in names[::every]]
-        axis.set_ticklabels(texts, fontsize=size, rotation=turn, parse_math=False)
-    ax.tick_params(length=0)
-    ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=0.6 if small else 0.25)
-    ax.tick_params(which="minor", length=0)
-    ax.set_xlabel("to", fontsize=FONT)
-    ax.set_ylabel("from", fontsize=FONT)
-    if small:
-        for i, j in np.argwhere(np.isfinite(values)):
-            ink = "white" if values[i, j] < 0.6 else "black"
-            ax.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=FONT - 2, color=ink)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=min(1.0, 3.0 / (cell * len(rows))), pad=0.02)
-    bar.set_label("posterior of the arc", fontsize=FONT - 1)
-    bar.ax.tick_params(labelsize=FONT - 2)
-    return titled(ax, title)
 
 
 @fill(drawn=DRAWN)
@@ -132,7 +58,7 @@ def plot_relevance(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Ranking of variables as bars, the most relevant on top: the length is how much, the shade how surely.
+    """Ranking of variables as bars, the most relevant on top: the length is how much, the shade how probable.
 
     Of an estimator the length is the dependence on the class or cluster (`cluster_dependence_`, I_P of EMA eq. 16, where
     there is one, else the mutual information in the fitted network) and the shade the posterior of the arc: posteriors alone
@@ -253,67 +179,10 @@ def _shade_legend(ax, sure, threshold):
 
 
 @fill(drawn=DRAWN)
-def plot_bound_collapse(
-    lower: Any,
-    upper: Any,
-    collapsed: Any,
-    *,
-    labels: Sequence | None = None,
-    reference: Any = None,
-    title: str | None = None,
-    ax: Any = None,
-) -> Any:
-    """Intervals that bound probabilities under missing data, with the point they collapse to.
-
-    Parameters
-    ----------
-    lower, upper, collapsed : array
-        Of equal length (any shape, read in order).
-    labels : sequence of str, optional
-        One per interval; None numbers them.
-    reference : array, optional
-        Values to compare with, e.g. the true ones or those of EM.
-    {drawn}
-
-    Examples
-    --------
-    >>> from pgm_bma.plotting import plot_bound_collapse
-    >>> ax = plot_bound_collapse([0.1, 0.4], [0.5, 0.9], [0.3, 0.7], labels=["yes", "no"])
-    >>> [text.get_text() for text in ax.get_yticklabels()]
-    ['yes', 'no']
-    """
-    check("title", title, TITLE)
-    lower, upper, collapsed = (
-        as_numbers(name, part, "one probability for each interval").ravel()
-        for name, part in (("lower", lower), ("upper", upper), ("collapsed", collapsed))
-    )
-    if not len(lower) == len(upper) == len(collapsed):
-        raise ValueError(f"lower, upper and collapsed have lengths {len(lower)}, {len(upper)} and {len(collapsed)}")
-    if reference is not None:
-        reference = as_numbers("reference", reference, "one probability for each interval").ravel()
-        if len(reference) != len(lower):
-            raise ValueError(f"reference has {len(reference)} numbers for {len(lower)} intervals")
-    with reading("labels", labels, "one text for each interval"):
-        labels = [str(i + 1) for i in range(len(lower))] if labels is None else [str(v) for v in labels]
-    if len(labels) != len(lower):
-        raise ValueError(f"{len(labels)} labels for {len(lower)} intervals")
-    ax = new_axes(ax, 6.5, 1.2 + 0.21 * len(lower))
-    y = np.arange(len(lower))
-    ax.hlines(y, lower, upper, color=SKY, linewidth=5, alpha=0.75, zorder=2, label="bounds")
-    ax.scatter(collapsed, y, s=26, color=BLUE, zorder=4, label="collapsed")
-    if reference is not None:
-        ax.scatter(reference, y, s=34, marker="|", linewidth=1.8, color=VERMILION, zorder=5, label="reference")
-    ax.set_xlim(-0.01, 1.01)
-    bare(ax, "x", "probability")
-    name_rows(ax, [text if len(text) <= 34 else text[:33] + "…" for text in labels])
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=3, frameon=False, fontsize=FONT - 1)
-    return titled(ax, title, pad=22)
-
-
-@fill(drawn=DRAWN)
 def plot_calibration(
     y_true: Any,
     probabilities: Any,
+    y: Any = None,
     *,
     classes: Sequence | None = None,
     positive: Any = None,
@@ -325,10 +194,13 @@ def plot_calibration(
 
     Parameters
     ----------
-    y_true : (n_samples,) array
-        True classes.
+    y_true : (n_samples,) array, or fitted classifier
+        True classes. As in scikit-learn's ``from_estimator``, a fitted classifier may stand here, the rows that it predicts in
+        `probabilities` and their true classes in `y`.
     probabilities : (n_samples, n_classes) array, (n_samples,) array or dict of them
         As from `predict_proba`, or for the positive class alone; a dict name -> array compares classifiers.
+    y : (n_samples,) array, optional
+        True classes of the rows that a classifier predicts.
     classes : sequence, optional
         The classes of the columns, as in `classes_`; None takes the sorted values of `y_true`.
     positive : class, optional
@@ -344,8 +216,19 @@ def plot_calibration(
     >>> ax = plot_calibration([0, 1, 1, 0], [0.1, 0.8, 0.9, 0.3], n_bins=2)
     >>> ax.get_xlabel()
     'predicted probability of 1'
-    """
 
+    Of a fitted classifier:
+
+    >>> from pgm_bma import NaiveBayesClassifier, load_dataset
+    >>> frame, target = load_dataset("voting")
+    >>> X, y = frame.drop(columns=target), frame[target]
+    >>> ax = plot_calibration(NaiveBayesClassifier().fit(X[:300], y[:300]), X[300:], y[300:])
+    """
+    if hasattr(y_true, "predict_proba"):
+        if y is None:
+            raise ValueError("plot_calibration of a classifier needs the true classes of the rows: pass them as y")
+        classes = list(y_true.classes_)
+        y_true, probabilities = y, y_true.predict_proba(probabilities)
     check_arguments(locals(), n_bins=Integer(1, 10_000), positive=Optional(NAME), title=TITLE)
     with reading("y_true", y_true, "one class for each row"):
         y_true = np.atleast_1d(np.asarray(y_true))
@@ -369,7 +252,7 @@ def plot_calibration(
         colour = SERIES[i % len(SERIES)]
         ax.errorbar(
             middle, share, yerr=error, color=colour, marker=MARKERS[i % len(MARKERS)], markersize=5, linewidth=1.4,
-            elinewidth=0.9, capsize=2, zorder=3, label=f"{name + ': ' if name else ''}mean gap {gap:.3f}",
+            elinewidth=0.9, capsize=2, zorder=3, label=f"{name + ': ' if name else ''}mean distance {gap:.3f}",
         )  # fmt: skip
         if not several:
             quarter = "share of rows (a quarter of its size)"
@@ -380,19 +263,6 @@ def plot_calibration(
     bare(ax, "both", f"predicted probability of {next(iter(judged.values()))[2]}", "how often it came true")
     ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
     return titled(ax, title)
-
-
-def _posterior_table(posteriors):
-    if isinstance(posteriors, pd.DataFrame):
-        return posteriors
-    graph = as_graph(posteriors)
-    nodes = list(graph.nodes())
-    table = pd.DataFrame(0.0, index=nodes, columns=nodes)
-    for tail, head, data in graph.edges(data=True):
-        if data.get("posterior") is None:
-            raise ValueError(f"the arc {tail!r} -> {head!r} has no attribute 'posterior'")
-        table.at[tail, head] = float(data["posterior"])
-    return table
 
 
 def _probabilities(values, n_rows):
@@ -411,7 +281,7 @@ def _judged(y_true, values, classes, positive):
     if values.ndim == 1:
         if len(classes) != 2 and positive is None:
             raise ValueError(f"one probability per row needs two classes, or positive=; the classes are {classes}")
-        positive = classes[-1] if positive is None else positive
+        positive = classes[-1] if positive is None else bounded("positive", positive)
         return values, y_true == positive, str(positive)
     if values.shape != (len(y_true), len(classes)):
         raise ValueError(
@@ -436,3 +306,168 @@ def _bins(chosen, happened, n_bins):
     error = np.sqrt(smooth * (1 - smooth) / count[used])
     error = np.vstack([np.minimum(error, share), np.minimum(error, 1 - share)])
     return middle, share, error, count[used] / count.sum()
+
+
+@fill(drawn=DRAWN)
+def plot_score_traces(
+    traces: Any,
+    *,
+    burn_in: int | None = None,
+    label: str | None = None,
+    names: Sequence | None = None,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """Scores of the chains along their iterations; chains that do not agree are seen at once.
+
+    Parameters
+    ----------
+    traces : (n_chains, n_iterations) array, sequence, list or dict of sequences, or fitted estimator
+        Scores of one chain or several; of a fitted order estimator whose chains were sampled the scores of its kept
+        orders.
+    burn_in : int, optional
+        Number of first iterations that are discarded; they are shaded, and the scale fits what comes after them.
+    label : str, optional
+        What the score is; None means the log score of the order.
+    names : sequence of str, optional
+        Names of the chains.
+    {drawn}
+
+    Examples
+    --------
+    >>> from pgm_bma.plotting import plot_score_traces
+    >>> ax = plot_score_traces([[-9.0, -7.0, -6.5], [-8.0, -6.6, -6.4]], burn_in=1)
+    >>> [line.get_label() for line in ax.lines]
+    ['chain 1', 'chain 2']
+    """
+    check_arguments(locals(), burn_in=Optional(Number(0)), label=Optional(TEXT), title=TITLE)
+    what = "iteration"
+    if hasattr(traces, "order_log_scores_"):
+        if traces.method_ != "mcmc":
+            raise ValueError(
+                f"nothing was sampled by a chain: the average is {traces.method_!r}; fit with method='mcmc'"
+            )
+        traces, what = traces.order_log_scores_.reshape(traces.n_chains_, -1), "kept order"
+    label = "log score of the order" if label is None else label
+    if isinstance(traces, dict):
+        names, traces = list(traces), list(traces.values())
+    with reading("traces", traces, "numbers of one chain, a list or dict of those of several, or a fitted estimator"):
+        traces = list(traces)
+        if traces and np.ndim(traces[0]) == 0:
+            traces = [traces]
+        traces = [np.asarray(trace, dtype=float).reshape(len(trace)) for trace in traces]
+    with reading("names", names, "one text for each chain"):
+        names = [f"chain {i + 1}" for i in range(len(traces))] if names is None else [str(name) for name in names]
+    beside = {"loc": "best"} if ax is not None else {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    ax = new_axes(ax, 7.5, 3.6)
+    for i, (trace, name) in enumerate(zip(traces, names)):
+        steps, values = _thinned(trace)
+        style = "-" if i < len(SERIES) else (0, (4, 1.5))
+        ax.plot(steps, values, color=SERIES[i % len(SERIES)], linewidth=1.0, linestyle=style, label=name, alpha=0.9)
+    longest = max((len(trace) for trace in traces), default=1)
+    if burn_in:
+        ax.axvspan(0, min(burn_in, longest), color=RULE, alpha=0.6, linewidth=0, zorder=0)
+        note(ax, "burn-in", (0, 1), (4, -4))
+        _zoom_after(ax, traces, burn_in)
+    ax.set_xlim(0, max(longest - 1, 1))
+    bare(ax, "y", what, label)
+    ax.ticklabel_format(style="plain", useOffset=False)
+    if 1 < len(traces) <= 16:
+        ax.legend(**beside, framealpha=0.85, edgecolor="white", fontsize=FONT - 1.5, handlelength=1.6)
+    return titled(ax, title)
+
+
+@fill(drawn=DRAWN)
+def plot_starts(
+    starts: Any, *, score: str = "score", label: str | None = None, title: str | None = None, ax: Any = None
+) -> Any:
+    """Scores of all starts from best to worst: how often the best was found again, and which starts collapsed.
+
+    Parameters
+    ----------
+    starts : DataFrame, sequence of numbers or fitted estimator
+        A table such as `starts_`, with a column of scores and, where present, the columns collapsed and converged; or
+        the scores alone; or an estimator with `starts_`.
+    score : str, default="score"
+        The column of the scores.
+    label : str, optional
+        Name of the score; None takes that of the column.
+    {drawn}
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgm_bma.plotting import plot_starts
+    >>> ax = plot_starts(pd.DataFrame({"score": [-5.0, -4.0, -4.0], "collapsed": [True, False, False]}))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['start', 'collapsed']
+    """
+    check_arguments(locals(), score=NAME, label=Optional(TEXT), title=TITLE)
+    starts = getattr(starts, "starts_", starts)
+    with reading("starts", starts, "a table of starts, a list of scores, or a fitted estimator"):
+        table = starts if isinstance(starts, pd.DataFrame) else pd.DataFrame({score: np.asarray(starts, dtype=float)})
+    if score not in table:
+        raise ValueError(f"starts has no column {score!r}; its columns are {list(table.columns)}")
+    with reading("starts", starts, f"a table whose column {score!r} holds numbers"):
+        table = table.sort_values(score, ascending=False, kind="stable").reset_index(drop=True)
+        values = table[score].to_numpy(dtype=float)
+    ax = new_axes(ax, max(5.0, min(12.0, 3.0 + 0.12 * len(values))), 3.4)
+    rank = np.arange(1, len(values) + 1)
+    collapsed = _flags(table, "collapsed", False)
+    short = (table["stage"] == 1).to_numpy() & ~collapsed if "stage" in table else np.zeros(len(table), dtype=bool)
+    unfinished = ~_flags(table, "converged", True) & ~collapsed & ~short
+    finite = np.isfinite(values)
+    best = values[finite].max() if finite.any() else 0.0
+    ax.axhline(best, color=SOFT, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+    size = 34 if len(values) <= 80 else 14
+    groups = [
+        (~collapsed & ~unfinished & ~short, "start", {"color": BLUE, "marker": "o"}),
+        (short, "stopped early", {"facecolors": "white", "edgecolors": SOFT, "marker": "o"}),
+        (unfinished, "not converged", {"color": ORANGE, "marker": "^"}),
+        (collapsed, "collapsed", {"facecolors": "white", "edgecolors": VERMILION, "marker": "X"}),
+    ]
+    for mask, name, style in groups:
+        mask = mask & finite
+        if mask.any():
+            ax.scatter(rank[mask], values[mask], s=size, linewidth=1.0, label=name, zorder=3, **style)
+    again = int((np.abs(values[finite] - best) <= 1e-6 * max(1.0, abs(best))).sum())
+    found = f"best {best:,.2f}, found {again} {'time' if again == 1 else 'times'} in {len(values)} starts"
+    note(ax, found, (0, 1), (0, 4), "bottom", FONT - 1)
+    if finite.any() and best - values[finite].min() < 0.1:  # do not blow up differences that mean nothing
+        ax.set_ylim(best - 0.1, best + 0.02)
+    ax.set_xlim(0.3, len(values) + 0.7)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    bare(ax, "y", "rank of the start", label or str(score).replace("_", " "))
+    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
+    if collapsed.any() or unfinished.any() or short.any():
+        ax.legend(framealpha=0.85, edgecolor="white", fontsize=FONT - 1, loc="best")
+    return titled(ax, title, pad=18)
+
+
+def _thinned(trace, most=4000):
+    """Steps and values of a long trace, each stretch shown by its extremes so that no spike is lost."""
+    if len(trace) <= most:
+        return np.arange(len(trace)), trace
+    pieces = np.array_split(np.arange(len(trace)), most // 2)
+    keep = np.array(sorted({i for p in pieces for i in (p[np.argmin(trace[p])], p[np.argmax(trace[p])])}))
+    return keep, trace[keep]
+
+
+def _zoom_after(ax, traces, burn_in):
+    """Scale y for what comes after the burn-in, where chains must agree, and say how far the first scores go down."""
+    later = np.concatenate([trace[burn_in:] for trace in traces])
+    later = later[np.isfinite(later)]
+    if not len(later):
+        return
+    low, high = later.min(), later.max()
+    span = max(high - low, 1e-9 * max(1.0, abs(high)))
+    first = min(np.nanmin(trace) for trace in traces)
+    if first < low - 0.35 * span:
+        ax.set_ylim(low - 0.35 * span, high + 0.1 * span)
+        note(ax, f"first scores down to {first:,.0f}", (0, 0), (4, 4), "baseline")
+
+
+def _flags(table, column, otherwise):
+    if column not in table:
+        return np.full(len(table), otherwise)
+    return table[column].to_numpy(dtype=bool)

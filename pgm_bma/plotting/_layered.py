@@ -26,7 +26,7 @@ class LayerSpacing(NamedTuple):
 
 
 UPRIGHT = LayerSpacing(0.26, 0.1, 0.06)
-SIDEWAYS = LayerSpacing(0.12, 0.04, 0.06)  # boxes are stacked: text needs less room above and below than beside it
+SIDEWAYS = LayerSpacing(0.12, 0.04, 0.06)  # boxes are stacked: text needs less space above and below than at its sides
 
 
 class GraphLayout(NamedTuple):
@@ -393,7 +393,7 @@ def _pull_tight(points, boxes, margin=0.07):
 
 
 def _meets(start, end, low, high):
-    """Whether a segment meets any of the rectangles (slab test)."""
+    """Return whether a segment meets any of the rectangles (slab test)."""
     start, step = np.asarray(start), np.subtract(end, start)
     with np.errstate(divide="ignore", invalid="ignore"):
         t0, t1 = (low - start) / step, (high - start) / step

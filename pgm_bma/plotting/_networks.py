@@ -1,10 +1,14 @@
 """Pictures of graphs: networks, and the difference of two structures."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from pgm_bma.foundation.faces.docstrings import fill
+import numpy as np
+import pandas as pd
+
+from pgm_bma.foundation.faces.docstrings import DRAWN, fill
 from pgm_bma.foundation.faces.validation import (
     NAME,
     Choice,
@@ -13,13 +17,40 @@ from pgm_bma.foundation.faces.validation import (
     Integer,
     Number,
     Optional,
+    as_numbers,
     brief,
+    check,
     check_arguments,
     is_hashable,
     reading,
 )
-from pgm_bma.plotting._layout import Box, Line, box_labels, box_sizes, layout_graph, paint
-from pgm_bma.plotting._style import BLUE, DRAWN, INK, MANY, ORANGE, PURPLE, SOFT, TITLE, VERMILION, legend_below, number
+from pgm_bma.plotting._drawing import (
+    BLUE,
+    FONT,
+    INK,
+    MANY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SOFT,
+    TITLE,
+    VERMILION,
+    Box,
+    Line,
+    bare,
+    box_labels,
+    box_sizes,
+    inches,
+    layout_graph,
+    legend_below,
+    name_rows,
+    new_axes,
+    number,
+    paint,
+    short_labels,
+    text_size,
+    titled,
+)
 
 MANY_LOOSE = 8
 LAYOUT = Either(Choice("auto", "graphviz", "layered", "fan"), Instance(dict, "a dict node -> (x, y) in inches"))
@@ -128,7 +159,7 @@ def plot_structure_difference(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw two structures over one set of nodes: common arcs, arcs of only one of them, and arcs that are turned round.
+    """Draw two structures over one set of nodes: common arcs, arcs of only one of them, and reversed arcs.
 
     Parameters
     ----------
@@ -182,6 +213,135 @@ def plot_structure_difference(
     return ax
 
 
+@fill(drawn=DRAWN)
+def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = None) -> Any:
+    """Heat map of arc posteriors: rows are tails, columns heads, dark is 0 and yellow 1.
+
+    Parameters
+    ----------
+    posteriors : DataFrame, networkx graph or fitted estimator
+        Square table (rows are tails, columns heads), a graph with the attribute ``posterior`` on its arcs, or an
+        estimator that has `edge_graph_`.
+    {drawn}
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgm_bma.plotting import plot_arc_posteriors
+    >>> ax = plot_arc_posteriors(pd.DataFrame([[0.0, 0.9], [0.1, 0.0]], ["a", "b"], ["a", "b"]))
+    >>> [text.get_text() for text in ax.texts]
+    ['0.90', '0.10']
+    """
+    check("title", title, TITLE)
+    with reading(
+        "posteriors", posteriors, "a table of probabilities, an estimator or a graph whose arcs have posteriors"
+    ):
+        table = _posterior_table(posteriors)
+        values = table.to_numpy(dtype=float).copy()
+    if np.nanmin(values, initial=0.0) < 0 or np.nanmax(values, initial=0.0) > 1 + 1e-9:
+        raise ValueError("arc posteriors must lie between 0 and 1")
+    rows, columns = list(table.index), list(table.columns)
+    if not rows or not columns:
+        raise ValueError(f"posteriors has {len(rows)} rows and {len(columns)} columns; there is no arc to show")
+    with reading("posteriors", posteriors, "a table whose rows and columns are named by variables"):
+        place = {name: j for j, name in enumerate(columns)}
+        itself = [(i, place[name]) for i, name in enumerate(rows) if name in place]
+        values[tuple(np.array(itself, dtype=int).reshape(-1, 2).T)] = np.nan
+    n = max(len(rows), len(columns))
+    small = n <= 12
+    cell = 0.42 if small else max(0.16, 0.34 - 0.004 * n)
+    labels = short_labels(dict.fromkeys([*rows, *columns]), 22)
+    size = FONT - 1 if small else max(5.0, min(FONT - 1, cell * 72 * 0.75))
+    longest = max(text_size(text, size)[0] for text in labels.values())
+    given = ax is not None
+    ax = new_axes(ax, cell * len(columns) + longest + 1.6, cell * len(rows) + longest + 0.8 + 0.3 * bool(title))
+    import matplotlib
+
+    colours = matplotlib.colormaps["viridis"].with_extremes(bad="#E6E6E6")
+    image = ax.imshow(values, cmap=colours, vmin=0, vmax=1, aspect="equal", interpolation="nearest")
+    for axis, names, turn, room in ((ax.xaxis, columns, 90, 0), (ax.yaxis, rows, 0, 1)):
+        every = 1
+        if given:  # where the axes are small, smaller letters, then only every second, third ... name
+            fitting = inches(ax)[room] * 72 / len(names) * 0.75
+            size, every = min(FONT - 1, max(5.0, fitting)), math.ceil(5.0 / fitting)
+        axis.set_ticks(range(0, len(names), every))
+        texts = [labels[v] for v in names[::every]]
+        axis.set_ticklabels(texts, fontsize=size, rotation=turn, parse_math=False)
+    ax.tick_params(length=0)
+    ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=0.6 if small else 0.25)
+    ax.tick_params(which="minor", length=0)
+    ax.set_xlabel("to", fontsize=FONT)
+    ax.set_ylabel("from", fontsize=FONT)
+    if small:
+        for i, j in np.argwhere(np.isfinite(values)):
+            ink = "white" if values[i, j] < 0.6 else "black"
+            ax.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=FONT - 2, color=ink)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=min(1.0, 3.0 / (cell * len(rows))), pad=0.02)
+    bar.set_label("posterior of the arc", fontsize=FONT - 1)
+    bar.ax.tick_params(labelsize=FONT - 2)
+    return titled(ax, title)
+
+
+@fill(drawn=DRAWN)
+def plot_bound_collapse(
+    lower: Any,
+    upper: Any,
+    collapsed: Any,
+    *,
+    labels: Sequence | None = None,
+    reference: Any = None,
+    title: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """Intervals that bound probabilities under missing data, with the point they collapse to.
+
+    Parameters
+    ----------
+    lower, upper, collapsed : array
+        Of equal length (any shape, read in order).
+    labels : sequence of str, optional
+        One per interval; None numbers them.
+    reference : array, optional
+        Values to compare with, e.g. the true ones or those of EM.
+    {drawn}
+
+    Examples
+    --------
+    >>> from pgm_bma.plotting import plot_bound_collapse
+    >>> ax = plot_bound_collapse([0.1, 0.4], [0.5, 0.9], [0.3, 0.7], labels=["yes", "no"])
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['yes', 'no']
+    """
+    check("title", title, TITLE)
+    lower, upper, collapsed = (
+        as_numbers(name, part, "one probability for each interval").ravel()
+        for name, part in (("lower", lower), ("upper", upper), ("collapsed", collapsed))
+    )
+    if not len(lower) == len(upper) == len(collapsed):
+        raise ValueError(f"lower, upper and collapsed have lengths {len(lower)}, {len(upper)} and {len(collapsed)}")
+    if reference is not None:
+        reference = as_numbers("reference", reference, "one probability for each interval").ravel()
+        if len(reference) != len(lower):
+            raise ValueError(f"reference has {len(reference)} numbers for {len(lower)} intervals")
+    with reading("labels", labels, "one text for each interval"):
+        labels = [str(i + 1) for i in range(len(lower))] if labels is None else [str(v) for v in labels]
+    if len(labels) != len(lower):
+        raise ValueError(f"{len(labels)} labels for {len(lower)} intervals")
+    ax = new_axes(ax, 6.5, 1.2 + 0.21 * len(lower))
+    y = np.arange(len(lower))
+    ax.hlines(y, lower, upper, color=SKY, linewidth=5, alpha=0.75, zorder=2, label="bounds")
+    ax.scatter(collapsed, y, s=26, color=BLUE, zorder=4, label="collapsed")
+    if reference is not None:
+        ax.scatter(reference, y, s=34, marker="|", linewidth=1.8, color=VERMILION, zorder=5, label="reference")
+    ax.set_xlim(-0.01, 1.01)
+    bare(ax, "x", "probability")
+    name_rows(ax, [text if len(text) <= 34 else text[:33] + "…" for text in labels])
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=3, frameon=False, fontsize=FONT - 1)
+    return titled(ax, title, pad=22)
+
+
 def _box(label, is_marked, is_latent=False):
     style = "--" if is_latent else "-"
     return Box(label, ORANGE, INK, style) if is_marked else Box(label, style=style)
@@ -216,7 +376,7 @@ def _highlighted(network, graph, highlight):
     unknown = [v for v in wanted if not NAME.admits(v) or v not in graph]
     if unknown:
         raise ValueError(
-            f"highlight names {brief(unknown[0])}, which is no node; the nodes are {list(graph.nodes())[:20]}"
+            f"highlight names {brief(unknown[0])}, which is not a node; the nodes are {list(graph.nodes())[:20]}"
         )
     return wanted
 
@@ -253,7 +413,7 @@ def _strongest(nodes, arcs, posterior, marked, max_nodes):
 
 
 def _reaches_all(marked, nodes, arcs, posterior):
-    """Whether the class or cluster is a parent of all others, for certain, and they have arcs besides."""
+    """Return whether the class or cluster is a parent of all others, for certain, and they have arcs besides."""
     certain = {head for tail, head in arcs if marked and tail == marked[0] and (tail, head) not in posterior}
     return bool(marked) and len(certain) == len(nodes) - 1 < len(arcs)
 
@@ -278,4 +438,14 @@ def _width_legend():
     return [Line2D([], [], color=INK, linewidth=0.4 + 3.0 * p, label=f"posterior {p:g}") for p in (0.1, 0.5, 1.0)]
 
 
-__all__ = ["plot_network", "plot_structure_difference"]
+def _posterior_table(posteriors):
+    if isinstance(posteriors, pd.DataFrame):
+        return posteriors
+    graph = as_graph(posteriors)
+    nodes = list(graph.nodes())
+    table = pd.DataFrame(0.0, index=nodes, columns=nodes)
+    for tail, head, data in graph.edges(data=True):
+        if data.get("posterior") is None:
+            raise ValueError(f"the arc {tail!r} -> {head!r} has no attribute 'posterior'")
+        table.at[tail, head] = float(data["posterior"])
+    return table

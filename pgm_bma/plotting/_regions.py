@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.docstrings import DRAWN, fill
 from pgm_bma.foundation.faces.validation import LARGEST, NAME, Integer, Number, Optional, check_arguments, reading
 from pgm_bma.foundation.numbers.graphs import check_region_graph
-from pgm_bma.plotting._layout import Box, Line, box_labels, box_sizes, circle_layout, layout_graph, paint
-from pgm_bma.plotting._style import (
+from pgm_bma.plotting._drawing import (
     BLUE,
-    DRAWN,
     FONT,
     INK,
     MANY,
@@ -20,8 +18,15 @@ from pgm_bma.plotting._style import (
     SOFT,
     TITLE,
     VERMILION,
+    Box,
+    Line,
+    box_labels,
+    box_sizes,
+    circle_layout,
     drawing_axes,
+    layout_graph,
     legend_below,
+    paint,
     short_labels,
     text_size,
     titled,

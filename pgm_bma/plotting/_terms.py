@@ -1,4 +1,4 @@
-"""What columns say about the class: all of them in one row, and every one alone, as curves of evidence over its values."""
+"""Pictures of what columns say about the class: all of them in one row, and each alone, as curves of evidence over its values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.faces.docstrings import DRAWN, fill
 from pgm_bma.foundation.faces.validation import Fitted, Integer, check_arguments, is_hashable, reading
 from pgm_bma.foundation.runtime.atomic import file_path, replacing
-from pgm_bma.plotting._style import (
+from pgm_bma.plotting._drawing import (
     BLUE,
-    DRAWN,
     FONT,
     INK,
     PALE,
@@ -38,6 +37,8 @@ def plot_terms(
     classifier: Any, *, columns: Sequence | None = None, path: Any = None, n_columns: int = 3, title: str | None = None
 ) -> Any:
     """Draw the curves of `AdditiveBayesClassifier.term_curves`, a panel per column; grey bars show where the data are.
+
+    Bands are two standard errors wide on either side of a curve.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def plot_terms(
     if not columns:
         raise ValueError(f"columns= names no column; the columns are {names[:20]}")
     if unknown:
-        raise ValueError(f"columns= names {unknown[0]!r}, which is no column of the fit")
+        raise ValueError(f"columns= names {unknown[0]!r}, which is not a column of the fit")
     curves, classes = classifier.term_curves(), list(classifier.classes_)
     shown = classes[1:] if len(classes) == 2 else classes  # of two classes one curve is the other upside down
     n_columns = max(1, min(n_columns, len(columns)))
@@ -116,6 +117,7 @@ def plot_terms(
 
 def _draw_column(ax, part, classes, label, numeric):
     evidence, shares = part[classes].to_numpy(), part["share"].to_numpy()
+    reach = 2 * np.nan_to_num(part[[f"{c} error" for c in classes]].to_numpy())
     bounds = _bounds(part) if numeric else np.arange(len(part) + 1) - 0.5
     top = max(np.abs(evidence).max(initial=0.0), 0.1) * 1.1
     heights = shares / np.diff(bounds) if numeric else shares
@@ -127,9 +129,12 @@ def _draw_column(ax, part, classes, label, numeric):
     ax.axhline(0, color=RULE, linewidth=0.8)
     for k in range(evidence.shape[1]):
         style = {"color": SERIES[k % len(SERIES)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.5}
+        low, high = np.clip(evidence[:, k] - reach[:, k], -top, top), np.clip(evidence[:, k] + reach[:, k], -top, top)
         if numeric:
+            ax.stairs(high, bounds, baseline=low, fill=True, color=style["color"], alpha=0.15, linewidth=0)
             ax.stairs(evidence[:, k], bounds, baseline=None, **style)
         else:
+            ax.bar(middles, high - low, widths, bottom=low, color=style["color"], alpha=0.15)
             ax.hlines(evidence[:, k], bounds[:-1] + 0.1, bounds[1:] - 0.1, **style)
     if not numeric:
         states = list(map(str, part["bin"]))
@@ -161,7 +166,7 @@ def plot_evidence(
     title: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw how each column speaks for one class against another in one row, the strongest on top.
+    """Draw the evidence of each column for one class against another in one row, the strongest on top.
 
     Bars to the right (blue) speak for the first class, hatched bars to the left (vermilion) for the second; the numbers are nats,
     and their sum, below the picture, is the log odds.

@@ -43,10 +43,29 @@ def estimator_html(estimator: Any) -> str:
     options = {"plot_network": {"max_nodes": MOST_NODES}, "plot_relevance": {"top": MOST_ITEMS},
                "plot_cluster_profiles": {"top": MOST_ITEMS}}.get(estimator._picture, {})  # fmt: skip
     if estimator._picture == "plot_arc_posteriors" and estimator.n_features_in_ > MOST_NODES:
-        from pgm_bma.plotting import plot_network
+        options = {"max_nodes": MOST_NODES}
+    return _box([first, _learned(estimator)], lambda: draw_estimator(estimator, **options))
 
-        return _box([first, _learned(estimator)], lambda: plot_network(estimator, max_nodes=MOST_NODES))
-    return _box([first, _learned(estimator)], lambda: estimator.plot(**options))
+
+def draw_estimator(estimator: Any, **options: Any) -> Any:
+    """A fitted estimator by the function that suits it: above 30 columns a network of the strongest arcs, not all arcs as cells.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Any of this package.
+    **options : dict
+        Of that function.
+
+    Returns
+    -------
+    matplotlib axes
+        Where it was drawn.
+    """
+    from pgm_bma import plotting
+
+    is_large = estimator._picture == "plot_arc_posteriors" and estimator.n_features_in_ > MOST_NODES
+    return getattr(plotting, "plot_network" if is_large else estimator._picture)(estimator, **options)
 
 
 def graph_html(graph: Any) -> str:
@@ -62,7 +81,7 @@ def graph_html(graph: Any) -> str:
     str
         A ``<div>`` that needs nothing else.
     """
-    arcs = "arcs" if graph.is_directed() else "links"
+    arcs = "arcs" if graph.is_directed() else "edges"
     words = f"<b>{graph.number_of_nodes()} nodes</b>, {graph.number_of_edges()} {arcs}{_likely(graph)}."
     return _box([words], lambda: draw_graph(graph, max_nodes=MOST_NODES))
 

@@ -104,11 +104,11 @@ explorers.graph = (root, data) => {
     const alone = nodes.filter(node => !linked.has(node.i) && !node.mark);
     const hide = alone.length > 3 && alone.length < nodes.length;
     for (const node of nodes) if (node.g) node.g.classList.toggle("off", hide && !linked.has(node.i) && !node.mark);
-    const what = data.directed ? "arc" : data.measure ? "link" : "line";
+    const what = data.directed ? "arc" : data.measure ? "edge" : "line";
     counts.textContent = `${data.sliding ? `\u2265 ${data.format === "share" ? least.toFixed(2) : least.toPrecision(2)}: ` : ""}` +
       `${plural(shown.length, what)}${wanted.length > MOST ? ` (the strongest of ${wanted.length})` : ""}, ` +
       `${nodes.length - alone.length} of ${plural(nodes.length, "node")} connected`;
-    looseHead.textContent = `${alone.length} without ${data.directed ? "an arc" : "a link"}`;
+    looseHead.textContent = `${alone.length} without ${data.directed ? "an arc" : "an edge"}`;
     loose.hidden = !alone.length;
     looseList.replaceChildren(...alone.map(node => button(node.name, () => choose(node), { class: "name" })));
     if (chosen) choose(chosen, true);
@@ -176,7 +176,7 @@ explorers.graph = (root, data) => {
       if (near.size > 1) panel.append(el("p", { class: "caption" }, `Blanket: ${near.size - 1} of ${nodes.length - 1} nodes; ` +
         "given these, the others say nothing more about it (for the arcs shown)."));
     } else {
-      listing(data.links || "Linked with", byValue([...parents.map(arc => ({ i: arc.t, arc })), ...children.map(arc => ({ i: arc.h, arc }))]));
+      listing(data.links || "Joined with", byValue([...parents.map(arc => ({ i: arc.t, arc })), ...children.map(arc => ({ i: arc.h, arc }))]));
     }
     const detail = data.details[node.i];
     if (detail) panel.append(...details(node, detail));

@@ -1,4 +1,4 @@
-"""What a reader of the report can explore, as data for its scripts: graphs, clusters, and rows with their explanation.
+"""Explorable parts of a report, as data for its scripts: graphs, clusters, and rows with their explanation.
 
 Graphs: where nodes stand, every arc with its posterior, and what a click on a node shows. The layout is that of `plotting`,
 made for the strongest arcs, plus the strongest one of every node that has none among them; weaker arcs, which the slider
@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.numbers.averaging import information
+from pgm_bma.foundation.numbers.families import information
+from pgm_bma.plotting._drawing import box_labels, box_sizes, circle_layout, layout_graph
 from pgm_bma.plotting._layered import MARGIN, GraphLayout
-from pgm_bma.plotting._layout import box_labels, box_sizes, circle_layout, layout_graph
 
 PIXELS = 96  # an inch of the layout
 LEAST = 0.01  # posteriors below are not written
 MOST_ARCS = 6000
 START = 0.5
 HINT = "Click a node, or find one by name: here come its neighbours, its table and the rows behind it. Drag and zoom as you like."
+INTERACTIONS = (
+    "Solid: two columns together say more about the class than both apart. Dashed: partly the same.",
+    "Two columns together say more about the class than the sum of both; the share is that of the explained log odds.",
+)  # of Kikuchi-Bayes, of additive terms
 MARKED, LATENT, POSITIVE, NEGATIVE, NEUTRAL = 1, 2, 3, 4, 5  # classes of boxes in page.css
 MOST_CELLS = 400  # of one node's table
 MOST_STATES = 40
@@ -73,31 +77,30 @@ def network_data(estimator, frame=None):
 
 
 def interaction_data(estimator, frame=None):
-    """Interactions of pairs of columns about the class (Kikuchi-Bayes), on a circle; frame as in `network_data`."""
-    strength = estimator.interaction_strength_
-    names, numbers = list(strength.columns), strength.to_numpy(dtype=float)
-    first, second = np.triu_indices(len(names), 1)
-    order = np.argsort(-np.abs(numbers[first, second]), kind="stable")[:MOST_ARCS]
-    pairs = [(names[first[i]], names[second[i]], float(numbers[first[i], second[i]])) for i in order]
-    pairs = [pair for pair in pairs if math.isfinite(pair[2]) and pair[2] != 0]
+    """Pairs of columns that interact about the class beyond chance, on a circle; frame as in `network_data`."""
+    names, found = list(estimator.schema_.names), estimator.interactions_
+    sure = found[(found["low"] > 0) | (found["high"] < 0)].sort_values("importance", key=abs, ascending=False)
+    pairs = [(a, b, float(w)) for a, b, w, *_ in sure.head(MOST_ARCS).itertuples(index=False)]
     largest = max((abs(pair[2]) for pair in pairs), default=1.0)
     values = {(a, b): w for a, b, w in pairs if abs(w) >= 0.005 * largest}
     start = sorted((abs(w) for w in values.values()), reverse=True)[: 2 * len(names)][-1:] or [0.0]
     labels = box_labels(names)
-    notes = {name: f"By itself it tells {numbers[i, i]:.3f} nats about the class." for i, name in enumerate(names)}
+    own = estimator.feature_importances_
+    notes = {name: f"Its terms change the evidence for the class by {w:.3f} nats." for name, w in zip(names, own)}
+    shares = hasattr(estimator, "pairs_")  # of the explained log odds, without a sign
     return {
         **_drawn(names, labels, _ring(names, pairs[: 3 * len(names)], box_sizes(labels)), {}, notes),
         "arcs": _arcs(names, values, {}, None),
         "directed": False,
-        "measure": "interaction in nats",
-        "format": "signed",
+        "measure": "share of the log odds" if shares else "interaction in nats",
+        "format": "share" if shares else "signed",
         "slider": "Interactions of at least",
         "sliding": bool(values),
         "least": 0.005 * largest,
         "step": largest / 200,
         "start": start[0],
-        "links": "Interacts with (+ more together, − partly the same)",
-        "hint": f"Solid: two columns together tell more about the class than both apart. Dashed: partly the same. {HINT}",
+        "links": "Interacts with" if shares else "Interacts with (+ more together, − partly the same)",
+        "hint": f"{INTERACTIONS[shares]} {HINT}",
         "details": _column_details(estimator, names, frame),
     }
 
@@ -305,7 +308,7 @@ def _rows_behind(cpd, parents, columns, shape):
     n_rows = len(columns[cpd.variable])
     place, known = np.zeros(n_rows, dtype=np.int64), np.ones(n_rows, dtype=bool)
     for parent, size in zip(parents, shape):
-        codes = pd.Categorical(columns[parent].astype(object), categories=cpd.state_names[parent]).codes
+        codes = pd.Index(cpd.state_names[parent], dtype=object).get_indexer(columns[parent].astype(object))
         known &= codes >= 0
         place = place * size + codes
     return np.bincount(place[known], minlength=int(np.prod(shape, dtype=np.int64)))

@@ -1,7 +1,7 @@
-"""A report as one HTML file that needs nothing else: no network, no files beside it. Pictures are inline, tables sort.
+"""A report as one HTML file that needs nothing else: no network, no other files. Pictures are inline, tables sort.
 
 `Report` collects sections in reading order and writes them, with a glossary of those terms (`glossary`) that occur. What a
-section says is decided elsewhere (`findings`); here is only the page. Its style (page.css) and scripts (*.js) lie beside this
+section says is decided elsewhere (`findings`); here is only the page. Its style (page.css) and scripts (*.js) lie next to this
 file and are written into the page. A content policy in the page forbids it to fetch anything.
 
 A section of one's own is `words`, `facts`, `figure`, `table` or `code`; `live` adds what can be explored: its data come from
@@ -24,6 +24,7 @@ from typing import Any
 from pgm_bma.foundation.runtime.atomic import replacing
 from pgm_bma.report.glossary import TERMS
 
+BROAD = 5.5  # inches: wider pictures scroll on a phone, where they could not be read if shrunk
 LARGEST_SVG = 500_000  # bytes; a larger picture is put in as PNG
 MAX_ROWS = 400
 HUGE = 1e6  # a G2 or X2 from here on is written with a power of ten
@@ -105,14 +106,15 @@ class Report:
         caption : str, optional
             A line that says what is seen.
         """
-        source = drawing if isinstance(drawing, str) else picture(drawing)
-        self._section(
-            title,
-            f'<figure><img src="{source}" alt="{_text(title)}"><figcaption>{_text(caption)}</figcaption></figure>',
+        source, width = (
+            (drawing, 0.0) if isinstance(drawing, str) else (picture(drawing), drawing.figure.get_figwidth())
         )
+        broad = ' class="broad"' if width > BROAD else ""
+        image = f'<div{broad}><img src="{source}" alt="{_text(title)}"></div>'
+        self._section(title, f"<figure>{image}<figcaption>{_text(caption)}</figcaption></figure>")
 
     def live(self, title: str, kind: str, data: Any, caption: str = "", drawing: Any = None) -> None:
-        """What the reader can explore with mouse, finger or keyboard.
+        """Render what the reader can explore with mouse, finger or keyboard.
 
         Parameters
         ----------

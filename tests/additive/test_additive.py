@@ -12,8 +12,8 @@ import pgm_bma
 from pgm_bma import AdditiveBayesClassifier, KikuchiBayesClassifier
 from pgm_bma.additive import fit as fitting
 from pgm_bma.additive import terms as additive_terms
-from pgm_bma.additive.results import additive_data
-from pgm_bma.foundation.tables.numeric_columns import numeric_names
+from pgm_bma.additive.terms import additive_data
+from pgm_bma.foundation.tables.kinds import numeric_names
 
 
 def mixed(n=200, seed=0, gaps=0.05):
@@ -47,7 +47,7 @@ def test_what_is_numeric():
     assert numeric_names(frame) == ["half", "many"]
     assert numeric_names(frame, ["whole", "text"], ["many"]) == ["half", "whole", "text"]
     for arguments, message in (
-        ((["nope"],), "numeric_columns names 'nope', which is no column"),
+        ((["nope"],), "numeric_columns names 'nope', which is not a column"),
         ((None, "many"), r"categorical_columns must be a list of columns, got 'many'; write \['many'\]"),
         ((["many"], ["many"]), "column 'many' is named as numeric and as categorical"),
     ):
@@ -66,7 +66,9 @@ def test_the_pair_is_found_and_explained(fitted):
     table = model.explain(fresh.iloc[0])
     np.testing.assert_allclose(table.sum(), model.log_scores(fresh[:1])[0], atol=1e-10)
     assert {"c", "kind", "a, b", "(gaussian)"} <= set(table.index)
-    assert len(model.term_weights_) == sum(np.count_nonzero(part) for part in model._result.weights)
+    alone = AdditiveBayesClassifier(n_bags=1).fit(X, y)
+    assert len(alone.term_weights_) == sum(np.count_nonzero(part) for part in alone._result[0].weights)
+    assert set(alone.term_weights_.index) <= set(model.term_weights_.index)
     assert model.feature_importances_[:2].min() > 3 * model.feature_importances_[3:].max()
     curves = singles.term_curves()
     c = curves[curves.column == "c"]
@@ -109,9 +111,9 @@ def test_left_out_terms_are_those_of_a_refit(fitted):
     assert np.abs(contrasts.values).max() > 0.1
     theta = np.random.default_rng(0).normal(size=len(contrasts.kinds))
     weights = additive_terms.TermWeights.from_flat(theta, terms)
-    keep_shares = additive_terms.partitions.class_shares
+    keep_shares = additive_terms.averages.class_shares
     keep_scale, keep_levels = additive_terms.standardisation, additive_terms.level_scale
-    additive_terms.partitions.class_shares = lambda *_: terms.shares
+    additive_terms.averages.class_shares = lambda *_: terms.shares
     additive_terms.standardisation = lambda *_: terms.scale
     additive_terms.level_scale = lambda *_: terms.levels
     try:
@@ -122,7 +124,7 @@ def test_left_out_terms_are_those_of_a_refit(fitted):
             own = int(data.target[row])
             np.testing.assert_allclose(contrasts.scores(theta)[row, 0], scores[1 - own] - scores[own], atol=1e-10)
     finally:
-        additive_terms.partitions.class_shares = keep_shares
+        additive_terms.averages.class_shares = keep_shares
         additive_terms.standardisation, additive_terms.level_scale = keep_scale, keep_levels
 
 

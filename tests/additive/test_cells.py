@@ -9,8 +9,8 @@ import pgm_bma
 from pgm_bma import AdditiveBayesClassifier
 from pgm_bma.additive import solve
 from pgm_bma.additive.choice import cell_indicators
-from pgm_bma.additive.results import average_factors, average_scores, explained, explained_labels
-from pgm_bma.additive.ridges import OFF
+from pgm_bma.additive.model import factors
+from pgm_bma.additive.solve import OFF
 from pgm_bma.foundation.numbers.softmax_ridge import loss_sums, ridge_fit
 
 
@@ -99,12 +99,11 @@ def test_cells_are_factors_of_the_network_and_lines_of_evidence(counted, tmp_pat
     X, _, model = counted
     rows = X[:3]
     codes = model._encode(rows)
-    scores = average_scores(model._result, codes.codes, codes.values)
-    lines = explained(model._result, codes.codes, codes.values)
-    assert lines.shape[1] == len(explained_labels(model._result, list("uvwxyz")))
-    np.testing.assert_allclose(lines.sum(axis=1), scores, atol=1e-10)
+    scores = model.log_scores(rows)
+    lines = model.explain(rows).groupby(level=0, sort=False).sum()
+    np.testing.assert_allclose(lines, scores, atol=1e-10)
     total = np.zeros((3, 2))
-    for variables, logs in average_factors(model._result):  # the class comes last
+    for variables, logs in factors(model._terms):  # the class comes last
         total += logs[tuple(codes.codes[:, j] for j in variables[:-1])]
     np.testing.assert_allclose(total, scores, atol=1e-10)
     model.save(tmp_path / "model.pgm")
@@ -137,8 +136,8 @@ def test_cells_that_gain_nothing_leave_no_trace():
     X = pd.DataFrame(rng.integers(0, 3, (100, 3)).astype(str), columns=list("abc"))
     y = np.where(rng.random(100) < np.where(X["a"] == X["b"], 0.8, 0.2), "yes", "no")
     kinds = ("single", "pair", "linear", "state", "gaussian")
-    found = AdditiveBayesClassifier().fit(X, y)
-    without = AdditiveBayesClassifier(terms=kinds).fit(X, y)
+    found = AdditiveBayesClassifier(n_bags=1).fit(X, y)
+    without = AdditiveBayesClassifier(n_bags=1, terms=kinds).fit(X, y)
     assert found.ridge_["cell"] == OFF
     np.testing.assert_allclose(
         found.predict_proba(X), without.predict_proba(X), rtol=1e-12

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from pgm_bma import AdditiveBayesClassifier, KikuchiBayesClassifier
-from pgm_bma.additive.interactions import factor_errors
-from pgm_bma.additive.results import additive_data
-from pgm_bma.additive.terms import make_terms
+from pgm_bma.additive.model import factor_errors
+from pgm_bma.additive.terms import additive_data, make_terms
 from pgm_bma.kikuchi.strength import corrected, plug_in
 
 
@@ -61,7 +60,7 @@ def test_importance_is_the_share_of_the_variance_of_the_scores(fitted):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_errors_of_factors_are_those_of_the_curvature(n_classes):
-    """Against differences of the penalised loss in the factors of all pairs and the rest."""
+    """Against differences of the penalised loss in the factors of all pairs, all columns and the rest."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({name: rng.choice(list("abc"), 150) for name in "uvw"})
     y = rng.integers(0, n_classes, 150)
@@ -72,13 +71,16 @@ def test_errors_of_factors_are_those_of_the_curvature(n_classes):
     theta = rng.normal(size=len(contrasts.kinds)) / 3
     stiff = rng.uniform(1, 5, len(theta))
     found = factor_errors(contrasts, data.weights, theta, stiff, terms)
-    assert set(found) == {*terms.pairs, *terms.cells} and len(found) >= 2
+    assert set(found) == {(0,), (1,), (2,), *terms.pairs, *terms.cells} and len(found) >= 5
     n_flat = contrasts.values.shape[2]
     own = {pair: np.zeros(len(theta), dtype=bool) for pair in found}
     for k, members in enumerate(terms.sets):
         if members in own:
             own[members][k] = True
     start = n_flat + (contrasts.design.shape[1] - 9 * len(terms.cells)) * (n_classes - 1)
+    for j in range(3):  # the states of a column, after the level
+        first = n_flat + (1 + 3 * j) * (n_classes - 1)
+        own[j,][first : first + 3 * (n_classes - 1)] = True
     for k, pair in enumerate(terms.cells):
         own[pair][start + 9 * k * (n_classes - 1) : start + 9 * (k + 1) * (n_classes - 1)] = True
     masks = [*own.values(), ~np.any(list(own.values()), axis=0)]
@@ -117,7 +119,7 @@ def test_of_noise_nothing_is_drawn_and_the_picture_says_so():
 def test_weights_are_those_of_terms_in_the_model(fitted):
     _, _, model = fitted
     assert (model.term_weights_ != 0).all()
-    kept = sum((part != 0).sum() for part in model._result.weights)
+    kept = sum((part != 0).sum() for part in model._result[0].weights)
     assert len(model.term_weights_) == kept
 
 

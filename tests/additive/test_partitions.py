@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_t
 from scipy.stats import t as student_t
 
-from pgm_bma.additive import gaussian, partitions
+from pgm_bma.additive import averages
 from pgm_bma.foundation.tables.cut_points import bin_values, elementary_edges
 from tests.oracles import numeric as oracle
 
@@ -24,7 +24,7 @@ def random_counts(shape, n_classes, seed):
 @pytest.mark.parametrize("m, n_classes", [(1, 2), (2, 3), (6, 3), (10, 2)])
 def test_the_sum_over_interval_partitions(m, n_classes):
     counts, shares = random_counts((m,), n_classes, m)
-    found = partitions.average_intervals(counts, shares, 1.0, STRENGTHS, CUT_PRIORS)
+    found = averages.average_intervals(counts, shares, 1.0, STRENGTHS, CUT_PRIORS)
     weighted, flags = oracle.weigh_intervals(counts.tolist(), shares, STRENGTHS, CUT_PRIORS)
     for i in range(m):
         expected, log_z = oracle.mixture(weighted, i, shares)
@@ -38,7 +38,7 @@ def test_the_sum_over_interval_partitions(m, n_classes):
 @pytest.mark.parametrize("m, n_classes, unit", [(5, 2, 1.0), (7, 3, 1.0), (4, 2, 0.5)])
 def test_a_row_left_out_of_intervals_is_a_new_sum(m, n_classes, unit):
     counts, shares = random_counts((m,), n_classes, 20 + m)
-    found = partitions.average_intervals(counts, shares, unit, STRENGTHS, CUT_PRIORS)
+    found = averages.average_intervals(counts, shares, unit, STRENGTHS, CUT_PRIORS)
     for i in range(m):
         for k in np.flatnonzero(counts[i]):
             less = counts.copy()
@@ -52,7 +52,7 @@ def test_a_row_left_out_of_intervals_is_a_new_sum(m, n_classes, unit):
 @pytest.mark.parametrize("m, n_classes", [(2, 2), (5, 3)])
 def test_categories_stay_together_or_apart(m, n_classes):
     counts, shares = random_counts((m,), n_classes, 40 + m)
-    found = partitions.average_categories(counts, shares, 1.0, STRENGTHS)
+    found = averages.average_categories(counts, shares, 1.0, STRENGTHS)
 
     def weigh(counts):
         weighted = []
@@ -84,7 +84,7 @@ def test_categories_stay_together_or_apart(m, n_classes):
 )
 def test_the_sum_over_partitions_of_a_rectangle(shape, n_classes, halves):
     counts, shares = random_counts(shape, n_classes, 60 + sum(shape))
-    found = partitions.average_rectangles(counts, shares, 1.0, STRENGTHS, halves)
+    found = averages.average_rectangles(counts, shares, 1.0, STRENGTHS, halves)
     weighted = oracle.weigh_rectangles(counts.tolist(), shares, STRENGTHS, halves)
     for i in range(shape[0]):
         for j in range(shape[1]):
@@ -121,19 +121,19 @@ def test_a_clear_boundary_is_found_and_noise_is_not_cut():
     table = np.zeros((2, 32, 2))
     np.add.at(table, (0, bins, clear), 1)
     np.add.at(table, (1, bins, y), 1)
-    found = partitions.average_intervals(table[0], [0.5, 0.5]).cut_posterior
+    found = averages.average_intervals(table[0], [0.5, 0.5]).cut_posterior
     at = np.argsort(found)[-2:]
     assert found[at].max() > 0.9 and np.abs(edges[at] - 0.5).max() < 0.06
-    assert partitions.average_intervals(table[1], [0.5, 0.5]).cut_posterior.max() < 0.2
+    assert averages.average_intervals(table[1], [0.5, 0.5]).cut_posterior.max() < 0.2
 
 
 def test_gaussian_terms_are_student_densities_and_leave_rows_out():
     """Against scipy's multivariate t; the pooled covariance and the scores stay those of all rows."""
     rng = np.random.default_rng(0)
     values, target = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), rng.integers(0, 2, 40)
-    terms = gaussian.fit_gaussian(values, target, 2, np.ones(40))
-    z = gaussian.normal_scores(values, terms.knots)
-    found, left_out = gaussian.gaussian_terms(terms, values), gaussian.gaussian_terms(terms, values, target)
+    terms = averages.fit_gaussian(values, target, 2, np.ones(40))
+    z = averages.normal_scores(values, terms.knots)
+    found, left_out = averages.gaussian_terms(terms, values), averages.gaussian_terms(terms, values, target)
 
     def literal(rows, x, nu):
         rows = np.vstack([rows, np.zeros(3)])  # the prior of the mean
@@ -151,9 +151,17 @@ def test_gaussian_terms_are_student_densities_and_leave_rows_out():
                 assert abs(found[row, c, g] - literal(z[inside], z[row], nu)) < 1e-8
                 inside[row] = False
                 assert abs(left_out[row, c, g] - literal(z[inside], z[row], nu)) < 1e-8
-    twisted = gaussian.fit_gaussian(np.exp(values), target, 2, np.ones(40))
-    np.testing.assert_allclose(gaussian.gaussian_terms(twisted, np.exp(values)), found, atol=1e-12)
+    twisted = averages.fit_gaussian(np.exp(values), target, 2, np.ones(40))
+    np.testing.assert_allclose(averages.gaussian_terms(twisted, np.exp(values)), found, atol=1e-12)
     gap = values[:2].copy()
     gap[0, 1] = np.nan
-    assert not gaussian.gaussian_terms(terms, gap)[0].any() and gaussian.gaussian_terms(terms, gap)[1].any()
-    assert gaussian.fit_gaussian(values[:, :1], target, 2, np.ones(40)) is None
+    assert not averages.gaussian_terms(terms, gap)[0].any() and averages.gaussian_terms(terms, gap)[1].any()
+    # a row with a missing value is in no scatter: leaving it out of one would make that negative
+    line = np.linspace(-1.0, 1.0, 40)
+    apart = np.column_stack([line, line + 0.01 * rng.normal(size=40), line + 0.01 * rng.normal(size=40)])
+    classes = np.where(np.arange(40) < 3, 2, np.arange(40) % 2)
+    apart[:3] = [[-1, 1, 0], [-1, 1, np.nan], [np.nan, 1, 0]]
+    with np.errstate(all="raise"):
+        terms = averages.fit_gaussian(apart, classes, 3, np.ones(40))
+        assert not averages.gaussian_terms(terms, apart, classes)[1:3].any()
+    assert averages.fit_gaussian(values[:, :1], target, 2, np.ones(40)) is None

@@ -16,10 +16,9 @@ from pgm_bma.augmented import general, search
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structural_em import CONVERGENCES, fit_em
 from pgm_bma.augmented.structures import COMPLETIONS, AugmentedModel, tree_structure
-from pgm_bma.foundation.numbers import pair_groups
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
+from pgm_bma.foundation.numbers import pairs as pair_groups
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.foundation.numbers.pairs import grouped_pair_counts, indicators, make_pair_groups, pair_counts
 from tests.oracles import structural_em as oracle
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "structural_em.json").read_text())
@@ -324,7 +323,7 @@ def test_family_scores_equal_the_literal_ones(seed):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_class_pairs_equal_matrix_products(missing, monkeypatch):
-    monkeypatch.setattr(pair_groups, "_ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(pair_groups, "_LEAST_COST", 1e6)  # fifty rows
     rng = np.random.default_rng(0)
     cards = np.array([2, 3, 40, 2, 2, 5, 1])
     codes = np.column_stack([rng.integers(0, r, 200) for r in cards]).astype(np.int8)
@@ -404,7 +403,11 @@ def test_the_general_room_agrees_on_an_augmented_structure(seed):
         np.testing.assert_allclose(mine.path, theirs.path, rtol=1e-10)
         np.testing.assert_allclose(mine.responsibilities, theirs.responsibilities, atol=1e-9)
     for completion in COMPLETIONS:
-        assert model.run_score(parameters, completion) == pytest.approx(other.run_score(tables, completion), rel=1e-10)
+        # the expectation of one count is right to 3e-9, by series that add rows in another order; there are some hundred counts
+        slack = 1e-6 if completion == "expectation" else 1e-8
+        assert model.run_score(parameters, completion) == pytest.approx(
+            other.run_score(tables, completion), rel=0, abs=slack
+        )
     assert model.cheeseman_stutz(parameters) == pytest.approx(other.cheeseman_stutz(tables), rel=1e-10)
     assigned = np.random.default_rng(seed).integers(-1, 2, len(codes))
     collapsed = other.collapse(assigned, 2)

@@ -268,7 +268,7 @@ def test_public_names():
     "arguments, message",
     [
         ({"data": np.zeros((3, 2))}, "data is a ndarray; pass a DataFrame"),
-        ({"data": pd.DataFrame({"a": [0, 1]})}, "node 'b' is no column of data; add it"),
+        ({"data": pd.DataFrame({"a": [0, 1]})}, "node 'b' is not a column of data; add it"),
         ({"missing_pattern": [1, 2]}, "missing_pattern must be a dict"),
         ({"missing_pattern": {"a": "often"}}, r"missing_pattern\['a'\]='often' must hold numbers"),
         ({"model": "a -> b"}, "wanted a pgmpy DAG"),

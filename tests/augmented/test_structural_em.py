@@ -208,6 +208,10 @@ def test_it_finds_clusters_and_the_dependence_inside_them():
     choice = StructuralEMClusterer(range(1, 5), n_init=4, random_state=0).fit(X)
     assert choice.n_clusters_ == 2 and choice.n_clusters_path_["score"].idxmax() == 1
     assert choice.cheeseman_stutz_ == choice.n_clusters_path_["score"].max()
+    path = choice.n_clusters_path_
+    gain = path["score"] - path["score"].max()  # equal weights of the numbers before the data
+    assert list(path)[1:3] == ["score", "probability"]
+    np.testing.assert_allclose(path["probability"], np.exp(gain) / np.exp(gain).sum(), rtol=1e-9)
 
 
 def test_the_tree_start_helps_on_a_dense_truth():
@@ -248,6 +252,7 @@ def test_clusters_are_numbered_by_probability_unless_a_network_orders_them():
     assert list(again.model_.get_cpds("cluster").state_names["cluster"]) == [0, 1, 2]
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* holds? (one value only|no value)")  # expected of this table
 def test_init_networks_that_do_not_fit_name_the_arc():
     X = pd.DataFrame({"a": [0, 1, 0, 1], "b": [0, 1, 1, 0], "c": [1, 1, 0, 0]})
     half, two = [[0.5, 0.5]], [(0, 1)] * 4
@@ -490,6 +495,7 @@ def test_a_tiny_prior_sees_every_count():
         assert not model.known.structures
 
 
+@pytest.mark.filterwarnings("ignore:column 'id' names the rows")  # expected of this table
 def test_columns_of_very_many_states_are_refused_by_name():
     X = pd.DataFrame({"few": [0, 1] * 5000, "id": range(10_000)})
     with pytest.raises(ValueError, match=r"10002 states together, 'id' alone 10000; .* and the limit is 67,108,864"):

@@ -14,13 +14,14 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands import classify, findings, methods, run_files, warm_up
+from pgm_bma import catalogue
+from pgm_bma.commands import classify, findings, output, repeat, session, warm_up
 from pgm_bma.commands import main as command_line
 from pgm_bma.commands.main import build_parser
 from pgm_bma.foundation.runtime import compiling
 from tests.commands.command_line import run
 
-CLASSIFIERS, CLUSTERERS, STRUCTURES = methods.CLASSIFIERS, methods.CLUSTERERS, methods.STRUCTURES
+CLASSIFIERS, CLUSTERERS, STRUCTURES = map(catalogue.METHODS.get, ("classifier", "clusterer", "structure"))
 AWKWARD = ["été à la mer", "taille, cm", 'l\'"avis"', "santé", "constante"]  # columns of the awkward file that are data
 
 
@@ -55,7 +56,7 @@ def test_cluster_an_awkward_file(awkward, tmp_path, capsys):
     network = open_again(tmp_path / "out", ["cluster", *AWKWARD[:4]])
     assert set(network.latents) == {"cluster"}
     assert network.get_cpds("taille, cm").state_names["taille, cm"] == [1, 2, 3, 4, 5, 6]
-    assert set(network.get_cpds("santé").state_names["santé"]) == {"à (b)", "ß{c}"}  # the question mark is no state
+    assert set(network.get_cpds("santé").state_names["santé"]) == {"à (b)", "ß{c}"}  # the question mark is not a state
     labels = pd.read_csv(tmp_path / "out" / "labels.csv")
     assert labels["row"].tolist() == list(range(1, 61))
     proba = labels.filter(like="P(").to_numpy()
@@ -400,7 +401,7 @@ def test_arguments_survive_the_record(clusters):
         "--set=a=b",
     ]
     first = vars(build_parser().parse_args(words))
-    again = vars(build_parser().parse_args(run_files.to_argv("cluster", first)))
+    again = vars(build_parser().parse_args(repeat.to_argv("cluster", first)))
     assert {k: v for k, v in first.items() if k != "run"} == {k: v for k, v in again.items() if k != "run"}
 
 
@@ -432,6 +433,7 @@ def test_reproduce_lists_and_runs_tables(monkeypatch, capsys):
     run(capsys, "reproduce", "speed_x", code=2)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need a permission on Windows")
 def test_tables_are_found_in_a_checkout_and_in_an_installed_package(tmp_path):
     """The wheel carries benchmarks/ as pgm_bma/_benchmarks. Both layouts are put together here; -S hides installed packages."""
     root = Path(pgm_bma.__file__).resolve().parents[1]
@@ -518,7 +520,7 @@ def test_the_compiling_line_is_heard_by_who_asks(capsys):
 def test_every_method_is_public():
     for offered in (CLASSIFIERS, CLUSTERERS, STRUCTURES):
         for method in offered.values():
-            assert methods.make(method.name, random_state=3).get_params().get("random_state", 3) == 3
+            assert session.make(method.name, random_state=3).get_params().get("random_state", 3) == 3
     assert {"averaged-nb", "nb", "tan", "forest"} <= set(CLASSIFIERS) and {"ema", "em"} <= set(CLUSTERERS)
 
 
@@ -544,7 +546,7 @@ def test_an_undirected_model_goes_to_uai(tmp_path):
         def to_bayesian_network(self):
             raise ValueError("the regions close a loop")
 
-    folder = run_files.Folder(tmp_path)
+    folder = output.Folder(tmp_path)
     said = folder.model(Loopy())
     assert said.startswith("There is no model.bif: the regions close a loop")
     assert set(folder.files) == {"model.uai", "model.uai.json"} and not (tmp_path / "model.bif").exists()

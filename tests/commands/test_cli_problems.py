@@ -16,8 +16,8 @@ import pytest
 
 import pgm_bma
 from pgm_bma import __version__, load_dataset
-from pgm_bma.commands.console import Console, ends_at_once, text_table
 from pgm_bma.commands.main import main
+from pgm_bma.commands.output import Console, ends_at_once, text_table
 from pgm_bma.commands.tabular_files import frame_checksum
 from tests.commands.command_line import run
 
@@ -141,7 +141,7 @@ def test_a_reader_that_goes_away_does_not_cost_the_files(tmp_path):
 
 def test_interrupted_in_a_compiled_loop(tmp_path):
     """Ctrl-C ends a run with one line and 130, also where the interpreter is inside compiled code."""
-    words = ["cluster", "nursery", "--clusters=8", "--method=em", "--out", str(tmp_path)]
+    words = ["cluster", "nursery", "--clusters=8", "--method=em", "--set=n_init=2000", "--out", str(tmp_path)]
     process = subprocess.Popen([sys.executable, "-m", "pgm_bma", *words], stderr=subprocess.PIPE, text=True)
     while not process.stderr.readline().startswith("fitting"):
         assert process.poll() is None
@@ -164,7 +164,7 @@ def test_interrupted_with_several_processes(tmp_path):
 
 
 def test_on_a_terminal_progress_is_a_bar(capsys, monkeypatch):
-    monkeypatch.setattr("pgm_bma.foundation.runtime.messages.DELAY", 0)
+    monkeypatch.setattr("pgm_bma.foundation.runtime.jobs.DELAY", 0)
 
     class Terminal:
         text = ""
@@ -245,7 +245,7 @@ def test_a_run_that_was_stopped_while_it_wrote_can_be_run_again(tmp_path, capsys
         raise OSError(28, "No space left on device: report.html could not be written in x")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pgm_bma.commands.run_files.Folder.report", full)
+        patch.setattr("pgm_bma.commands.output.Folder.report", full)
         _, err = run(capsys, *words, code=1)
     assert err.splitlines()[-1] == "pgm-bma: [Errno 28] No space left on device: report.html could not be written in x"
     assert (tmp_path / "predictions.csv").exists()

@@ -86,7 +86,7 @@ def test_workers_of_a_scheduler_elsewhere(files, tmp_path, capsys):
     [
         (["--discretize", "width"], "--discretize is for tables that are read whole"),
         (["--weight", "half"], "--weight is for tables that are read whole"),
-        (["--memory", "plenty"], "memory='plenty' is no size"),
+        (["--memory", "plenty"], "memory='plenty' is not a size"),
     ],
 )
 def test_problems_are_one_line(files, tmp_path, capsys, words, line):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands.how_many import fit_words
+from pgm_bma.commands.findings import fit_words
 from tests.commands.command_line import run
 
 
@@ -133,3 +133,19 @@ def test_words_of_the_fit_have_their_power():
     weak = goodness()
     weak["pairs_p"] = 0.5
     assert "so it cannot tell the two apart" in fit_words(weak, 2, 100, 4096.0, 99).words[0]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_bootstrapped_test_is_a_criterion_and_an_option(tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    three_classes(400, 1, False).to_csv(path, index=False)
+    words = ["cluster", path, "--set", "n_init=4", "--out", tmp_path / "out"]
+    out, err = run(capsys, *words, "--clusters", "2:4", "--criterion", "blrt")
+    assert "3 clusters by the bootstrapped likelihood-ratio test" in " ".join(out.split())
+    assert "p of one more" in out and "testing whether one more cluster fits better" in err
+    record = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
+    assert record["n_clusters"] == record["n_clusters_by"]["blrt"] == 3
+    out, _ = run(capsys, *words, "--clusters", "2", "--blrt")
+    assert "One more cluster would fit better than chance allows" in " ".join(out.split())
+    _, err = run(capsys, *words, "--method", "forest", "--blrt", code=2)
+    assert "--blrt is for --method em and ema" in err

@@ -1,6 +1,7 @@
 """Numbers as they are in classifiers, tables for papers and for Excel, reports without rows, and the report of the demo."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -37,8 +38,31 @@ def test_classifiers_take_numbers_as_they_are(measured, tmp_path, capsys, method
     assert "discretised (mdl): 'age'" in err and "as they are" not in err
 
 
-def test_clusters_still_ask_for_bins_and_name_only_what_they_can_use(measured, tmp_path, capsys):
-    _, err = run(capsys, "cluster", measured, "--target", "sick", "--out", tmp_path / "out", code=1)
+@pytest.mark.usefixtures("no_pictures")
+def test_clusters_of_numbers_ordered_answers_and_categories_in_one_call(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    z = rng.integers(0, 2, 200)
+    table = pd.DataFrame(
+        {
+            "size": rng.normal(170 + 20 * z, 5).round(1),
+            "answer": np.clip(np.round(rng.normal(2.5 + 2 * z, 1)), 1, 7).astype(int),
+            "place": np.where(rng.random(200) < 0.8, np.array(["a", "b"])[z], "c"),
+        }
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["cluster", tmp_path / "t.csv", "--clusters", "1-3", "--ordered", "answer", "--set", "n_init=4"]
+    out, err = run(capsys, *words, "--out", tmp_path / "out")
+    assert "numbers taken as they are: 'size'" in err and "The rows fall into 2 clusters" in out
+    assert re.search(r"stands out by size 1(89|90|91)", " ".join(out.split()))
+    model = pgm_bma.load(tmp_path / "out" / "estimator.pgm")
+    assert model.numeric_columns_ == ["size"] and model.ordered_columns_ == ["answer"]
+    profiles = pd.read_csv(tmp_path / "out" / "profiles.csv")
+    assert set(profiles.loc[profiles["column"] == "size", "state"]) == {"mean", "sd"}
+
+
+def test_methods_without_numbers_ask_for_bins_and_name_only_what_they_can_use(measured, tmp_path, capsys):
+    words = ["cluster", measured, "--target", "sick", "--method", "forest", "--out", tmp_path / "out"]
+    _, err = run(capsys, *words, code=1)
     assert "add --discretize frequency or width, or leave it out" in err and "mdl" not in err
 
 
@@ -66,7 +90,7 @@ def test_profiles_of_every_method_also_as_a_wide_table_for_excel(tmp_path, capsy
     assert len(wide) == 9 and wide["cluster 0"][0] + wide["cluster 1"][0] == pytest.approx(1, abs=1e-5)
     assert wide["cluster 0"][1:3].sum() == pytest.approx(1, abs=1e-5)
     assert sorted(long["probability"]) == sorted(wide[["cluster 0", "cluster 1"]].to_numpy().ravel())
-    assert ("standard_error" in long) == (method == "em")
+    assert "standard_error" in long
     if method != "em":
         found = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
         model = pgm_bma.load(tmp_path / "out" / "estimator.pgm")
@@ -92,3 +116,57 @@ def test_the_demo_has_a_report(tmp_path):
     page = demo._page(tmp_path, texts).html()
     assert "<h2>Title</h2>" in page and "a table" in page and "data:image/png;base64,cGljdHVyZQ==" in page
     assert "wrote" not in page and "pgm-bma cluster FILE.csv" in page
+
+
+def test_all_tables_as_sheets_of_one_workbook(tmp_path, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 60)
+    frame = pd.DataFrame({f"=q{i}": np.where(rng.random(60) < 0.9, z, 1 - z) for i in range(4)})
+    frame.replace({0: "=no\x07", 1: "yes"}).to_csv(tmp_path / "t.csv", index=False)
+    words = ["cluster", tmp_path / "t.csv", "--clusters", "2", "--set", "n_init=3", "--out", tmp_path / "out"]
+    run(capsys, *words, "--format", "xlsx")
+    book = openpyxl.load_workbook(tmp_path / "out" / "tables.xlsx")
+    assert {"labels", "profiles", "profiles_wide", "Profiles of the clusters"} <= set(book.sheetnames)
+    sheet = pd.read_csv(tmp_path / "out" / "profiles_wide.csv")
+    cells = [[cell.value for cell in line] for line in book["profiles_wide"].iter_rows()]
+    assert cells[0] == list(sheet) and len(cells) == 1 + len(sheet)
+    np.testing.assert_allclose([line[2] for line in cells[1:]], sheet["cluster 0"], atol=5e-7)  # six digits in the file
+    kinds = {cell.data_type for line in book["profiles_wide"].iter_rows() for cell in line}
+    assert "f" not in kinds and "n" in kinds  # no formula, and numbers are numbers
+    assert "tables.xlsx" in json.loads((tmp_path / "out" / "run.json").read_text())["files"]
+    run(capsys, "repeat", tmp_path / "out", "--out", tmp_path / "again")
+    assert (tmp_path / "again" / "tables.xlsx").exists()
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("method", ["structural", "forest"])
+def test_models_with_arcs_write_what_em_writes(method, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 300)
+    frame = pd.DataFrame({f"q{i}": np.where(rng.random(300) < 0.85, z, 1 - z) for i in range(5)})
+    frame["copy"] = np.where(rng.random(300) < 0.9, frame["q0"], 1 - frame["q0"])
+    frame["age"] = 30 + 20 * z + rng.normal(0, 3, 300).round(1)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = [
+        "cluster",
+        tmp_path / "t.csv",
+        "--method",
+        method,
+        "--clusters",
+        "1:3",
+        "--set",
+        "n_init=3",
+        "--outcome",
+        "age",
+    ]
+    out, _ = run(capsys, *words, "--out", tmp_path / "out")
+    assert "clusters     score  probability" in out and "age differs between the clusters" in " ".join(out.split())
+    profiles = pd.read_csv(tmp_path / "out" / "profiles.csv")
+    assert list(profiles) == ["cluster", "column", "state", "probability", "standard_error", "low", "high"]
+    inside = (profiles["low"] <= profiles["probability"]) & (profiles["probability"] <= profiles["high"])
+    assert inside.all() and profiles["standard_error"].between(1e-4, 0.1).all()
+    binomial = np.sqrt(0.5 * 0.5 / 150)  # of a share of one half in a cluster of 150 rows: no error can be far above it
+    assert profiles["standard_error"].max() < 2 * binomial
+    result = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
+    assert {"bic", "icl", "entropy_r2", "dependent_pairs", "outcome"} <= set(result) and result["n_clusters"] == 2

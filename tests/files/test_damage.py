@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands.run_files import read_record
+from pgm_bma.commands.repeat import read_record
 from pgm_bma.commands.tabular_files import read_table
 from pgm_bma.networks.objects import bayesian_network, network_arrays
 from tests.saved.make import FOLDER, VERSION, answers

@@ -350,7 +350,7 @@ def test_pickled_arrays_are_refused(tmp_path):
         archive._as_array(bytearray(buffer.getvalue()))
     code = {"t": "ndarray", "v": ["O", [1], "C", "AAAAAAAAAAA="]}
     write_document(path, estimator=code)
-    with pytest.raises(ValueError, match="no type of plain values"):
+    with pytest.raises(ValueError, match="not a type of plain values"):
         pgm_bma.load(path)
 
 

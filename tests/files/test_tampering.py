@@ -40,12 +40,12 @@ def test_a_changed_array_is_refused_at_load_or_gives_sound_numbers(name, tmp_pat
     [
         ("TANClassifier", "_result.parents", 10**6, "parents holds 1000000"),
         ("OrderAveragedClassifier", "_average.states", 5, "states holds 5"),
-        ("FixedOrderClassifier", "_average.training.codes", 9, "codes holds a state that is not there"),
+        ("FixedOrderClassifier", "_average.training.codes", 9, "codes holds 9"),
         ("LatentClassClusterer", "_result.state_start", 3, "state_start does not fit the states"),
         ("NaiveBayesClassifier", "_result.tables", 0.9, "tables holds probabilities that do not sum to one"),
         ("KikuchiBayesClassifier", "_result.terms.layout.offsets", 4, "offsets does not fit the sets"),
         ("ForestAveragedClassifier", "_result.cardinalities", 7, "cardinalities does not fit the states"),
-        ("AdditiveBayesClassifier", "_result.terms.columns", 4, "columns holds 4"),
+        ("AdditiveBayesClassifier", "_result.0.terms.columns", 4, "columns holds 4"),
         ("EMEstimator", "parameters_.0", np.nan, "the table of 'k' holds nan"),
     ],
 )

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma.commands.run_files import Folder, write_csv, write_json, write_uai
+from pgm_bma.commands.output import Folder, write_csv, write_json, write_uai
 from pgm_bma.foundation.runtime import atomic
 from pgm_bma.networks.objects import bayesian_network
 from pgm_bma.report import Report, picture
@@ -73,6 +73,9 @@ def write_often(write, p, path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings(
+    "ignore:.*multi-threaded, use of fork:DeprecationWarning"
+)  # Python 3.12; the children do not use threads
 @pytest.mark.parametrize("write, read", [("save", pgm_bma.load), ("bif", pgm_bma.read_bif)])
 def test_two_processes_and_one_path(write, read, tmp_path):
     """Every load is one of the two models, while two processes write and nobody waits for anybody; a user's .part stays."""

@@ -16,9 +16,8 @@ from pgm_bma import ForestAveragedClusterer
 from pgm_bma.forests.average import ForestPrior
 from pgm_bma.forests.clustering import ForestLoop, run_start
 from pgm_bma.forests.rows import expect_complete, hold_rows
-from pgm_bma.foundation.numbers import pair_groups
-from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
-from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
+from pgm_bma.foundation.numbers import pairs as pair_groups
+from pgm_bma.foundation.numbers.pairs import grouped_pair_counts, indicators, make_pair_groups, pair_counts
 from tests.oracles.forests import forests
 from tests.oracles.naive_bayes import prequential_log_probability
 
@@ -107,7 +106,10 @@ def test_the_number_of_clusters_by_the_bound():
     X = pd.DataFrame({f"c{i}": (rng.random(300) < np.where(z, 0.9, 0.1)).astype(int) for i in range(6)})
     clusterer = ForestAveragedClusterer(range(1, 5), n_init=4, random_state=0).fit(X)
     assert clusterer.n_clusters_ == 2
-    assert clusterer.n_clusters_path_["n_clusters"].tolist() == [1, 2, 3, 4]
+    path = clusterer.n_clusters_path_
+    assert path["n_clusters"].tolist() == [1, 2, 3, 4] and list(path)[1:3] == ["score", "probability"]
+    gain = path["score"] - path["score"].max()  # equal weights of the numbers before the data
+    np.testing.assert_allclose(path["probability"], np.exp(gain) / np.exp(gain).sum(), rtol=1e-9)
 
 
 def test_missing_cells_in_fit_and_predict():
@@ -185,6 +187,7 @@ def test_rows_by_super_columns_are_the_plain_sums(arcs):
     np.testing.assert_allclose(entropy, entr(wanted).sum(1), atol=1e-14)  # a difference of two logarithms
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* holds? (one value only|no value)")  # expected of this table
 def test_too_many_columns_are_refused_before_the_work():
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (10, 2000)))
     X.columns = [f"c{i}" for i in range(2000)]

@@ -12,7 +12,7 @@ SOURCES = Path(pgm_bma.__file__).parent
 CODE = """
 import numpy as np
 from pgm_bma.foundation.runtime import compiling
-from pgm_bma.foundation.numbers._special_kernels import log_gamma
+from pgm_bma.foundation.numbers._kernels import log_gamma
 print(log_gamma(3.0), sum(log_gamma.stats.cache_hits.values()), compiling.cache_folder())
 """
 
@@ -72,3 +72,18 @@ def test_the_key_follows_the_content_of_a_kernel_and_of_those_it_imports(monkeyp
     keys.append(compiling.content_key(str(kernels)))
     assert keys[0] != keys[1]
     assert keys[0] == keys[2]
+
+
+def test_small_products_have_one_thread_and_large_ones_what_they_had():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        with compiling.few_threads(1000):
+            assert threads() == {1}
+        assert threads() == before
+        with compiling.few_threads(10**9):
+            assert threads() == before

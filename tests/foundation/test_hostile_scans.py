@@ -103,7 +103,7 @@ def test_a_key_is_no_variable(tmp_path, monkeypatch):
     for rows in (scan(tmp_path, [frame], 1000), on_dask(frame, 1000)):
         with pytest.raises(ValueError, match=r"column 'key' has more than 50 different values, .* scan.drop\('key'\)"):
             fit(rows)
-    assert len(scan_dask.partition_values(frame, ["key"], None, 50)[0][0]) == 51  # no more are sent
+    assert len(scan_dask.partition_values(frame, ["key"], None, 50)[1][0][0]) == 51  # no more are sent
 
 
 def test_rows_that_change_between_passes(tmp_path):

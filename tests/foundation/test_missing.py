@@ -21,6 +21,7 @@ def test_columns_with_gaps_get_one_more_state():
     assert with_missing_state(read.schema, columns) == schema
 
 
+@pytest.mark.filterwarnings("ignore:.*unseen in fit")  # expected of these rows
 @pytest.mark.parametrize("as_array", [False, True])
 def test_an_unseen_value_is_not_missing(as_array):
     read = encode(FRAME)

@@ -1,6 +1,8 @@
 """What a notebook shows of fitted estimators and graphs, and what first guesses of names are answered with."""
 
 import pickle
+from itertools import pairwise
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -9,6 +11,7 @@ import pandas as pd
 import pytest
 
 import pgm_bma
+from pgm_bma.plotting.notebook import draw_estimator
 
 SMALL = 300_000  # characters of a notebook's cell
 MAKERS = {
@@ -90,3 +93,15 @@ def test_a_picture_that_cannot_be_drawn_leaves_the_words(fitted, monkeypatch):
     monkeypatch.setattr(plotting, "plot_relevance", refuse)
     html = fitted["NaiveBayesClassifier"]._repr_html_()
     assert "No picture: too &lt; large" in html and "fitted on 80 rows" in html
+
+
+def test_many_columns_are_drawn_as_a_network_not_as_cells():
+    names = [f"v{i}" for i in range(60)]
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(a, b, 0.9) for a, b in pairwise(names)], weight="posterior")
+    many = SimpleNamespace(_picture="plot_arc_posteriors", n_features_in_=60, edge_graph_=graph)
+    ax = draw_estimator(many)
+    assert not ax.images and {text.get_text() for text in ax.texts} >= set(names)
+    few = SimpleNamespace(_picture="plot_arc_posteriors", n_features_in_=5, edge_graph_=graph.subgraph(names[:5]))
+    assert draw_estimator(few).images
+    plt.close("all")

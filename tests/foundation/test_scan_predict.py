@@ -44,6 +44,8 @@ def test_clusters_part_by_part(clusterer, parts, tmp_path):
         assert found.to_numpy().tobytes() == clusterer.predict_proba(part).tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* holds? (one value only|no value)")  # expected of this table
+@pytest.mark.filterwarnings("ignore:numbers of columns? .* were cut")  # expected of this table
 def test_classes_keep_their_type(scan, parts, tmp_path):
     classifier = pgm_bma.TANClassifier().fit(scan, "class")
     found = pd.concat([pd.read_parquet(file) for file in classifier.predict_to(tmp_path / "classes")])
@@ -144,6 +146,8 @@ def test_unknown_values(clusterer, parts, tmp_path):
     assert os.listdir(tmp_path / "strict") == []
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* holds? (one value only|no value)")  # expected of this table
+@pytest.mark.filterwarnings("ignore:numbers of columns? .* were cut")  # expected of this table
 def test_scores_of_scans(clusterer, scan, pattern, parts):
     frame = pd.concat(parts, ignore_index=True)
     # the same sums in another order

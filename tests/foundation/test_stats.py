@@ -5,10 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgm_bma.foundation.numbers.averaging import average_families, average_many_families
-from pgm_bma.foundation.numbers.counts import class_counts, family_counts, gather_sum
-from pgm_bma.foundation.numbers.dirichlet import (
+from pgm_bma.foundation.numbers.families import (
+    average_families,
+    average_many_families,
     cell_alpha,
+    class_counts,
+    family_counts,
+    gather_sum,
     log_marginal_likelihood,
     posterior_mean,
     side_by_side_scores,

@@ -17,17 +17,15 @@ from pyarrow import dataset
 
 import pgm_bma
 from pgm_bma import evaluation, metrics, plotting
+from pgm_bma.catalogue import named
 
-SMALL = {
+SMALL: dict[str, dict] = {
+    **{name: {} for name in named("classifier", "clusterer", "structure")},
     "LatentClassClusterer": {"n_init": 3, "random_state": 0},
     "EMAClusterer": {"n_init": 3, "random_state": 0},
     "StructuralEMClusterer": {"n_init": 2, "random_state": 0},
     "ForestAveragedClusterer": {"n_init": 2, "random_state": 0},
-    "NaiveBayesClassifier": {},
-    "AveragedNaiveBayesClassifier": {},
-    "TANClassifier": {},
     "ForestAveragedClassifier": {"n_forests": 5},
-    "AdditiveBayesClassifier": {},
     "KikuchiBayesClassifier": {"n_resamples": 10, "random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
     "OrderAveragedClassifier": {
@@ -85,6 +83,11 @@ def fitted(name):
 @cache
 def _averaged_terms():
     return pgm_bma.AdditiveBayesClassifier(random_state=0).fit(numbers(), target())
+
+
+@cache
+def _with_numbers():
+    return pgm_bma.LatentClassClusterer(2, n_init=2, random_state=0).fit(numbers())
 
 
 def network():
@@ -146,6 +149,8 @@ def calls():
             _bound(fit_network, kind),
             {**_defaults(kind), **small, "model": model, "data": table(), "sample_weight": None},
         )
+    score = {**_defaults(pgm_bma.FamilyScore), "data": table()}
+    found["FamilyScore"] = lambda **words: pgm_bma.FamilyScore(**words).local_score("a", ("b",)), score
     for name in ("predict", "predict_proba", "predict_log_proba", "explain", "score"):
         for kind in ("KikuchiBayesClassifier", "ForestAveragedClassifier", "OrderAveragedClassifier"):
             method = getattr(fitted(kind), name)
@@ -218,6 +223,11 @@ def _files():
         "write_bif": (pgm_bma.write_bif, {"model": network(), "path": folder / "b.bif"}),
         "read_bif": (pgm_bma.read_bif, {"path": bif}),
         "load": (pgm_bma.load, {"path": saved}),
+        "write_scores": (pgm_bma.write_scores, {"scores": fitted("OrderPosterior"), "path": folder / "b.jkl"}),
+        "read_scores": (
+            pgm_bma.read_scores,
+            {"path": pgm_bma.write_scores(fitted("OrderPosterior"), folder / "a.jkl")},
+        ),
         "scan_csv": (pgm_bma.scan_csv, {**_defaults(pgm_bma.scan_csv), "files": csv}),
         "scan_parquet": (pgm_bma.scan_parquet, {**_defaults(pgm_bma.scan_parquet), "files": folder / "a.parquet"}),
     }
@@ -235,8 +245,22 @@ def _pictures():
         "plot_bound_collapse": {"lower": [0.1, 0.2], "upper": [0.5, 0.6], "collapsed": [0.3, 0.4]},
         "plot_calibration": {"y_true": [0, 1, 1], "probabilities": [0.1, 0.5, 0.9]},
         "plot_cluster_profiles": {"model": clusterer},
+        "plot_comparison": {"comparison": fitted("OrderPosterior").compare([])},
         "plot_criteria": {
             "path": pd.DataFrame({"n_clusters": [1, 2, 3], "score": [-9.0, -7.0, -8.0], "bic": [18.0, 15.0, 14.0]})
+        },
+        "plot_densities": {"clusterer": _with_numbers()},
+        "plot_effects": {
+            "effects": pd.DataFrame(
+                {
+                    "of": ["a", "b"],
+                    "on": ["b", "a"],
+                    "ancestor": [0.9, 0.1],
+                    "size": [0.4, 0.02],
+                    "low": [0.2, 0.0],
+                    "high": [0.6, 0.1],
+                }
+            )
         },
         "plot_evidence": {"evidence": kikuchi.explain(table().iloc[:1])},
         "plot_interactions": {"interactions": {("a", "b"): 0.4, ("b", "c"): -0.1}},
@@ -245,6 +269,7 @@ def _pictures():
         "plot_residuals": {"pairs": pgm_bma.bivariate_residuals(fitted("LatentClassClusterer"), table())},
         "plot_region_graph": {"graph": regions},
         "plot_relevance": {"relevance": pd.Series({"a": 0.1, "b": 0.4})},
+        "plot_runs": {"first": fitted("OrderPosterior").edge_posterior_, "second": fitted("OrderPosterior")},
         "plot_score_traces": {"traces": [[1.0, 2.0], [1.5, 2.5]]},
         "plot_starts": {"starts": clusterer.starts_},
         "plot_structure_difference": {"a": network(), "b": network()},

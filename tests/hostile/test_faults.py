@@ -17,7 +17,11 @@ import pytest
 import pgm_bma
 from pgm_bma.commands.main import main
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and limits of the system")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="forks, and limits of the system"),
+    # Python 3.12; the children do not use threads
+    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
+]
 FORK = multiprocessing.get_context("fork") if sys.platform == "linux" else None  # nothing to import again
 
 

@@ -9,13 +9,12 @@ import pytest
 
 import pgm_bma
 from pgm_bma import catalogue
-from pgm_bma.commands.console import Console
+from pgm_bma.commands.output import Console
 from pgm_bma.foundation.faces.validation import plain_parameters
 from pgm_bma.report import Report
-from tests.saved.make import rows
+from tests.saved.make import ALL, SMALL, answers, fitted, rows
 
-NAMES = catalogue.named("classifier", "clusterer", "structure")
-TYPES = [np.int8, np.int64, np.uint16, np.float32, np.float64, np.longdouble, np.bool_]
+TYPES = [np.int8, np.int64, np.uint16, np.float16, np.float32, np.float64, np.longdouble, np.bool_]
 
 
 def numeric(estimator):
@@ -23,7 +22,7 @@ def numeric(estimator):
     return {name: v for name, v in estimator.get_params(deep=False).items() if isinstance(v, (bool, int, float))}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_every_number_of_numpy_is_pythons_within_fit(name):
     estimator = getattr(pgm_bma, name)()
     for parameter in numeric(estimator):
@@ -34,10 +33,28 @@ def test_every_number_of_numpy_is_pythons_within_fit(name):
                 now = getattr(estimator, parameter)
                 assert type(now) in (bool, int, float) and now == given
             assert getattr(estimator, parameter) is given  # as it was passed
-    for parameter, record in estimator._default_records.items():
+    for parameter, record in getattr(estimator, "_default_records", {}).items():
         estimator.set_params(**{parameter: record.set_params(tol=np.float32(0.25))} if hasattr(record, "tol") else {})
         with plain_parameters(estimator):
             assert type(getattr(getattr(estimator, parameter), "tol", 0.0)) is float
+
+
+def of_numpy(value, turn):
+    """The same number of numpy: whole ones in three types by turns, others in the one that compiled code does not know."""
+    if isinstance(value, bool):
+        return np.bool_(value)
+    return (np.int8, np.int64, np.uint16)[turn % 3](value) if isinstance(value, int) else np.longdouble(value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ALL)
+def test_a_fit_with_numbers_of_numpy_is_the_same_to_the_last_bit(name):
+    make = getattr(pgm_bma, name)
+    given = {
+        each: of_numpy(value, turn) for turn, (each, value) in enumerate(numeric(make()).items()) if 0 <= value < 100
+    }
+    given = {each: value for each, value in given.items() if each not in SMALL.get(name, {})}
+    np.testing.assert_array_equal(answers(name, fitted(name, **given)), answers(name, fitted(name)))
 
 
 CASES = [
@@ -98,7 +115,7 @@ def test_names_do_not_steer_the_terminal_or_hide_in_reports(tmp_path):
 
 
 def test_spreadsheets_find_no_formula_in_full_width(tmp_path):
-    from pgm_bma.commands.run_files import write_csv
+    from pgm_bma.commands.output import write_csv
 
     cells = ["\uff1d1+1", "\uff0bx", "\uff0dx", "\uff20x", "|cmd", "%x", "\tx", "a|b"]
     write_csv(tmp_path / "t.csv", pd.DataFrame({"a": cells}))
@@ -123,3 +140,31 @@ def test_a_likelihood_ratio_test_of_an_absurd_size_is_refused():
     X, _ = rows()
     with pytest.raises(ValueError, match="n_bootstrap=2147483648 must be at most"):
         pgm_bma.likelihood_ratio_test(pgm_bma.LatentClassClusterer(2), X, n_bootstrap=2**31)
+
+
+@pytest.mark.parametrize("name", catalogue.named("classifier", "clusterer", "structure"))
+def test_a_seed_of_the_wrong_type_is_refused(name):
+    X, y = rows()
+    if "random_state" not in (estimator := getattr(pgm_bma, name)()).get_params():
+        pytest.skip("nothing in it is random")
+    for seed in ("0", 1.5, -1, [1], True):
+        with pytest.raises(ValueError, match="random_state="):
+            estimator.set_params(random_state=seed).fit(X, *([y] if name.endswith("Classifier") else []))
+
+
+@pytest.mark.parametrize("name", catalogue.named("classifier", "clusterer", "structure"))
+def test_a_table_of_no_rows_and_many_columns_is_refused_at_once(name):
+    X = pd.DataFrame(np.empty((0, 20_000)))
+    begin = time.process_time()
+    with pytest.raises(ValueError, match=r"no rows|0 sample"):
+        getattr(pgm_bma, name)().fit(X, *([np.empty(0)] if name.endswith("Classifier") else []))
+    assert time.process_time() - begin < 2
+
+
+def test_numbers_of_clusters_in_an_array_of_small_integers_do_not_overflow():
+    X = pd.DataFrame({"a": list("0101"), "b": list("0011")})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.filterwarnings("ignore", "all .* starts collapsed")
+        found = pgm_bma.LatentClassClusterer(np.array([127], dtype=np.int8), n_init=2, random_state=0).fit(X)
+    assert isinstance(found.n_clusters_, int)

@@ -65,7 +65,7 @@ def test_the_cluster_must_have_a_name(kind):
 def test_what_is_no_list_of_columns_is_refused(kind, columns):
     """A table was asked for its truth value, a list in a list for its hash."""
     X, y = pd.DataFrame({"a": [1, 2] * 10, "b": ["x", "y", "y", "x"] * 5}), ["p", "q"] * 10
-    with pytest.raises(ValueError, match=r"numeric_columns (must be a list of columns|names .* which is no column)"):
+    with pytest.raises(ValueError, match=r"numeric_columns (must be a list of columns|names .* which is not a column)"):
         getattr(pgm_bma, kind)(numeric_columns=columns).fit(X, y)
 
 

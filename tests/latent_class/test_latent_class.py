@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln, logsumexp
 
-from pgm_bma.foundation.numbers import _special_kernels as special
-from pgm_bma.foundation.numbers.averaging import average_families
-from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.numbers.starts import align_labels, start_weights
+from pgm_bma.foundation.numbers import _kernels as special
+from pgm_bma.foundation.numbers.families import average_families, log_marginal_likelihood, posterior_mean
+from pgm_bma.foundation.numbers.starts import start_weights
 from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.cluster_number import scan_clusters
 from pgm_bma.latent_class.loop import ALIKE, BATCH, MIDDLE_UPDATES, SHORT_UPDATES, draw_starts, fit_latent_class
@@ -380,15 +379,6 @@ def test_averages_align_the_labels_first():
         order = np.argsort(-best[0], kind="stable")
         np.testing.assert_allclose(averaged.theta_c, best[0][order], atol=1e-4)  # starts agree to what `tol` leaves
         np.testing.assert_allclose(averaged.theta, best[1][:, order], atol=1e-4)
-
-
-def test_alignment_undoes_any_permutation():
-    rng = np.random.default_rng(2)
-    reference = rng.dirichlet(np.full(5, 0.2), size=200)
-    for _ in range(5):
-        shuffled = rng.permutation(5)
-        order = align_labels(reference, reference[:, shuffled], np.ones(200))
-        np.testing.assert_array_equal(shuffled[order], np.arange(5))
 
 
 def test_weights_of_starts_are_kept_in_logs():

@@ -332,11 +332,12 @@ def test_errors_name_the_parameter(build, parameters, message):
         build(**parameters).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* holds? (one value only|no value)")  # expected of this table
 def test_errors_of_one_class_only():
     X = pd.DataFrame({"a": [0, 1, 0, 1], "b": [2, 0, 1, 2]})
     with pytest.raises(ValueError, match="averaging='mean' is not one of 'linear', 'variational'"):
         EMAClusterer(averaging="mean").fit(X)
-    with pytest.raises(ValueError, match="arc_prior names 'z', which is no column"):
+    with pytest.raises(ValueError, match="arc_prior names 'z', which is not a column"):
         EMAClusterer(arc_prior={"z": 0.1}).fit(X)
     with pytest.raises(ValueError, match="alpha=0 must be a number greater than 0"):
         EMAClusterer(alpha=0).fit(X)
@@ -368,7 +369,7 @@ def test_arc_prior_by_column_and_alpha_by_role():
 
 @BOTH
 def test_until_replicated_and_progress(build, capsys, monkeypatch):
-    monkeypatch.setattr("pgm_bma.foundation.runtime.messages.DELAY", 0)
+    monkeypatch.setattr("pgm_bma.foundation.runtime.jobs.DELAY", 0)
     X, _ = table()
     model = build(n_clusters=2, n_init="until-replicated", random_state=0, verbose=1).fit(X)
     assert 2 <= len(model.starts_) <= 200

@@ -14,11 +14,11 @@ from pgm_bma import (
     load,
     save,
 )
-from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.foundation.rows.blocks import Block, table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings, make_problem, split_tables
 from pgm_bma.latent_class.profiles import uncertainty
-from pgm_bma.latent_class.statistics import fit_statistics
+from pgm_bma.latent_class.statistics import bootstrap, fit_statistics, p_value
 from tests.oracles import ema_information as oracle
 
 # 118 slides judged by seven pathologists (Agresti 2002, Table 13.1): pattern and count
@@ -100,7 +100,7 @@ def test_standard_errors_equal_second_differences(alpha):
     fit = fit_latent_class(
         table_rows(codes, cards, weights), 2, rng=np.random.default_rng(0), priors=priors, tol=1e-10, accelerate=True
     )
-    found = uncertainty(codes, weights, fit, make_problem(table_rows(codes, cards, weights), 2, priors).priors)
+    found = uncertainty(Block(codes, weights), fit, make_problem(table_rows(codes, cards, weights), 2, priors).priors)
     want_c, want = oracle.standard_errors(
         codes.tolist(), weights, fit.theta_c.tolist(), [t.tolist() for t in fit.tables], alpha
     )
@@ -110,7 +110,7 @@ def test_standard_errors_equal_second_differences(alpha):
     assert (found.low < fit.theta).all() and (fit.theta < found.high).all()
     # sampling weights: a weight of 2 for every row says the same about the spread as a weight of 1
     ones = uncertainty(
-        codes, weights, fit, make_problem(table_rows(codes, cards, weights), 2, priors).priors, 0.95, weights
+        Block(codes, weights), fit, make_problem(table_rows(codes, cards, weights), 2, priors).priors, 0.95, weights
     )
     if alpha == 0.0:
         assert 0.5 < np.median(ones.error / found.error) < 1.5
@@ -120,7 +120,9 @@ def test_a_probability_at_the_boundary_gets_a_posterior_interval():
     codes = np.array([[0, 0, 0], [1, 1, 1]], dtype=np.int8)
     weights, priors = np.array([30.0, 30.0]), PriorSettings(0, 0, 0)
     fit = fit_latent_class(table_rows(codes, np.full(3, 2), weights), 2, rng=np.random.default_rng(0), priors=priors)
-    found = uncertainty(codes, weights, fit, make_problem(table_rows(codes, np.full(3, 2), weights), 2, priors).priors)
+    found = uncertainty(
+        Block(codes, weights), fit, make_problem(table_rows(codes, np.full(3, 2), weights), 2, priors).priors
+    )
     assert (found.low[fit.theta < 1e-6] == 0).all() and (found.high[fit.theta > 1 - 1e-6] == 1).all()
     # Jeffreys: the upper limit after 0 of 30 is 0.08
     np.testing.assert_allclose(found.high[fit.theta < 1e-6], 0.0802, atol=1e-3)
@@ -268,6 +270,64 @@ def test_the_likelihood_ratio_test_repeats_and_tells_two_clusters_from_one():
     assert found.p_value == again.p_value == 1 / 20 and found.statistic == again.statistic
     np.testing.assert_array_equal(found.bootstrap, again.bootstrap)
     assert likelihood_ratio_test(two, X, n_bootstrap=19, random_state=3).p_value > 0.05
+
+
+def plain_em(X, k, alpha, seed):
+    """Log-likelihood of binary columns after EM with pseudo-counts, the best of 30 random starts."""
+    rng, best, X = np.random.default_rng(seed), -np.inf, X.to_numpy()
+    for _ in range(30):
+        sizes, p = rng.dirichlet(np.ones(k)), rng.random((k, X.shape[1]))
+        for _ in range(1500):
+            log_p = np.log(sizes) + X @ np.log(p.T) + (1 - X) @ np.log(1 - p.T)
+            total = np.logaddexp.reduce(log_p, axis=1)
+            share = np.exp(log_p - total[:, None])
+            sizes = (share.sum(axis=0) + alpha) / (len(X) + k * alpha)
+            p = (share.T @ X + alpha) / (share.sum(axis=0) + 2 * alpha)[:, None]
+        best = max(best, total.sum())
+    return best
+
+
+def test_the_statistic_of_one_more_cluster_is_that_of_plain_em():
+    X = survey(150)
+    for k in (1, 2):
+        model = LatentClassClusterer(k, alpha=0.5, n_init=4, random_state=0).fit(X)
+        found = likelihood_ratio_test(model, X, n_bootstrap=1, random_state=0).statistic
+        # EM with pseudo-counts climbs the posterior: two runs end apart by what tol=1e-6 leaves open
+        assert found == pytest.approx(2 * (plain_em(X, k + 1, 0.5, 1) - plain_em(X, k, 0.5, 2)), abs=5e-3)
+
+
+def test_a_bootstrap_ends_at_the_tenth_table_that_fits_no_better():
+    X = survey(60, n_columns=2)
+    fit = LatentClassClusterer(1, random_state=0).fit(X)._result
+    parts = X.to_numpy(dtype=np.int8), np.ones(60), np.array([2, 2]), fit
+    draw = lambda codes, weights, rng: rng.random()  # noqa: E731
+    whole = bootstrap(*parts, draw, 99, np.random.default_rng(1))
+    for n_jobs in (1, 2):
+        values = bootstrap(*parts, draw, 99, np.random.default_rng(1), n_jobs, seen=0.4)
+        assert len(values) == np.flatnonzero(whole >= 0.4)[9] + 1
+        np.testing.assert_array_equal(values, whole[: len(values)])
+    assert p_value(values, 0.4, 99) == 10 / len(values) and p_value(whole, 2.0, 99) == 0.01
+    # of an observed value like the others p is at most 5 % in 5 % of the tables (exactly 5 of 100 ranks)
+    p = [
+        p_value(bootstrap(*parts, draw, 99, np.random.default_rng([2, i]), seen=i / 1000), i / 1000, 99)
+        for i in range(0, 1000, 4)
+    ]
+    assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.05, abs=0.03)  # 2 standard errors of 250 tables
+
+
+def test_the_test_of_one_more_cluster_chooses_a_number():
+    X = survey(300)
+    model = LatentClassClusterer(range(1, 4), n_init=4, random_state=0).fit(X)
+    chosen = model.chosen_by("blrt", X, random_state=0)
+    p = chosen.n_clusters_path_["blrt_p"]
+    assert chosen.n_clusters_ == 2 and p[0] == 0.01 and p[1] > 0.05 and np.isnan(p[2])
+    assert "blrt_p" not in model.n_clusters_path_ and len(chosen.labels_) == 300
+    again = model.chosen_by("blrt", X, random_state=0, n_jobs=2, sample_weight=np.ones(300))
+    pd.testing.assert_frame_equal(chosen.n_clusters_path_, again.n_clusters_path_)
+    few = LatentClassClusterer(range(1, 3), n_init=4, random_state=0).fit(X).chosen_by("blrt", X, random_state=0)
+    assert few.n_clusters_ == 2  # the largest number tried, and one more was never tested
+    with pytest.raises(ValueError, match="pass them as X"):
+        model.chosen_by("blrt")
 
 
 def test_bootstrap_p_values_of_sparse_tables():

@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from pgm_bma import LatentClassClusterer, StructuralEMClusterer, three_step
 from pgm_bma.latent_class import three_step as steps
+from pgm_bma.latent_class.profiles import cluster_scores
 from tests.oracles import three_step as oracle
 
 ITEMS = np.array([[0.85, 0.8, 0.2, 0.3, 0.8, 0.2], [0.2, 0.85, 0.8, 0.7, 0.3, 0.2], [0.2, 0.15, 0.3, 0.8, 0.85, 0.75]])
@@ -132,7 +133,8 @@ def test_the_slopes_of_the_error_matrix_are_differences(fitted):
         q[i] *= np.exp(by)
         return q / q.sum()
 
-    found = steps.error_slopes(codes, weights, clusterer.predict_proba(X), fit.theta, fit.state_start)
+    scores = [cluster_scores(codes, None, fit, c) for c in range(k)]
+    found = steps.error_slopes(scores, weights, clusterer.predict_proba(X))
     sizes = [error_and_sizes(moved(fit.theta_c, 1, by), fit.theta) for by in (step, -step)]
     np.testing.assert_allclose(found[1], (sizes[0] - sizes[1]) / (2 * step), atol=1e-6)
     for cluster, state in ((0, 3), (2, 8)):  # the second state of column 1, the first of column 4
@@ -259,7 +261,7 @@ def test_refusals_name_the_column_and_the_cure(fitted):
     for given, said in (
         ({}, "one of the two"),
         ({"covariates": aside, "outcome": aside["vote"]}, "one of the two"),
-        ({"outcome": "vote"}, "'vote' is no column of X"),
+        ({"outcome": "vote"}, "'vote' is not a column of X"),
         ({"outcome": aside["vote"][:10]}, "'vote' has 10 values for 500 rows"),
         ({"covariates": aside[["number"]].assign(twice=2 * aside["number"])}, "say the same twice"),
         ({"covariates": aside[["number"]].assign(number=np.inf)}, "'number' holds infinite numbers"),

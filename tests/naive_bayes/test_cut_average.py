@@ -119,6 +119,7 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* holds? (one value only|no value)")  # expected of this table
 def test_which_columns_are_numeric():
     X, y = mixed()
     with pytest.warns(UserWarning, match="MDLDiscretizer"):

@@ -47,7 +47,7 @@ def test_a_blanket_wants_directions_and_known_nodes():
     with pytest.raises(ValueError, match="cycle"):
         pgm_bma.effective_markov_blanket(nx.DiGraph([("a", "b"), ("b", "a")]), "a")
     for unobserved in (3, None, "nobody", ["nobody"]):
-        with pytest.raises(ValueError, match="is no node of the model"):
+        with pytest.raises(ValueError, match="is not a node of the model"):
             pgm_bma.effective_markov_blanket(ASIA, "lung", unobserved)
 
 

@@ -427,6 +427,7 @@ def test_maximum_likelihood_equals_pgmpys_em_from_the_same_start():
         np.testing.assert_allclose(table, tables(theirs)[name], atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* holds? (one value only|no value)")  # expected of this table
 def test_a_plain_dag_without_latents_and_with_gaps():
     df = with_gaps(clustered(100, 3), 0.3).assign(extra="ignored", one="always")
     estimator = EMEstimator(seed=0).fit(DAG([("x0", "x1"), ("x1", "x2"), ("x2", "one")]), df)

@@ -174,9 +174,9 @@ def test_codes_choose_the_smallest_type_and_normalise():
         ([[1.0, 1.0]], [()], -1, "n=-1"),
         ([np.ones((2, 2)), np.ones((2, 2))], [(1,), (0,)], 5, r"cycle among \[0, 1\]"),
         ([[1.0, 1.0], np.ones((3, 2))], [(), (0,)], 5, "node 1 .*2 joint states"),
-        ([[0.0, 0.0]], [()], 5, "no distribution"),
-        ([[np.nan, 1.0]], [()], 5, "no distribution"),
-        ([[-0.5, 1.5]], [()], 5, "no distribution"),
+        ([[0.0, 0.0]], [()], 5, "not a distribution"),
+        ([[np.nan, 1.0]], [()], 5, "not a distribution"),
+        ([[-0.5, 1.5]], [()], 5, "not a distribution"),
     ],
 )
 def test_bad_arrays_are_refused(cpts, parents, n, message):

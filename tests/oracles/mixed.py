@@ -1,6 +1,7 @@
 """Oracle for latent-class models with numeric columns: the Normal-inverse-gamma formulas and the sum over structures, literally.
 
-Shares no code with the package. A column is ("number", values) or ("states", codes, cardinality); a missing cell is None.
+Shares no code with the package. A column is ("number", values), ("states", codes, cardinality) or ("ordered", codes, cardinality);
+a missing cell is None. An ordered column is summed over all 2^(r - 1) ways to merge neighbouring levels into runs, one at a time.
 ``R[row][j]`` are responsibilities, which stay fixed. Numbers are taken as they are given: a caller standardises them.
 """
 
@@ -71,7 +72,85 @@ def column_evidence(column, R):
         [sum(r[j] for r, c in zip(R, codes) if c == state) for state in range(cardinality)] for j in range(n_clusters)
     ]
     alone = [sum(1.0 for c in codes if c == state) for state in range(cardinality)]
+    if column[0] == "ordered":
+        found = [score for _, score in merged(column, R)]
+        return log(sum(exp(x - max(found)) for x in found)) + max(found), log_dirichlet(alone, float(n_clusters))
     return sum(log_dirichlet(line, 1.0) for line in counts), log_dirichlet(alone, float(n_clusters))
+
+
+def merges(n_levels):
+    """All ways to merge neighbouring levels that leave two runs or more, each a list of lists of levels."""
+    for cuts in product((False, True), repeat=n_levels - 1):
+        runs = [[0]]
+        for level, cut in zip(range(1, n_levels), cuts):
+            if cut:
+                runs.append([level])
+            else:
+                runs[-1].append(level)
+        if len(runs) > 1:
+            yield runs
+
+
+def level_counts(column, R):
+    """Soft counts [cluster][level]."""
+    return [
+        [sum(r[j] for r, c in zip(R, column[1]) if c == level) for level in range(column[2])] for j in range(len(R[0]))
+    ]
+
+
+def merged(column, R):
+    """[(runs, log prior + log evidence)]: runs have pseudo-count 1 per level and cluster, levels in a run one of k.
+
+    Levels that all stay apart have prior 1/2; the ways that merge some of them share the other half.
+    """
+    n_levels, n_clusters = column[2], len(R[0])
+    counts = level_counts(column, R)
+    alone = [sum(line[level] for line in counts) for level in range(n_levels)]
+    found = []
+    for runs in merges(n_levels):
+        score = log(0.5) if len(runs) == n_levels else log(0.5 / (2 ** (n_levels - 1) - 2))
+        for line in counts:
+            total = sum(line)
+            score += lgamma(n_levels) - lgamma(n_levels + total)
+            for run in runs:
+                score += lgamma(len(run) + sum(line[level] for level in run)) - lgamma(len(run))
+        for run in runs:
+            score += log_dirichlet([alone[level] for level in run], float(n_clusters))
+        found.append((runs, score))
+    return found
+
+
+def merge_weights(column, R):
+    """[(runs, posterior given the arc)]."""
+    found = merged(column, R)
+    top = max(score for _, score in found)
+    total = sum(exp(score - top) for _, score in found)
+    return [(runs, exp(score - top) / total) for runs, score in found]
+
+
+def expected_log_run(column, R, level, j):
+    """E log P(run of a level | cluster j), averaged over the merges; 0 for a missing cell."""
+    line = level_counts(column, R)[j]
+    value = 0.0
+    for runs, weight in merge_weights(column, R):
+        (run,) = [run for run in runs if level in run]
+        value += weight * (digamma(len(run) + sum(line[i] for i in run)) - digamma(column[2] + sum(line)))
+    return value
+
+
+def mean_table(column, R, arc):
+    """[cluster][level] posterior means, averaged over merges and the arc."""
+    n_levels, n_clusters = column[2], len(R[0])
+    counts = level_counts(column, R)
+    alone = [n_clusters + sum(line[level] for line in counts) for level in range(n_levels)]
+    table = [[(1 - arc) * alone[level] / sum(alone) for level in range(n_levels)] for _ in range(n_clusters)]
+    for runs, weight in merge_weights(column, R):
+        for j, line in enumerate(counts):
+            for run in runs:
+                of_run = (len(run) + sum(line[i] for i in run)) / (n_levels + sum(line))
+                for level in run:
+                    table[j][level] += arc * weight * of_run * alone[level] / sum(alone[i] for i in run)
+    return table
 
 
 def structure_sum(columns, R, arc_prior=0.5):
@@ -111,6 +190,8 @@ def update(columns, R):
                 weights = [r[j] for r in R]
                 if column[0] == "number":
                     logs[j] += arc * expected_log_density(column[1][row], *sums(column[1], weights))
+                elif column[0] == "ordered" and column[1][row] is not None:
+                    logs[j] += arc * expected_log_run(column, R, column[1][row], j)
                 elif column[1][row] is not None:
                     counts = [sum(w for w, c in zip(weights, column[1]) if c == s) for s in range(column[2])]
                     logs[j] += arc * (digamma(1.0 + counts[column[1][row]]) - digamma(column[2] + sum(counts)))

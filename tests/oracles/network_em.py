@@ -20,43 +20,46 @@ def parent_state(full, node, cards, parents):
     return index
 
 
-def joint(full, cards, parents, cpts):
+def joint(full, cards, parents, cpts, held=()):
     p = 1.0
     for node in range(len(cards)):
-        p *= cpts[node][parent_state(full, node, cards, parents)][full[node]]
+        if node not in held:
+            p *= cpts[node][parent_state(full, node, cards, parents)][full[node]]
     return p
 
 
-def evidence_probability(row, cards, parents, cpts):
-    return sum(joint(full, cards, parents, cpts) for full in completions(row, cards))
+def evidence_probability(row, cards, parents, cpts, held=()):
+    return sum(joint(full, cards, parents, cpts, held) for full in completions(row, cards))
 
 
-def log_likelihood(rows, cards, parents, cpts, weights=None):
+def log_likelihood(rows, cards, parents, cpts, weights=None, held=None):
     weights = [1.0] * len(rows) if weights is None else weights
     total = 0.0
-    for row, weight in zip(rows, weights):
-        p = evidence_probability(row, cards, parents, cpts)
+    for k, (row, weight) in enumerate(zip(rows, weights)):
+        p = evidence_probability(row, cards, parents, cpts, held[k] if held else ())
         total += weight * (log(p) if p > 0 else -inf)
     return total
 
 
-def expected_counts(rows, cards, parents, cpts, weights=None):
-    """counts[node][parent_state][state]: each completion adds its responsibility to one cell of every node."""
+def expected_counts(rows, cards, parents, cpts, weights=None, held=None):
+    """counts[node][parent_state][state]: each completion adds its responsibility to one cell of every node that was not set."""
     weights = [1.0] * len(rows) if weights is None else weights
     counts = [[[0.0] * len(states) for states in table] for table in cpts]
-    for row, weight in zip(rows, weights):
-        evidence = evidence_probability(row, cards, parents, cpts)
+    for k, (row, weight) in enumerate(zip(rows, weights)):
+        was_set = held[k] if held else ()
+        evidence = evidence_probability(row, cards, parents, cpts, was_set)
         for full in completions(row, cards):
-            responsibility = joint(full, cards, parents, cpts) / evidence
+            responsibility = joint(full, cards, parents, cpts, was_set) / evidence
             for node in range(len(cards)):
-                counts[node][parent_state(full, node, cards, parents)][full[node]] += weight * responsibility
+                if node not in was_set:
+                    counts[node][parent_state(full, node, cards, parents)][full[node]] += weight * responsibility
     return counts
 
 
-def em_update(rows, cards, parents, cpts, alpha=0.0, weights=None, fixed=()):
+def em_update(rows, cards, parents, cpts, alpha=0.0, weights=None, fixed=(), held=None):
     """Posterior means of the expected counts; a line with neither counts nor prior becomes uniform."""
     updated = []
-    for node, table in enumerate(expected_counts(rows, cards, parents, cpts, weights)):
+    for node, table in enumerate(expected_counts(rows, cards, parents, cpts, weights, held)):
         if node in fixed:
             updated.append(cpts[node])
             continue
@@ -68,10 +71,10 @@ def em_update(rows, cards, parents, cpts, alpha=0.0, weights=None, fixed=()):
     return updated
 
 
-def objective(rows, cards, parents, cpts, alpha=0.0, weights=None):
+def objective(rows, cards, parents, cpts, alpha=0.0, weights=None, held=None):
     """What the update climbs: log-likelihood + alpha times the sum of all log parameters."""
     penalty = sum(log(p) for table in cpts for line in table for p in line) * alpha if alpha else 0.0
-    return log_likelihood(rows, cards, parents, cpts, weights) + penalty
+    return log_likelihood(rows, cards, parents, cpts, weights, held) + penalty
 
 
 def marginal(row, node, cards, parents, cpts):

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from pgm_bma import GibbsSampler, OrderPosterior
-from pgm_bma.orders.families.family_lists import grow_lists, prune_table
-from pgm_bma.orders.families.family_table import family_table, size_priors
+from pgm_bma.orders.families.family_table import family_table, grow_lists, prune_table, size_priors
 from tests.oracles.causal import Experiment
 from tests.orders.test_interventions import FREE, NAMES, each_weighting, experiment, frame_of, numbers
 
@@ -99,7 +98,7 @@ def test_fair_priors():
     [
         (1.0, "required_arcs"),
         ("high", "probability between 0 and 1"),
-        ({("a", "z"): 0.5}, "'z', which is no variable"),
+        ({("a", "z"): 0.5}, "'z', which is not a variable"),
         ({("a", "b"): 0}, "arc_prior of 'a' -> 'b' is 0"),
         ({("a", "a"): 0.5}, "loop"),
         ({"a": 0.5}, "pairs"),

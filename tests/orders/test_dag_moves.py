@@ -5,8 +5,7 @@ import pytest
 
 from pgm_bma.orders.chains import _layer_kernels
 from pgm_bma.orders.chains.gibbs import prepare_lists
-from pgm_bma.orders.families.family_lists import prune_table
-from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.families.family_table import family_table, prune_table
 from tests.oracles.orders import Problem, layers_of
 from tests.orders.test_order_mcmc import chain_data
 from tests.orders.test_relocation import ALL, lists_of, softmax

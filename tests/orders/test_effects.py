@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma import GibbsSampler, OrderPosterior
+from pgm_bma import FamilyScore, GibbsSampler, OrderPosterior
 from pgm_bma.orders import dags, effects
 from tests.oracles.causal import Experiment, is_ancestor
 from tests.orders.test_interventions import FREE, NAMES, each_weighting, experiment, frame_of, numbers
@@ -67,6 +67,30 @@ def test_sums_over_dags_equal_enumeration(weighting, ess):
         assert found.attrs["ancestor"] == pytest.approx(truth.share(lambda dag: is_ancestor(dag, x, y)), abs=1e-9)  # noqa: B023
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"max_indegree": 1}, {"required_arcs": [("b", "d")], "forbidden_arcs": [("a", "b")]}]
+)
+@each_weighting
+def test_ancestors_are_summed_over_more_dags_than_can_be_written_out(weighting, settings, monkeypatch):
+    """All 29,281 DAGs of five variables; for eight, where there are 8 x 10^11, within 4.5 standard errors of 1000 draws."""
+    rng = np.random.default_rng(3)
+    for n in (5, 8):
+        codes = rng.integers(0, 2, (150, n))
+        for v in range(2, n):
+            codes[:, v] = np.where(rng.random(150) < 0.6, codes[:, v - 2], codes[:, v])
+        X = pd.DataFrame(codes, columns=list("abcdefgh")[:n])
+        posterior = OrderPosterior(structure_weighting=weighting, random_state=0, **settings).fit(
+            X, interventions=np.where(rng.random(150) < 0.2, "c", None)
+        )
+        found, sample = posterior.ancestor_posterior_, posterior._dags()
+        paths = dags.paths(dags.arcs(sample.parents))
+        assert found.attrs["n_dags"] is None and found.attrs["monte_carlo_error"] == 0.0
+        assert (sample.states is None) == (n == 5)
+        bound = 1e-9 if n == 5 else 4.5 * sample.error(paths)
+        np.testing.assert_allclose(found, sample.share(paths), atol=bound)
+        assert (found >= posterior.edge_posterior_ - 1e-9).all().all()
+
+
 @each_weighting
 def test_every_exact_draw_is_a_draw(weighting, monkeypatch):
     """4000 draws: every share within 4.5 standard errors, which 30 kept orders in turn miss by far."""
@@ -77,9 +101,11 @@ def test_every_exact_draw_is_a_draw(weighting, monkeypatch):
     np.testing.assert_allclose(dags.paths(arcs).mean(0), truth.ancestors(), atol=4.5 * np.sqrt(0.25 / 4000))
     monkeypatch.setattr(dags, "MAX_ENUMERATED", 3)
     other, _ = fitted(weighting)
-    ancestors = other.ancestor_posterior_
-    assert ancestors.attrs["n_dags"] == 1000 and 0 < ancestors.attrs["monte_carlo_error"] < 0.02
-    np.testing.assert_allclose(ancestors, truth.ancestors(), atol=4.5 * ancestors.attrs["monte_carlo_error"])
+    sample = other._dags()
+    paths = dags.paths(dags.arcs(sample.parents))
+    error = sample.error(paths)
+    assert len(sample.weights) == 1000 and 0 < error < 0.02
+    np.testing.assert_allclose(sample.share(paths), truth.ancestors(), atol=4.5 * error)
     blanket = other.markov_blanket_posterior("a")
     np.testing.assert_allclose(blanket, posterior.markov_blanket_posterior("a"), atol=0.08)
     for x, y in ((0, 2), (2, 1)):
@@ -144,7 +170,9 @@ def test_trees_and_products_give_the_same_effects(monkeypatch):
 def test_all_effects_agree_with_single_ones():
     posterior, truth = fitted("order")
     table = posterior.effects()
-    assert list(table.columns) == ["of", "on", "ancestor", "size", "low", "high"] and len(table) == 12
+    assert list(table.columns) == ["of", "on", "ancestor", "zero", "size", "low", "high", "jensen_shannon"]
+    assert len(table) == 12 and np.allclose(table["zero"], 1 - table["ancestor"])
+    assert (table["jensen_shannon"] <= np.log(2) * table["size"] + 1e-9).all()  # of any two distributions
     assert (np.diff(table["size"]) <= 0).all()
     ancestors = truth.ancestors()
     for row in table.itertuples():
@@ -155,6 +183,74 @@ def test_all_effects_agree_with_single_ones():
     means = single["mean"].to_numpy().reshape(2, 3)
     size = table.set_index(["of", "on"]).loc[("a", "b"), "size"]
     assert size >= np.abs(means[0] - means[1]).sum() / 2 - 0.03  # total variation is convex
+
+
+@each_weighting
+@pytest.mark.parametrize("ess", [None, 2.0])
+def test_adjustment_for_parents_equals_enumeration(weighting, ess):
+    posterior, truth = fitted(weighting, equivalent_sample_size=ess)
+    targets = numbers(experiment()[2])
+    for x, y in ((0, 2), (2, 0), (1, 3)):
+        found = posterior.effect(NAMES[x], NAMES[y], adjust_for="parents")
+        np.testing.assert_allclose(found["mean"], np.ravel(truth.adjusted(x, y, targets)), atol=1e-9)
+        assert ((found["low"] <= found["mean"]) & (found["mean"] <= found["high"])).all()
+        # 1000 draws: their mean is within 5 standard errors
+        drawn = posterior._adjusted(x, y)[1]
+        np.testing.assert_allclose(drawn.mean(0).ravel(), found["mean"], atol=5 * drawn.std(0).max() / np.sqrt(1000))
+
+
+def test_soft_interventions_have_the_effects_of_enumeration():
+    codes, cards, targets = experiment()
+    posterior = OrderPosterior(**FREE).fit(frame_of(codes, cards), interventions=targets, intervention_type="soft")
+    truth = Experiment(codes.tolist(), cards, numbers(targets), "order", soft=True)
+    np.testing.assert_allclose(posterior.effect("a", "c")["mean"], np.ravel(truth.effect(0, 2)), atol=1e-9)
+
+
+def test_contrasts():
+    posterior, truth = fitted("order")
+    want = np.array(truth.effect(1, 2))  # b has the states 0, 1, 2; c has 0, 1
+    plain = posterior.effect("b", "c")
+    difference = posterior.effect("b", "c", contrast="difference")
+    assert list(difference.columns) == ["do", "against", "outcome", "mean", "sd", "low", "high"]
+    assert list(zip(difference["do"], difference["against"], difference["outcome"])) == [
+        (b, a, k) for b, a in ((1, 0), (2, 0), (2, 1)) for k in (0, 1)
+    ]
+    np.testing.assert_allclose(
+        difference["mean"], np.ravel([want[1] - want[0], want[2] - want[0], want[2] - want[1]]), atol=1e-9
+    )
+    means = posterior.effect("b", "c", contrast="mean")  # a binary outcome: the difference of P(c = 1)
+    np.testing.assert_allclose(means["mean"], difference["mean"][1::2], atol=1e-9)
+    np.testing.assert_allclose(means["sd"], difference["sd"][1::2], atol=1e-12)
+    ratio = posterior.effect("b", "c", contrast="ratio")
+    rough = (want[1] / want[0])[1]
+    assert ratio["mean"][1] == pytest.approx(rough, rel=0.3) and ratio["low"][1] < rough < ratio["high"][1]
+    assert plain.attrs["zero"] == pytest.approx(1 - plain.attrs["ancestor"])
+    with pytest.raises(ValueError, match="contrast='rate' is not one of"):
+        posterior.effect("b", "c", contrast="rate")
+    X = pd.DataFrame({"a": list("xyxy") * 5, "b": list("uuvv") * 5})
+    with pytest.raises(ValueError, match="'b' has the states"):
+        OrderPosterior().fit(X).effect("a", "b", contrast="mean")
+
+
+def test_effects_among_rows_that_show_a_state(monkeypatch):
+    """With tables so sure that nothing varies, P(c | do(a), d) is the ratio in the truncated network."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 60_000))
+    c = np.where(rng.random(60_000) < np.array([[0.2, 0.5], [0.6, 0.9]])[a, b], 1, 0)
+    d = np.where(rng.random(60_000) < np.array([0.3, 0.8])[b], 1, 0)
+    X = pd.DataFrame({"a": a, "b": b, "c": c, "d": d})
+    arcs = [("a", "c"), ("b", "c"), ("b", "d")]
+    posterior = OrderPosterior(required_arcs=arcs, random_state=0).fit(X)
+    p_b = np.array([0.3, 0.8]) / 1.1  # P(b | d = 1)
+    want = [0.2 * p_b[0] + 0.5 * p_b[1], 0.6 * p_b[0] + 0.9 * p_b[1]]
+    for limit in (4096, 0):
+        monkeypatch.setattr(effects, "MAX_JOINT", limit)
+        found = posterior.effect("a", "c", {"d": 1})
+        np.testing.assert_allclose(found["mean"][1::2], want, atol=0.015)  # rows: a standard error of .003
+    with pytest.raises(ValueError, match="which is on already"):
+        posterior.effect("a", "c", given={"c": 1})
+    with pytest.raises(ValueError, match="not a state of it"):
+        posterior.effect("a", "c", given={"d": 2})
 
 
 def test_intervals_hold_the_truth():
@@ -187,11 +283,11 @@ def test_effects_with_missing_values():
 
 def test_errors_name_the_variables():
     posterior, _ = fitted("order")
-    with pytest.raises(ValueError, match="of='z' is no variable"):
+    with pytest.raises(ValueError, match="of='z' is not a variable"):
         posterior.effect("z", "a")
     with pytest.raises(ValueError, match="two different"):
         posterior.effect("a", "a")
-    with pytest.raises(ValueError, match="node='z' is no variable"):
+    with pytest.raises(ValueError, match="node='z' is not a variable"):
         posterior.parent_set_posterior("z")
     with pytest.raises(ValueError, match="level"):
         posterior.effects(level=2)
@@ -209,3 +305,62 @@ def test_consensus_is_a_dag_of_pgmpy():
     assert graph.graph["structure_weighting"] == "order"
     assert list(posterior.consensus(1.0).nodes) == NAMES
     assert SHD()(graph, graph) == 0
+
+
+def test_one_of_pgmpys_structure_learners():
+    from pgmpy.causal_discovery import HillClimbSearch
+    from sklearn.base import clone
+
+    base = next(kind for kind in HillClimbSearch.__mro__ if kind.__name__.endswith("BaseCausalDiscovery"))
+    posterior, _ = fitted("order")
+    assert isinstance(posterior, base) and isinstance(clone(posterior), base)
+    graph = posterior.causal_graph_
+    assert posterior.score(true_graph=graph) == 0  # pgmpy's default, a distance
+    assert set(zip(*np.nonzero(posterior.adjacency_matrix_.to_numpy()))) == {
+        (NAMES.index(a), NAMES.index(b)) for a, b in graph.edges
+    }
+
+
+def test_structure_score_has_the_family_scores_of_the_posterior():
+    codes, cards, targets = experiment()
+    X = frame_of(codes, cards)
+    states = {name: list(range(card)) for name, card in zip(NAMES, cards)}
+    for ess, kind in ((None, "perfect"), (2.0, "perfect"), (2.0, "soft")):
+        posterior = OrderPosterior(**FREE, equivalent_sample_size=ess)
+        posterior.fit(X, interventions=targets, intervention_type=kind)
+        score = FamilyScore(
+            X, equivalent_sample_size=ess, state_names=states, interventions=targets, intervention_type=kind
+        )
+        for row in posterior.family_scores_.itertuples():
+            # eight digits: equal scores are equal
+            assert score.local_score(row.child, row.parents) == pytest.approx(row.log_marginal_likelihood, abs=1e-8)
+    weights = np.arange(len(X)) % 3
+    again = np.repeat(np.arange(len(X)), weights)
+    weighted = FamilyScore(X, sample_weight=weights, state_names=states)
+    assert weighted.local_score("b", ("a", "d", "c")) == pytest.approx(
+        FamilyScore(X.iloc[again], state_names=states).local_score("b", ("a", "d", "c")), abs=1e-8
+    )
+
+
+def test_structure_score_is_pgmpys_bdeu_and_serves_its_searches():
+    from pgmpy.causal_discovery import GES, HillClimbSearch
+    from pgmpy.structure_score import BDeu
+
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 400)
+    b = np.where(rng.random(400) < 0.8, a, 1 - a)
+    X = pd.DataFrame({"a": a, "b": b, "c": rng.integers(0, 30, 400), "d": rng.integers(0, 30, 400)}).astype("category")
+    ours, theirs = FamilyScore(X, equivalent_sample_size=5), BDeu(X, equivalent_sample_size=5)
+    for child, parents in (("a", ()), ("a", ("b",)), ("b", ("c", "d")), ("c", ("d", "a", "b"))):
+        assert ours.local_score(child, parents) == pytest.approx(theirs.local_score(child, parents), abs=1e-7)
+    set_b = np.arange(400) < 150
+    X.loc[set_b, "b"] = rng.integers(0, 2, 150)
+    score = FamilyScore(X, equivalent_sample_size=5, interventions=np.where(set_b, "b", None))
+    climbed = HillClimbSearch(scoring_method=score, return_type="dag", show_progress=False).fit(X)
+    assert ("a", "b") in climbed.causal_graph_.edges
+    (found,) = GES(scoring_method=score, return_type="dag").fit(X).causal_graph_.edges
+    assert set(found) == {"a", "b"}
+    with pytest.raises(ValueError, match="cells are missing"):
+        FamilyScore(X.astype(object).mask(X == 29))
+    with pytest.raises(ValueError, match="'z' is not a column"):
+        score.local_score("a", ("z",))

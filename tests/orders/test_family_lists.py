@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgm_bma.orders.families.family_lists import grow_lists, prune_table
-from pgm_bma.orders.families.family_table import family_table, members, parent_sets
+from pgm_bma.orders.families import family_table as family_tables
+from pgm_bma.orders.families.family_table import family_table, grow_lists, members, parent_sets, prune_table
 from tests.orders.test_order_mcmc import chain_data
 
 PRIORS = [
@@ -86,3 +86,29 @@ def test_many_parents_are_finished():
     codes = np.random.default_rng(0).integers(0, 3, (200, 14))
     lists = grow_lists(codes, [3] * 14, max_indegree=11, eps=1e-300, beam=2)
     assert (members(lists, 0) >= 0).sum(1).max() == 11
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_columns_of_many_states_are_scored_by_the_cells_that_rows_are_in(prior):
+    rng = np.random.default_rng(3)
+    codes, cards = rng.integers(0, 30, (60, 5)), [30] * 5
+    codes[:, 1] = np.where(rng.random(60) < 0.7, codes[:, 0], codes[:, 1])
+    weights = rng.choice([1.0, 2.0, 0.5], 60)
+    table = family_table(codes, cards, weights, **prior)
+    lists = grow_lists(codes, cards, weights, **prior, eps=1e-300, beam=1000)
+    for child in range(5):
+        full, grown = by_set(table, child), by_set(lists, child)
+        assert full.keys() == grown.keys()
+        np.testing.assert_allclose([grown[z] for z in full], list(full.values()), atol=1e-8)  # sums in another order
+
+
+def test_lists_that_are_too_large_end_after_few_variables(monkeypatch):
+    codes, cards = mixed_data()
+    seen = []
+    with pytest.raises(family_tables.TooLarge):
+        grow_lists(codes, cards, most_steps=10.0, progress=seen.append)
+    assert not seen
+    grow_lists(codes, cards, most_steps=1e12)
+    monkeypatch.setattr(family_tables, "MAX_FAMILIES", 2)
+    with pytest.raises(family_tables.TooLarge):
+        grow_lists(codes, cards)

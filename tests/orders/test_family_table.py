@@ -9,8 +9,14 @@ from scipy.special import gammaln
 
 from pgm_bma import OrderPosterior
 from pgm_bma.orders.families import family_table as room
-from pgm_bma.orders.families.family_lists import grow_lists
-from pgm_bma.orders.families.family_table import family_table, local_sets, most_cells, n_families, parent_sets
+from pgm_bma.orders.families.family_table import (
+    family_table,
+    grow_lists,
+    local_sets,
+    most_cells,
+    n_families,
+    parent_sets,
+)
 from pgm_bma.orders.sums import fixed_order
 from tests.oracles.orders import Problem
 
@@ -139,6 +145,7 @@ def test_sets_are_ranked_by_size_then_colexicographically():
     assert plain == expected
 
 
+@pytest.mark.filterwarnings("ignore:column '(id|copy)' names the rows")
 def test_columns_of_many_states_cost_what_their_tables_hold():
     """Room for the two largest columns together was taken twice: 1.6 GB for one column of 10,000 states."""
     rng = np.random.default_rng(0)

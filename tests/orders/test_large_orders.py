@@ -28,14 +28,14 @@ def test_chains_agree_with_the_exact_sums_and_do_not_depend_on_jobs(weighting):
     run = {**quick(tol=0.06, max_sweeps=4096, n_chains=4, eps=1e-6), "structure_weighting": weighting}
     sampled = OrderPosterior(**run).fit(X)
     assert sampled.converged_ and sampled.n_sweeps_ >= 128
-    # four chains within .06 of one another: their mean within .04 of the truth
+    # expected to be within .06, and at these seeds within .04
     np.testing.assert_allclose(sampled.edge_posterior_, exact.edge_posterior_, atol=0.04)
     threads = OrderPosterior(**run, n_jobs=2).fit(X)
     np.testing.assert_array_equal(threads.edge_posterior_, sampled.edge_posterior_)
     assert threads.orders_ == sampled.orders_ and sampled.best_log_score_ == pytest.approx(exact.best_log_score_)
     assert sampled.score(X) == pytest.approx(exact.score(X), abs=0.01)
     arcs = sampled.diagnostics_
-    assert len(arcs) == 42 and arcs.attrs["converged"] and arcs.attrs["difference"] < 0.06
+    assert len(arcs) == 42 and arcs.attrs["converged"] and arcs.attrs["error"] < 0.06
     n_chains, n_temperatures = sampled._average.chains.betas.shape  # n_temperatures="auto", from exchange rates
     assert n_chains == 4 and n_temperatures in ((3, 4) if weighting == "order" else (1,))
     assert arcs.attrs["powers"][0] == 1.0 and len(arcs.attrs["powers"]) == len(arcs.attrs["exchange_rates"]) + 1
@@ -46,7 +46,7 @@ def test_chains_that_disagree_are_said(recwarn):
     X = table()
     with pytest.warns(
         ConvergenceWarning,
-        match=r"not converged after 20 sweeps: the largest difference .* is 0\.\d+ \(tol=0.001\), \d+ arcs",
+        match=r"not converged after 20 sweeps: arc posteriors may be off by 0\.\d+ \(tol=0.001\), .*; \d+ arcs",
     ):
         posterior = OrderPosterior(**quick(max_sweeps=20, tol=0.001)).fit(X)
     assert not posterior.converged_ and posterior.n_sweeps_ == 20 and not posterior.diagnostics_.attrs["converged"]
@@ -67,6 +67,7 @@ def test_a_checkpoint_carries_a_face_on(tmp_path):
 
 
 @pytest.mark.parametrize("weighting", ["order", "dag"])
+@pytest.mark.filterwarnings("ignore:.*the chains have not converged")  # short runs
 def test_many_variables_have_lists_with_required_and_forbidden_arcs(weighting, monkeypatch):
     monkeypatch.setattr("pgm_bma.orders.fitting.MAX_FAMILIES", 200)
     X = table(n=8)
@@ -90,6 +91,7 @@ def test_many_variables_have_lists_with_required_and_forbidden_arcs(weighting, m
         assert classifier.score(X, y) > 0.6 and len(classifier.order_) == 8
 
 
+@pytest.mark.filterwarnings("ignore:.*the chains have not converged")  # short runs
 def test_refused_before_memory_is_taken():
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 20)))
     with pytest.raises(ValueError, match=r"20 variables with max_indegree=19 have 10485760 families, more than"):
@@ -97,6 +99,28 @@ def test_refused_before_memory_is_taken():
     wide = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 30)))
     run = quick(beam=5, max_sweeps=4, n_chains=1, n_temperatures=1)
     assert OrderPosterior(**run, max_indegree=12).fit(wide).method_ == "mcmc"  # finished
+
+
+def test_without_a_sampler_wide_tables_end_or_say_what_to_change(monkeypatch):
+    """Limits of the default are by size; a sampler that is given has none."""
+    X = table(n=8)
+    monkeypatch.setattr("pgm_bma.orders.fitting.SWEEPING", 1e-9)
+    with pytest.warns(ConvergenceWarning, match=r"not converged after 8 sweeps.*sampler=GibbsSampler"):
+        assert OrderPosterior(method="mcmc", random_state=0).fit(X).n_sweeps_ == 8
+    given = OrderPosterior(method="mcmc", sampler=GibbsSampler(tol=0.5), random_state=0).fit(X)
+    assert given.converged_ and given.n_sweeps_ > 8
+    monkeypatch.setattr("pgm_bma.orders.fitting.MAX_FAMILIES", 200)
+    monkeypatch.setattr("pgm_bma.orders.fitting.SCORING", 10.0)
+    for estimator in (OrderPosterior(), FixedOrderClassifier(), OrderAveragedClassifier(method="mcmc")):
+        with pytest.raises(
+            ValueError, match=r"takes about .* CPU seconds for .* rows\. Drop columns.*max_indegree \(now 3\)"
+        ):
+            estimator.fit(X, X["a"].rename("target"))
+    assert OrderPosterior(method="mcmc", sampler=GibbsSampler(tol=0.5), random_state=0).fit(X).converged_
+    monkeypatch.setattr("pgm_bma.orders.families.family_table.MAX_FAMILIES", 2)
+    monkeypatch.setattr("pgm_bma.orders.limits.MAX_FAMILIES", 2)
+    with pytest.raises(ValueError, match=r"leave about .* parent sets that matter, more than 2: .* Merge rare states"):
+        OrderPosterior(method="mcmc", sampler=GibbsSampler(), random_state=0).fit(X)
 
 
 def test_knowledge_of_pgmpy():
@@ -155,7 +179,7 @@ def test_what_people_ask_of_a_posterior():
     assert "c" not in blanket
     for x in (1, 3):  # 1000 draws
         assert abs(blanket["abcde"[x]] - expected[x]) < 5 * np.sqrt(0.25 / 1000)
-    with pytest.raises(ValueError, match="node='z' is no variable"):
+    with pytest.raises(ValueError, match="node='z' is not a variable"):
         posterior.markov_blanket_posterior("z")
     assert set(posterior.cpdag().nodes) == set(X) == set(posterior.cpdag("consensus").nodes)
     assert posterior.score(true_graph=graph) == 0  # pgmpy's default: the structural Hamming distance
@@ -163,7 +187,7 @@ def test_what_people_ask_of_a_posterior():
     assert posterior.score(X) == pytest.approx(posterior.log_joint(X).mean())
     with pytest.raises(ValueError, match="either X or true_graph"):
         posterior.score()
-    with pytest.raises(ValueError, match="metric='no' is no metric of pgmpy"):
+    with pytest.raises(ValueError, match="metric='no' is not a metric of pgmpy"):
         posterior.score(true_graph=graph, metric="no")
     assert posterior.plot().get_title() is not None
 
@@ -189,3 +213,31 @@ def test_exact_orders_of_millions_of_rows(shape, seed, weight):
     scores = family_table(X, [3] * shape[1], weights.astype(float), max_indegree=2)
     best, score = exact_orders.best_dag(scores)
     assert posterior.best_log_score_ == pytest.approx(score, rel=1e-12) and len(best) == shape[1]
+
+
+def million_rows():
+    """A million rows of 14 columns of two or three states and copies of two of them."""
+    rng, n_rows = np.random.default_rng([7, 15]), 1_000_000
+    most, concentration = int(rng.integers(2, 5)), rng.choice([0.3, 0.5, 1.0])
+    sizes = rng.integers(2, 4, size=14)
+    codes = np.zeros((n_rows, 14), dtype=np.int8)
+    for v, size in enumerate(sizes):
+        k = min(v, int(rng.integers(1, most + 1)))
+        parents = rng.choice(v, k, replace=False) if k else []
+        line, n_lines = np.zeros(n_rows, dtype=int), 1
+        for p in parents:
+            line, n_lines = line * sizes[p] + codes[:, p], n_lines * sizes[p]
+        chances = rng.dirichlet(np.full(size, concentration), size=n_lines).cumsum(1)
+        codes[:, v] = np.minimum((rng.random(n_rows)[:, None] > chances[line]).sum(1), size - 1)
+    codes = np.column_stack([codes, codes[:, rng.choice(14, 2, replace=False)]])[:, rng.permutation(16)]
+    return pd.DataFrame(codes, columns=[f"v{k}" for k in range(16)])
+
+
+def test_a_million_rows_with_equal_columns():
+    """Modes are separated by thousands of nats: ladders end where log scores are flat, whatever the number of rows. When they ended
+    at a tenth of the log score, arcs were off by .25 after 4096 sweeps."""
+    X = million_rows()
+    exact = OrderPosterior(method="exact", random_state=0).fit(X)
+    sampled = OrderPosterior(method="mcmc", random_state=15).fit(X)
+    assert sampled.converged_
+    np.testing.assert_allclose(sampled.edge_posterior_, exact.edge_posterior_, atol=0.05)  # tol

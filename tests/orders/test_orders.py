@@ -202,6 +202,7 @@ def test_work_shared_between_completions_changes_nothing(max_indegree, ess, tabl
 @pytest.mark.parametrize(
     "settings", [{}, quick(n_orders=30, burn_in=50, thin=5), {"method": "mcmc", "sampler": GibbsSampler(max_sweeps=16)}]
 )
+@pytest.mark.filterwarnings("ignore:.*the chains have not converged")  # short runs
 def test_draws_of_a_row_do_not_depend_on_other_rows(settings, monkeypatch):
     monkeypatch.setattr(results, "MAX_COMPLETIONS", 1)
     X, y = frame()
@@ -242,6 +243,7 @@ def test_weights_up_to_the_limit_keep_the_sums_and_beyond_are_refused(weighting)
         OrderPosterior().fit(X, sample_weight=np.full(60, 2e9))
 
 
+@pytest.mark.filterwarnings("ignore:column 'b' holds one value only")
 def test_imputing_and_missing_as_a_state():
     X, y = frame(200)
     holes = X.astype(float).mask(np.random.default_rng(0).random(X.shape) < 0.2)
@@ -273,6 +275,7 @@ def started(init):
     return {"method": "mcmc", "sampler": GibbsSampler(init=init)}
 
 
+@pytest.mark.filterwarnings("ignore:.*the chains have not converged")  # short runs
 def test_constraints_by_name():
     X, y = frame()
     knowledge = {"required_edges": [("out", "a")], "forbidden_edges": [("c", "d"), ("d", "c")]}
@@ -293,7 +296,7 @@ def test_constraints_by_name():
         ),
         ({"required_arcs": 5}, r"required_arcs wants pairs \(parent, child\), got 5"),
         ({"required_arcs": ["ab"]}, r"required_arcs wants pairs \(parent, child\), got 'ab'"),
-        ({"forbidden_arcs": [(["a"], "b")]}, r"forbidden_arcs names \['a'\], which is no variable"),
+        ({"forbidden_arcs": [(["a"], "b")]}, r"forbidden_arcs names \['a'\], which is not a variable"),
         (started("abcd"), r"init: an order is a list of all variables, earliest first, got 'abcd'"),
         (started(3), r"init: an order is a list of all variables, earliest first, got 3"),
         (
@@ -315,13 +318,13 @@ def test_constraints_by_name():
             r"SwapSampler works with structure_weighting='order' only",
         ),
         ({"expert_knowledge": {"required": []}}, r"expert_knowledge has 'required'; its words are required_edges, "),
-        ({"expert_knowledge": 3}, r"expert_knowledge=3 is no ExpertKnowledge of pgmpy"),
+        ({"expert_knowledge": 3}, r"expert_knowledge=3 is not an ExpertKnowledge of pgmpy"),
         ({"missing": "ignore"}, r"missing='ignore' is not one of"),
     ]
     for settings, message in cases:
         with pytest.raises(ValueError, match=message):
             OrderPosterior(**settings).fit(X)
-    with pytest.raises(ValueError, match="names 'q', which is no variable"):
+    with pytest.raises(ValueError, match="names 'q', which is not a variable"):
         FixedOrderClassifier(["a", "b", "c", "d", "q"]).fit(X, y)
     for orders in ([], 3):
         with pytest.raises(ValueError, match="a list of at least one order"):
@@ -360,7 +363,7 @@ def test_methods_before_fit_and_bad_arguments():
         posterior.sample_dags(-1)
     with pytest.raises(ValueError, match="false_arc=-1 must be a number at least 0"):
         posterior.consensus(false_arc=-1)
-    with pytest.raises(ValueError, match="threshold='x' must be a number greater than 0 and at most 1"):
+    with pytest.raises(ValueError, match="threshold='x' is not one of 'data'"):
         posterior.consensus("x")
 
 
@@ -498,7 +501,7 @@ def scikit_learn_checks():
         yield pytest.param(check, id=getattr(check, "func", check).__name__)
 
 
-@pytest.mark.parametrize("check", scikit_learn_checks())
+@pytest.mark.parametrize("check", list(scikit_learn_checks()))
 def test_scikit_learn_check_of_the_posterior(check):
     check(OrderPosterior(**quick(n_orders=5)))
 
@@ -576,7 +579,7 @@ def test_effective_markov_blanket_of_figure_1():
     wider = effective_markov_blanket(graph, "C", ["f5", "f8"])
     assert wider == blanket - {"f5", "f8"} | {"f2", "f3", "f6", "f11"}
     assert len(wider) == 8  # as the paper says: from six to eight
-    with pytest.raises(ValueError, match="no node"):
+    with pytest.raises(ValueError, match="not a node"):
         effective_markov_blanket(graph, "D")
     with pytest.raises(ValueError, match="cannot be among the unobserved"):
         effective_markov_blanket(graph, "C", ["C"])

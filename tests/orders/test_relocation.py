@@ -8,8 +8,8 @@ from scipy.special import erfc, erfcinv
 
 from pgm_bma.orders.chains import _layer_kernels, _relocation_kernels, gibbs
 from pgm_bma.orders.chains.gibbs import prepare_lists
-from pgm_bma.orders.families.family_lists import FamilyLists, prune_table
-from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.chains.runner import expected_error, new_window
+from pgm_bma.orders.families.family_table import FamilyLists, family_table, prune_table
 from pgm_bma.orders.sums import exact_orders
 from tests.oracles.orders import Problem, layers_of, log_sum, ordered_partitions
 from tests.orders.test_order_mcmc import chain_data
@@ -185,23 +185,30 @@ def test_a_ladder_comes_from_the_rates_seen(hardness):
     gaps, wanted = np.full(3, 0.4), erfcinv(gibbs.RATE)
     for _ in range(8):
         depth = np.append(0.0, np.cumsum(gaps))
-        gaps = gibbs.ladder(gaps, erfc(np.diff(along(depth))), True)
+        gaps = gibbs.ladder(gaps, erfc(np.diff(along(depth))), True, gibbs.FLATTEST)
     needed = along(-np.log(gibbs.FLATTEST)) / wanted
     assert len(gaps) == max(2, np.ceil(needed))
     depth = np.append(0.0, np.cumsum(gaps))
     rates = erfc(np.diff(along(depth)))
     assert ((rates > 0.35) & (rates < 0.45)).all()  # the curve bends within a step
-    fixed = gibbs.ladder(np.full(2, 0.4), np.array([0.9, 0.9]), False)
+    fixed = gibbs.ladder(np.full(2, 0.4), np.array([0.9, 0.9]), False, gibbs.FLATTEST)
     assert len(fixed) == 2 and fixed.sum() == pytest.approx(1.6)  # at most twice as deep at once
-    assert len(gibbs.ladder(np.full(3, 0.4), np.full(3, 0.05), True)) == 6  # and at most twice as long
-    flat = gibbs.ladder(np.full(15, 0.25), np.full(15, 0.98), True)
+    assert len(gibbs.ladder(np.full(3, 0.4), np.full(3, 0.05), True, gibbs.FLATTEST)) == 6  # and at most twice as long
+    flat = gibbs.ladder(np.full(15, 0.25), np.full(15, 0.98), True, gibbs.FLATTEST)
     assert len(flat) == 2  # where everything is exchanged, three are enough
+    gaps = np.full(3, 0.4)
+    for _ in range(8):
+        gaps = gibbs.ladder(gaps, np.full(len(gaps), 0.7), True, 1e-4)
+    # where log scores are flat, however many rows there are
+    assert 0.99e-4 * gibbs.COLDEST <= np.exp(-gaps.sum()) <= 1e-4
 
 
 def test_replicas_come_and_go_with_the_ladder():
     f = lists_of(chain_data(200, n=8))
     chains = [gibbs.new_chain(np.arange(8), np.random.default_rng(0), 4) for _ in range(2)]
-    moves = gibbs.TemperedMoves(_relocation_kernels.run_orders, f, n_kept=5, tol=0.05, max_sweeps=4, free=True)
+    moves = gibbs.TemperedMoves(
+        _relocation_kernels.run_orders, f, n_kept=5, tol=0.05, max_sweeps=4, free=True, flattest=0.1
+    )
     for chain in chains:
         moves.advance(chain, 4, 0, 4)
     for rate, n_now in ((0.05, 7), (0.98, 3)):
@@ -253,3 +260,40 @@ class Stop:
         self.calls += 1
         if self.calls == self.at:
             raise KeyboardInterrupt
+
+
+def test_chains_far_below_the_best_scores_have_not_converged_and_go_on_from_the_best():
+    f = lists_of(chain_data(200, n=8))
+    chains = [gibbs.new_chain(np.arange(8), np.random.default_rng(seed), 2) for seed in range(3)]
+    moves = gibbs.TemperedMoves(
+        _relocation_kernels.run_orders, f, n_kept=5, tol=1.0, max_sweeps=512, free=False, flattest=0.1
+    )
+    for chain in chains:
+        chain.now = new_window(128, 256, 8, {"state": np.zeros((5, 8), dtype=np.int64), "score": np.zeros(5)}, 1)
+        chain.now.counts[:], chain.now.has[:] = 16, True
+        chain.now.kept["score"][:] = [-80.0, -81.0, -80.0, -79.0, -80.0]
+        chain.top_score = -79.0
+    assert moves.settled(chains, 128)  # all arcs are alike, and all scores
+    chains[1].top_score = 0.0  # but once there was a far better one
+    assert not moves.settled(chains, 128)
+    chains[1].now.kept["score"][:] = [-1.0, -2.0, 0.0, -1.0, -2.0]
+    chains[1].states[:] = np.arange(8)[::-1]
+    moves.adapt(chains, map)
+    for chain in chains:
+        np.testing.assert_array_equal(chain.states[chain.at[0]], np.arange(8)[::-1])
+        assert chain.now.length == 0  # what was before does not count
+
+
+def test_the_expected_error_covers_the_error():
+    """Batches that are independent, or chains that stay where they began: the error of the pooled mean is rarely above it."""
+    rng, above = np.random.default_rng(0), {0.0: 0, 1.0: 0}
+    for stays in above:
+        for _ in range(200):
+            windows = [new_window(0, 64, 1, {"state": np.zeros((1, 1))}) for _ in range(4)]
+            for window in windows:
+                window.counts[:] = 8
+                window.sums[:, 0, 0] = 8 * (stays * rng.normal() + (1 - stays) * rng.normal(size=8))
+            error = abs(np.mean([window.mean for window in windows]))
+            above[stays] += error > expected_error(windows)
+    assert above[0.0] <= 8  # 2.5 standard errors or more: 1.2 % of 200, and 8 are beyond 99.9 %
+    assert above[1.0] <= 45  # two from four values: 14 % of 200, and 45 are beyond 99.9 %

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from pgm_bma import LatentClassClusterer, plotting
-from pgm_bma.plotting import _style
+from pgm_bma.plotting import _drawing
 from tests.plotting.test_plotting import (
     augmented_model,
     drawn,
@@ -27,12 +27,32 @@ def two_clusters():
     return LatentClassClusterer(2, n_init=2, random_state=0).fit(X)
 
 
+def mixed_clusters():
+    halves = np.repeat([0, 1], 20)
+    X = pd.DataFrame({"length": 3.0 * halves + np.sin(np.arange(40)), "b": halves})
+    return LatentClassClusterer(2, n_init=2, random_state=0).fit(X)
+
+
 def calls():
     table = pd.DataFrame([[0, 0.9], [0.1, 0]], list("ab"), list("ab"))
     path = pd.DataFrame({"n_clusters": [1, 2], "score": [-90.0, -70.0], "bic": [180.0, 150.0]})
     pairs = pd.DataFrame({"first": ["a"], "second": ["b"], "residual": [9.0]})
     evidence = pd.DataFrame({"no": [-0.7, -2.3], "yes": [-0.7, -0.1]}, index=["(prior)", "smoker"])
+    along = pd.DataFrame({"threshold": [0.2, 0.8], "precision": [0.5, 1.0], "recall": [1.0, 0.5], "shd": [2, 1]})
+    effects = pd.DataFrame(
+        {
+            "of": ["a", "b"],
+            "on": ["b", "a"],
+            "ancestor": [0.9, 0.1],
+            "size": [0.4, 0.02],
+            "low": [0.2, 0.0],
+            "high": [0.6, 0.1],
+        }
+    )
     return {
+        "plot_effects": lambda **k: plotting.plot_effects(effects, **k),
+        "plot_runs": lambda **k: plotting.plot_runs(table, table.T, **k),
+        "plot_comparison": lambda **k: plotting.plot_comparison(along, **k),
         "plot_network": lambda **k: plotting.plot_network([("a", "b")], **k),
         "plot_arc_posteriors": lambda **k: plotting.plot_arc_posteriors(table, **k),
         "plot_region_graph": lambda **k: plotting.plot_region_graph(pair_regions(3), **k),
@@ -43,6 +63,7 @@ def calls():
         "plot_starts": lambda **k: plotting.plot_starts([-2.0, -1.0], **k),
         "plot_bound_collapse": lambda **k: plotting.plot_bound_collapse([0.1], [0.5], [0.3], **k),
         "plot_calibration": lambda **k: plotting.plot_calibration([0, 1], [0.2, 0.7], **k),
+        "plot_densities": lambda **k: plotting.plot_densities(mixed_clusters(), **k),
         "plot_criteria": lambda **k: plotting.plot_criteria(path, **k),
         "plot_residuals": lambda **k: plotting.plot_residuals(pairs, **k),
         "plot_profile_intervals": lambda **k: plotting.plot_profile_intervals(two_clusters(), **k),
@@ -95,7 +116,7 @@ def test_colours_can_be_told_apart_by_colour_blind_readers():
 
     for matrix in simulations.values():
         assert (
-            closest([_style.SOFT, _style.VERMILION, _style.BLUE, _style.PURPLE], matrix) > 9
+            closest([_drawing.SOFT, _drawing.VERMILION, _drawing.BLUE, _drawing.PURPLE], matrix) > 9
         )  # also dashed differently
-        assert closest(_style.SERIES[:4], matrix) > 18
-        assert closest([_style.BLUE, _style.VERMILION], matrix) > 60
+        assert closest(_drawing.SERIES[:4], matrix) > 18
+        assert closest([_drawing.BLUE, _drawing.VERMILION], matrix) > 60

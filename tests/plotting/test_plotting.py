@@ -24,12 +24,12 @@ from pgm_bma import (
     simulate,
 )
 from pgm_bma.networks.objects import bayesian_network
-from pgm_bma.plotting import _layout, _style
-from pgm_bma.plotting._profiles import conditional_table
+from pgm_bma.plotting import _drawing
+from pgm_bma.plotting._clusters import conditional_table
 from tests.oracles import plotting as oracle
 from tests.oracles.plotting import random_dag, star
 
-needs_dot = pytest.mark.skipif(not _layout.has_graphviz(), reason="graphviz' dot and pydot are not both installed")
+needs_dot = pytest.mark.skipif(not _drawing.has_graphviz(), reason="graphviz' dot and pydot are not both installed")
 LAYOUTS = ["layered", pytest.param("graphviz", marks=needs_dot)]
 
 
@@ -117,7 +117,7 @@ def test_width_of_an_arc_is_its_posterior():
     assert texts == ["posterior 0.1", "posterior 0.5", "posterior 1"]
     assert ax.get_legend().get_title().get_text() == "arcs below 0.05 not drawn"
     nodes = patches(ax, "node:")
-    assert nodes["c"].get_facecolor()[:3] == to_rgb(_style.ORANGE) != nodes["x"].get_facecolor()[:3]
+    assert nodes["c"].get_facecolor()[:3] == to_rgb(_drawing.ORANGE) != nodes["x"].get_facecolor()[:3]
     everything = plotting.plot_network(list(posterior), arc_posterior=posterior, threshold=0)
     assert len(patches(everything, "arc:")) == 4
 
@@ -148,7 +148,7 @@ def test_latent_nodes_are_dashed_and_highlighted_without_being_named():
     model = bayesian_network(["cluster", "vote"], [[0, 1], ["n", "y"]], [(), (0,)], tables, latents=["cluster"])
     nodes = patches(plotting.plot_network(model), "node:")
     assert nodes["cluster"].get_linestyle() == "--" and nodes["vote"].get_linestyle() == "-"
-    assert nodes["cluster"].get_facecolor()[:3] == to_rgb(_style.ORANGE)
+    assert nodes["cluster"].get_facecolor()[:3] == to_rgb(_drawing.ORANGE)
 
     class Clusterer:
         cluster_name = "cluster"
@@ -248,7 +248,7 @@ def test_interactions_show_sign_size_and_relevance(n):
     for name, patch in edges.items():
         a, b = name.split("--")
         value = table.at[a, b]
-        assert to_rgb(patch.get_edgecolor()[:3]) == to_rgb(_style.BLUE if value > 0 else _style.VERMILION)
+        assert to_rgb(patch.get_edgecolor()[:3]) == to_rgb(_drawing.BLUE if value > 0 else _drawing.VERMILION)
         assert (patch.get_linestyle() in ("-", "solid")) == (value > 0)
         sizes[abs(value)] = patch.get_linewidth()
     assert [sizes[v] for v in sorted(sizes)] == sorted(sizes.values())
@@ -571,7 +571,7 @@ def test_calibration_bins():
     curve = ax.containers[0].lines[0]
     np.testing.assert_allclose(np.column_stack([curve.get_xdata(), curve.get_ydata()]), expected[:, :2], atol=1e-12)
     gap = np.sum(expected[:, 2] * np.abs(expected[:, 1] - expected[:, 0]))
-    assert ax.get_legend().get_texts()[0].get_text() == f"mean gap {gap:.3f}"
+    assert ax.get_legend().get_texts()[0].get_text() == f"mean distance {gap:.3f}"
     both = plotting.plot_calibration(y, {"one": np.column_stack([1 - p, p]), "two": p**2}, n_bins=5)
     assert [t.get_text().split(":")[0] for t in both.get_legend().get_texts()] == ["one", "two"]
     np.testing.assert_allclose(both.containers[0].lines[0].get_ydata(), expected[:, 1], atol=1e-12)

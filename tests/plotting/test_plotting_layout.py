@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from pgm_bma.plotting import _layered, _layout
-from pgm_bma.plotting._layout import box_labels, box_sizes, smooth_path
+from pgm_bma.plotting import _drawing, _layered
+from pgm_bma.plotting._drawing import box_labels, box_sizes, smooth_path
 from tests.oracles import plotting as oracle
 from tests.oracles.plotting import random_dag, star
 
-needs_dot = pytest.mark.skipif(not _layout.has_graphviz(), reason="graphviz' dot and pydot are not both installed")
+needs_dot = pytest.mark.skipif(not _drawing.has_graphviz(), reason="graphviz' dot and pydot are not both installed")
 LAYOUTS = ["layered", pytest.param("graphviz", marks=needs_dot)]
 
 
@@ -29,7 +29,7 @@ def rectangles(positions, sizes):
 def test_boxes_do_not_overlap_and_arcs_join_them(method, n, n_arcs):
     graph = random_dag(n, n_arcs)
     sizes = box_sizes(box_labels(graph))
-    plan = _layout.layout_graph(list(graph), list(graph.edges()), sizes, method)
+    plan = _drawing.layout_graph(list(graph), list(graph.edges()), sizes, method)
     boxes = rectangles(plan.positions, sizes)
     assert set(boxes) == set(graph) and set(plan.routes) == set(graph.edges())
     assert oracle.overlapping_pairs(boxes) == []
@@ -71,7 +71,7 @@ def test_cycles_and_arcs_both_ways_are_drawn_apart():
 def test_fan_keeps_all_variables_in_two_columns(n):
     graph = star(n)
     sizes = box_sizes(box_labels(graph))
-    plan = _layout.layout_graph(list(graph), list(graph.edges()), sizes, "auto", hub="class")
+    plan = _drawing.layout_graph(list(graph), list(graph.edges()), sizes, "auto", hub="class")
     boxes = rectangles(plan.positions, sizes)
     assert oracle.overlapping_pairs(boxes) == []
     middle = plan.positions["class"][0]
@@ -86,7 +86,7 @@ def test_a_class_with_arcs_to_all_stands_above_the_others():
     graph = star(30)
     graph.add_edges_from((f"x{i}", f"x{i + 1}") for i in range(0, 28, 2))
     sizes = box_sizes(box_labels(graph))
-    plan = _layout.layout_graph(list(graph), list(graph.edges()), sizes, "layered", hub="class")
+    plan = _drawing.layout_graph(list(graph), list(graph.edges()), sizes, "layered", hub="class")
     top = plan.positions["class"][1]
     assert all(y < top for v, (_, y) in plan.positions.items() if v != "class")
     assert set(plan.routes) == set(graph.edges())
@@ -96,7 +96,7 @@ def test_a_class_with_arcs_to_all_stands_above_the_others():
 def test_given_places_are_kept_and_arcs_run_from_border_to_border():
     sizes = {"c": (1.0, 0.4), "x": (0.5, 0.4), "y": (2.0, 0.4)}
     places = {"c": (0.0, 1.0), "x": (-1.0, 0.0), "y": (1.0, 0.0), "elsewhere": (9.0, 9.0)}
-    plan = _layout.layout_graph(list("cxy"), [("c", "x"), ("c", "y")], sizes, places)
+    plan = _drawing.layout_graph(list("cxy"), [("c", "x"), ("c", "y")], sizes, places)
     for a, b in [("c", "x"), ("x", "y")]:
         for k in (0, 1):
             assert plan.positions[a][k] - plan.positions[b][k] == pytest.approx(places[a][k] - places[b][k])
@@ -106,7 +106,7 @@ def test_given_places_are_kept_and_arcs_run_from_border_to_border():
     for (tail, head), points in plan.routes.items():
         assert points[0][1] == pytest.approx(boxes[tail][1]) and points[-1][1] == pytest.approx(boxes[head][3])
     with pytest.raises(ValueError, match="no place for 'z'"):
-        _layout.layout_graph(["c", "z"], [], {**sizes, "z": (1.0, 0.4)}, places)
+        _drawing.layout_graph(["c", "z"], [], {**sizes, "z": (1.0, 0.4)}, places)
 
 
 def test_crossings_are_counted_right_and_trees_get_none():
@@ -134,12 +134,12 @@ def test_rising_is_isotonic_regression():
 
 def test_layout_does_not_depend_on_hashing():
     code = (
-        "from pgm_bma.plotting import _layered, _layout;"
+        "from pgm_bma.plotting import _drawing, _layered;"
         "nodes=[f'v{i}' for i in range(25)];"
         "arcs=[(f'v{i}', f'v{(i*7+3)%25}') for i in range(25)]+[(f'v{i}', f'v{i+4}') for i in range(20)];"
         "sizes={v:(0.6,0.3) for v in nodes};"
         "print(_layered.layered_layout(nodes, arcs, sizes));"
-        "print(_layout.circle_layout(nodes, [(a,b,1.0) for a,b in arcs]))"
+        "print(_drawing.circle_layout(nodes, [(a,b,1.0) for a,b in arcs]))"
     )
     outputs = {
         subprocess.run(
@@ -157,23 +157,23 @@ def test_layout_does_not_depend_on_hashing():
 def test_plain_output_of_dot_is_read():
     text = "graph 1 3.0 2.0\nnode n0 0.5 1.5 1 0.5 a solid box black white\nnode n1 2.5 0.5 1 0.5 b solid box black white\n"
     text += "edge n0 n1 4 1.0 1.5 1.5 1.5 1.5 0.5 2.0 0.5 solid black\nstop\n"
-    plan = _layout.parse_plain(text, ["a", "b"], [("a", "b")])
+    plan = _drawing.parse_plain(text, ["a", "b"], [("a", "b")])
     margin = _layered.MARGIN
     assert plan.positions == {"a": (0.5 + margin, 1.5 + margin), "b": (2.5 + margin, 0.5 + margin)}
     points = plan.routes["a", "b"]
     assert points[0] == (1.0 + margin, 1.5 + margin) and points[-1] == pytest.approx((2.0 + margin, 0.5 + margin))
     assert points[4] == pytest.approx((1.5 + margin, 1.0 + margin))  # the middle of the curve
     with pytest.raises(ValueError, match="layout='circle'"):
-        _layout.layout_graph(["a"], [], {"a": (1, 1)}, "circle")
+        _drawing.layout_graph(["a"], [], {"a": (1, 1)}, "circle")
 
 
 def test_without_graphviz_the_own_layout_is_taken(monkeypatch):
-    monkeypatch.setattr(_layout, "has_graphviz", lambda: False)
+    monkeypatch.setattr(_drawing, "has_graphviz", lambda: False)
     graph = random_dag(10, 12)
     parts = list(graph), list(graph.edges()), box_sizes(box_labels(graph))
-    assert _layout.layout_graph(*parts, "auto") == _layered.layered_layout(*parts)
+    assert _drawing.layout_graph(*parts, "auto") == _layered.layered_layout(*parts)
     with pytest.raises(RuntimeError, match="needs the package pydot"):
-        _layout.layout_graph(*parts, "graphviz")
+        _drawing.layout_graph(*parts, "graphviz")
 
 
 def test_smooth_path_keeps_its_ends_and_stays_within_its_corners():
@@ -189,7 +189,7 @@ def test_nodes_without_arcs_stand_in_rows_below(n_linked):
     nodes = [f"v{i}" for i in range(n_linked + 40)]
     arcs = [("v0", f"v{i}") for i in range(1, n_linked)]
     sizes = {v: (0.8, 0.3) for v in nodes}
-    plan = _layout.layout_graph(nodes, arcs, sizes, "layered", hub="v0" if n_linked else None)
+    plan = _drawing.layout_graph(nodes, arcs, sizes, "layered", hub="v0" if n_linked else None)
     loose = np.array([plan.positions[v] for v in nodes[n_linked:]])
     assert len({y for _, y in loose.round(6)}) < 15, "rows, not one long column"
     lowest = min((plan.positions[v][1] for v in nodes[:n_linked]), default=np.inf)

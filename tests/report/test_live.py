@@ -288,7 +288,9 @@ def test_regions_interactions_and_clusters_are_graphs_too(driver, pages):
     node.click()
     panel = links.find_element("css selector", ".panel")
     assert (
-        "Shares in the rows, by level" in panel.text and "By itself it tells" in panel.text and "<i>low" in panel.text
+        "Shares in the rows, by level" in panel.text
+        and "Its terms change the evidence" in panel.text
+        and "<i>low" in panel.text
     )
     node = latent.find_element("css selector", f".node[aria-label='{X.columns[2]}']")
     driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", node)

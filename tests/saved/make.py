@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
 # parameters that keep a fit small
 SMALL = {
     "OrderAveragedClassifier": {"sampler": pgm_bma.GibbsSampler(tol=0.1, max_sweeps=1024, n_orders=5)},
+    "AdditiveBayesClassifier": {"n_bags": 2},
     "LatentClassClusterer": {"n_init": 4},
     "EMAClusterer": {"n_init": 4},
     "StructuralEMClusterer": {"n_init": 2},
@@ -62,14 +63,14 @@ def answers(name, estimator):
     return np.concatenate([cpd.get_values().ravel() for cpd in estimator.parameters_])
 
 
-def fitted(name):
+def fitted(name, **more):
     X, y = rows()
     make = getattr(pgm_bma, name)
     known = make().get_params()
     seed = {word: 0 for word in ("random_state", "seed") if word in known}
     if "latent_card" in known:
         seed["latent_card"] = {"k": 2}
-    estimator = make(**SMALL.get(name, {}), **seed)
+    estimator = make(**SMALL.get(name, {}), **seed, **more)
     if KIND[name] == "classifier":
         return estimator.fit(X, y)
     if KIND[name] == "clusterer":

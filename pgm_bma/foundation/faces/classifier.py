@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -10,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from pgm_bma.foundation.faces.explanation import Explains
 from pgm_bma.foundation.faces.face import DiscreteEstimator, refuse_missing_target
 from pgm_bma.foundation.faces.validation import NAME, Optional, refuse_no_rows
-from pgm_bma.foundation.numbers.averaging import log_probabilities, most_probable
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import log_probabilities, most_probable, state_offsets
 from pgm_bma.foundation.rows.blocks import split_target
 from pgm_bma.foundation.rows.predict import PredictsToFiles
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, is_scan
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import order_states
-from pgm_bma.foundation.tables.numeric_columns import (
+from pgm_bma.foundation.tables.kinds import (
     as_frame,
     cut_frame,
     find_cuts,
@@ -29,7 +29,7 @@ from pgm_bma.foundation.tables.table import as_table
 
 
 class Training(NamedTuple):
-    """What a classifier's room sees: codes of the features, codes of the class, weights (None = one each).
+    """Training data as a classifier's algorithm sees them: codes of the features, codes of the class, weights (None = one each).
 
     Rows that are visited in passes stand in `codes`, as `Rows` of `ClassBlock`; then `target` is None.
     """
@@ -267,7 +267,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         """(y as an array, X without the target column, name of the target node)."""
         names = table.column_names(X) if table.is_named(X) and (np.isscalar(y) or isinstance(y, tuple)) else []
         if np.isscalar(y) and y not in names:
-            raise ValueError(f"y={y!r} is no column of X; {_listed(names)}")
+            raise ValueError(f"y={y!r} is not a column of X; {_listed(names)}")
         if names and y in names:  # a tuple can be the name of a column, and a row of classes
             column, X = table.take_column(X, y)
             return column, X, self._target_node(y)
@@ -297,3 +297,9 @@ def _listed(names):
 def _check_lengths(n_rows, n_targets):
     if n_rows != n_targets:
         raise ValueError(f"X and y have inconsistent lengths: {n_rows} rows and {n_targets} targets")
+
+
+def interaction_frame(lines):
+    """The attribute `interactions_`: one line per pair of columns with importance, low and high."""
+    types = {"first": object, "second": object, "importance": float, "low": float, "high": float}
+    return pd.DataFrame(lines, columns=list(types)).astype(types)

@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.foundation.faces.explanation import Explains
 from pgm_bma.foundation.faces.face import DiscreteEstimator
 from pgm_bma.foundation.faces.validation import NAME, brief, check_number, refuse_no_rows
-from pgm_bma.foundation.numbers.averaging import log_probabilities, most_probable
+from pgm_bma.foundation.numbers.families import log_probabilities, most_probable
 from pgm_bma.foundation.rows.predict import PredictsToFiles
 from pgm_bma.foundation.rows.scan import NotFolded
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import random_generator
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.table import as_table
 
 
 class Folded(NamedTuple):
-    """What a clusterer's room sees: distinct rows in sorted order, their weights, and where every given row went.
+    """Training data as a clusterer's algorithm sees them: distinct sorted rows, their weights, and where every given row went.
 
     Rows that are visited in passes stand in `codes`, as `Rows`; then the others are None.
     """
@@ -49,7 +49,22 @@ def check_n_clusters(n_clusters):
         raise ValueError(f"n_clusters={n_clusters!r} names no number; pass an integer or a range such as range(1, 9)")
     for number in numbers:
         check_number("n_clusters", number, 1, integer=True)
-    return numbers
+    return [int(number) for number in numbers]  # whatever scalar type, so that products do not overflow
+
+
+def is_network(init):
+    """Return whether `init` is a network to start from."""
+    return hasattr(init, "cpds") and hasattr(init, "latents")
+
+
+class Network:
+    """Rule of a parameter: a pgmpy network with tables."""
+
+    def admits(self, value):
+        return is_network(value)
+
+    def __str__(self):
+        return "a pgmpy network"
 
 
 class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, DiscreteEstimator):

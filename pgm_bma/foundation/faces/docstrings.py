@@ -48,14 +48,41 @@ CLASSES = f"""classes_ : array of shape (n_classes,)
         Its states, with their Python types.
     {ROWS}"""
 
+# the end of every picture's parameters, and what it returns
+DRAWN = """title : str, optional
+        Title above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; None makes a new figure of fitting size.
+
+    Returns
+    -------
+    matplotlib axes
+        Where it was drawn."""
+
 
 def fill(**parts: str) -> Callable[[Documented], Documented]:
-    """Decorator of a class or function: every ``{name}`` of the docstring becomes the part of that name."""
+    """Decorator of a class or function: every ``{name}`` of the docstring becomes the part of that name, indented like its line.
+
+    Where a part begins with a parameter (``name : type``), its second line stands four spaces to the right of the first.
+    """
 
     def decorate(thing: Documented) -> Documented:
         for name, text in parts.items():
             if thing.__doc__:  # none under python -OO
-                thing.__doc__ = thing.__doc__.replace("{" + name + "}", text)
+                thing.__doc__ = _put(thing.__doc__, "{" + name + "}", text)
         return thing
 
     return decorate
+
+
+def _put(text: str, placeholder: str, part: str) -> str:
+    first, *more = part.split("\n")
+    lines = [line for line in text.split("\n") if placeholder in line]
+    if not lines or not more:
+        return text.replace(placeholder, part)
+    own, wanted = _indent(more[0]) - 4 * (" : " in first), " " * _indent(lines[0])
+    return text.replace(placeholder, "\n".join([first, *(wanted + line[own:] if line else "" for line in more)]))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,7 +1,7 @@
-"""How the columns of a row speak for each class or cluster: one row or many, as log evidence or as log odds of two classes.
+"""Evidence of the columns of a row for each class or cluster: one row or many, as log evidence or as log odds of two classes.
 
-A face implements ``_evidence(codes)`` of one encoded row -> (n_terms, n_classes), whose column sums are the log joint, and
-``_evidence_labels()`` where the terms are not "(prior)" and the columns; `_rows_of_evidence` is there for faces whose encoded
+An estimator implements ``_evidence(codes)`` of one encoded row -> (n_terms, n_classes), whose column sums are the log joint, and
+``_evidence_labels()`` where the terms are not "(prior)" and the columns; `_rows_of_evidence` is there for estimators whose encoded
 rows are no plain codes.
 """
 
@@ -16,6 +16,22 @@ from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.table import as_table
 
 
+def evidence_in_order(log_joint, order, row):
+    """Evidence of the columns of a row by the chain rule, so that the lines add up to the log joint.
+
+    log_joint : function of codes (n, n_columns), -1 where a cell is not shown     order : columns in an order that follows the arcs
+    """
+    shown = np.full((len(order) + 1, len(order)), -1)
+    for step, column in enumerate(order):
+        shown[step + 1 :, column] = row[column]
+    gained = log_joint(shown)
+    evidence = np.zeros_like(gained)
+    evidence[0] = gained[0]
+    with np.errstate(invalid="ignore"):
+        evidence[1 + np.array(order)] = np.where(gained[1:] == -np.inf, -np.inf, np.diff(gained, axis=0))
+    return evidence
+
+
 class Explains:
     """Mixin of the classifiers and clusterers."""
 
@@ -25,7 +41,7 @@ class Explains:
     _evidence: Callable
 
     def explain(self, X: Any, log_odds: tuple[Any, Any] | None = None) -> Any:
-        """How every column speaks for each class or cluster, in nats, in one row or in many.
+        """Explain predictions: the evidence of every column for each class or cluster, in nats, in one row or in many.
 
         Parameters
         ----------
@@ -102,7 +118,7 @@ def _odds(evidence, labels, classes, log_odds, names, is_one):
             )
         places.append(classes.index(name))
     for_a, for_b = (evidence[:, :, place] for place in places)
-    both = np.isneginf(for_a) & np.isneginf(for_b)  # impossible under both: nothing is said
+    both = np.isneginf(for_a) & np.isneginf(for_b)  # impossible under both
     with np.errstate(invalid="ignore"):
         odds = np.where(both, 0.0, for_a - for_b)
     terms = pd.Index(labels, tupleize_cols=False)

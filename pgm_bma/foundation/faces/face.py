@@ -1,6 +1,6 @@
-"""What every scikit-learn face shares: rows in, the lazy network, saving, and a repr that tells the state.
+"""Base of all scikit-learn estimators: rows in, the lazy network, saving, and a repr that shows the state.
 
-A face stores its parameters unchanged, checks them in `fit`, encodes once, calls a room and keeps arrays. Everything that
+An estimator stores its parameters unchanged, checks them in `fit`, encodes once, fits and keeps arrays. Everything that
 predicts derives from one hook, ``_log_joint(codes)``; ``model_`` is built by ``_build_model()`` on first access.
 """
 
@@ -13,24 +13,32 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.faces.records import ParameterRecord, with_records
-from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, check_parameters, plain_parameters
-from pgm_bma.foundation.rows.margins import margin_table
+from pgm_bma.foundation.faces.validation import (
+    Choice,
+    Instance,
+    Optional,
+    ParameterRecord,
+    Seed,
+    check_parameters,
+    plain_parameters,
+    with_records,
+)
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, as_scan, is_scan
-from pgm_bma.foundation.rows.scanned_rows import scanned_rows
+from pgm_bma.foundation.rows.scanned_rows import margin_table, scanned_rows
 from pgm_bma.foundation.runtime.compiling import announcing
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.column_kinds import warn_of_kinds
+from pgm_bma.foundation.tables.kinds import warn_of_kinds
 from pgm_bma.foundation.tables.table import as_table, whole_batch
 
 
 class DiscreteEstimator(BaseEstimator):
-    """Base of the scikit-learn faces; the target or cluster is added by its two children."""
+    """Base of the scikit-learn estimators; the target or cluster is added by its two children."""
 
     _rules: dict[str, Any] = {
         "state_names": Optional(Instance(dict, "a dict column -> states")),
         "handle_unknown": Choice("missing", "ignore", "error"),
+        "random_state": Seed(),
     }
     # parameters that are needed before `_fit` checks all of them
     _read_first: tuple[str, ...] = ("state_names", "handle_unknown")
@@ -144,10 +152,10 @@ class DiscreteEstimator(BaseEstimator):
         matplotlib Axes
             The picture.
         """
-        from pgm_bma import plotting
+        from pgm_bma.plotting.notebook import draw_estimator
 
         check_is_fitted(self)
-        return getattr(plotting, self._picture)(self, **options)
+        return draw_estimator(self, **options)
 
     def _repr_html_inner(self):
         return self._with_picture(super()._repr_html_inner())
@@ -212,7 +220,7 @@ class DiscreteEstimator(BaseEstimator):
 
     @contextmanager
     def _in_passes(self, refusal):
-        """Around a fit in passes because of `refusal`, which is told where a choice needs the rows in memory after all."""
+        """Around a fit in passes because of `refusal`, which is raised where a choice needs the rows in memory after all."""
         if not hasattr(type(self), "_fit_rows"):
             raise refusal
         try:
@@ -245,11 +253,14 @@ class DiscreteEstimator(BaseEstimator):
         return folded
 
     def _takes_missing_targets(self):
-        """Whether rows without a class are of use in fit."""
+        """Return whether rows without a class are of use in fit."""
         return False
 
-    def _read_rows(self, sample_weight, forbidden_name, target=None):
-        """(`Rows` of the scan that did not fold, its `sample_rows`) for methods that work in passes; `target` is a column."""
+    def _read_rows(self, sample_weight, forbidden_name, target=None, numbers=()):
+        """(`Rows` of the scan that did not fold, its `sample_rows`) for methods that work in passes.
+
+        target : a column     numbers : columns that stay numbers
+        """
         self.__dict__.pop("_cached_model", None)
         check_parameters(self, {name: getattr(self, name) for name in self._read_first})
         scan = self._cached_scan
@@ -261,13 +272,13 @@ class DiscreteEstimator(BaseEstimator):
         declared = self._feature_state_names(empty, forbidden_name)
         if target is not None and forbidden_name in (self.state_names or {}):
             declared = {**declared, target: self.state_names[forbidden_name]}
-        rows = scanned_rows(scan, declared, sample_weight)
+        rows = scanned_rows(scan, declared, sample_weight, numbers)
         self._set_columns(rows.schema, named=True)
         self.n_samples_ = rows.n_rows
         return rows, scan.sample_rows
 
     def _set_columns(self, schema, named):
-        """What scikit-learn wants to see."""
+        """Return the tags of scikit-learn."""
         self.n_features_in_ = len(schema.names)
         self.__dict__.pop("feature_names_in_", None)
         if named and all(isinstance(name, str) for name in schema.names):
@@ -294,7 +305,9 @@ class DiscreteEstimator(BaseEstimator):
         names = set(table.column_names(X))
         unknown = [name for name in self.state_names if name not in names and name != forbidden_name]
         if unknown:
-            raise ValueError(f"state_names declares {unknown[0]!r}, which is no column of X (nor {forbidden_name!r})")
+            raise ValueError(
+                f"state_names declares {unknown[0]!r}, which is not a column of X (nor {forbidden_name!r})"
+            )
         return {name: states for name, states in self.state_names.items() if name in names}
 
     def _encode(self, X):
@@ -333,7 +346,7 @@ class DiscreteEstimator(BaseEstimator):
 def check_target_column(y, names):
     """An error unless the target is a column of a scan."""
     if y not in names:
-        raise ValueError(f"y={y!r} is no column of X; its columns are {', '.join(map(repr, names[:6]))}")
+        raise ValueError(f"y={y!r} is not a column of X; its columns are {', '.join(map(repr, names[:6]))}")
 
 
 def refuse_missing_target(y, n_missing):

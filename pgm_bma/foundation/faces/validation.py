@@ -4,17 +4,23 @@
 
 `check_parameters` runs the table of an estimator, its parents' included; messages name the parameter, the value and the
 cure. What depends on two parameters at once, or on the data, is checked where it is used.
+
+Parameters that belong together form a frozen record, which an estimator takes as one parameter. scikit-learn sees into a record:
+``get_params()`` of the estimator lists ``sampler__tol``, and ``set_params(sampler__tol=0.1)`` puts a changed copy of the record
+into this estimator. A record itself never changes, so many estimators may share one.
 """
 
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 LARGEST = 1e200  # of numbers: what is computed from them stays finite
+MOST_VALUES = 10**8  # of a range that becomes a list: a GB
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ def Integer(low=0, high=np.inf):
 
 
 class Rule(NamedTuple):
-    """What a value must be, in words, and whether one is."""
+    """Rule for a value: a description, and a check."""
 
     words: str
     admits: Callable
@@ -75,7 +81,7 @@ def Just(wanted):
 
 
 def Either(*rules):
-    """What any of several rules admits; a text is a `Choice` of one, None itself."""
+    """Rule that admits what any of several rules admits; a text is a `Choice` of one, None itself."""
     known = [rule if hasattr(rule, "admits") else Just(rule) for rule in rules]
     return Rule(", or ".join(map(str, known)), lambda value: any(rule.admits(value) for rule in known))
 
@@ -91,12 +97,12 @@ def Flag():
 
 
 def is_name(value):
-    """Whether a value can name a column or a node: all that is hashable but None, NaN, the empty text and what is no text."""
+    """Return whether a value can name a column or a node: hashable, and not None, NaN, the empty text or a broken text."""
     return is_hashable(value) and value is not None and not _is_nan(value) and value != "" and is_unicode(value)
 
 
 def is_hashable(value):
-    """Whether a value can be looked up; tables say that they can, and cannot."""
+    """Return whether a value can be looked up; tables say that they can, and cannot."""
     try:
         hash(value)
     except TypeError:
@@ -137,6 +143,13 @@ def Jobs():
     return rule._replace(words="None, a positive integer, or -1 (all cores), -2 (all but one), ...")
 
 
+def Seed():
+    """`random_state`, whether anything random will be asked for or not."""
+    sources = Instance((np.random.Generator, np.random.RandomState), "")
+    words = "a non-negative integer, None, a numpy Generator or a numpy RandomState"
+    return Either(None, Number(0, integer=True), sources)._replace(words=words)
+
+
 def Verbose():
     """True, False, or a level."""
     return Either(Flag(), Number(0))._replace(words="True, False or a number at least 0")
@@ -144,7 +157,7 @@ def Verbose():
 
 # of what is made so many times: more is a slip, and would take memory and days
 _MOST = {"n_init": 10**6, "n_final": 10**6, "n_resamples": 10**7, "n_bootstrap": 10**6, "n_forests": 10**6}
-_NUMBERS_INSIDE = ("n_clusters", "alpha", "arc_prior")  # parameters that may be several numbers
+_NUMBERS_INSIDE = ("n_clusters", "alpha", "arc_prior", "latent_card")  # parameters that may be several numbers
 
 
 def check(name, value, rule):
@@ -164,12 +177,20 @@ def check_arguments(values, **rules):
         check(name, values[name], rule)
 
 
+def bounded(name, values):
+    """`values`, unless they are a range that no memory holds: it is short to write, and endless as a list."""
+    if isinstance(values, range) and abs(values.stop - values.start) > MOST_VALUES * abs(values.step):
+        raise ValueError(f"{name}={brief(values)} has more than {MOST_VALUES:.0e} values; pass fewer")
+    return values
+
+
 @contextmanager
 def reading(name, value, words):
     """Whatever goes wrong inside means that `value` cannot be read: an error that names the parameter, and what it must be.
 
     Only for lines that convert; complex numbers, which numpy would cut with a warning, are refused.
     """
+    bounded(name, value)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
@@ -187,11 +208,11 @@ def as_numbers(name, value, words="numbers"):
 def refuse_no_rows(rows):
     """For what is a mean over rows, or a statistic of them."""
     if not len(rows):
-        raise ValueError("X has no rows; pass at least one: nothing can be said about none")
+        raise ValueError("X has no rows; pass at least one")
 
 
 def brief(value, length=200):
-    """How a value looks, for a message: in one line, cut where it is long, and whatever it is."""
+    """Format a value for a message: in one line, cut where it is long, and whatever it is."""
     try:
         text = repr(value)
     except Exception:  # what a value of another library does when it is shown is not known
@@ -221,6 +242,17 @@ def plain_parameters(estimator):
     finally:
         for name in changed:
             setattr(estimator, name, given[name])
+
+
+def with_plain_parameters(fit):
+    """`fit` of an estimator under `plain_parameters`."""
+
+    @wraps(fit)
+    def fit_plainly(self, *arguments, **named):
+        with plain_parameters(self):
+            return fit(self, *arguments, **named)
+
+    return fit_plainly
 
 
 def _plain_parameter(name, value):
@@ -280,3 +312,82 @@ def resolve_preset(estimator, presets):
 
 def _same(a, b):
     return a is b or (type(a) is type(b) and bool(np.all(a == b)))
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterRecord:
+    """Base of the records; a child is a ``dataclass(frozen=True, kw_only=True, repr=False, eq=False)`` with its own `_rules`."""
+
+    _rules: ClassVar[dict[str, Any]] = {}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The fields by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Not used: a record holds no further record.
+
+        Returns
+        -------
+        dict
+            Name -> value.
+        """
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """A changed copy; the record itself stays as it is.
+
+        Parameters
+        ----------
+        **params : dict
+            Fields and their new values.
+
+        Returns
+        -------
+        record
+            The copy.
+        """
+        known = self.get_params()
+        for name in params.keys() - known.keys():
+            raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+        return replace(self, **params)
+
+    def check(self) -> None:
+        """An error that names the field, its value and the cure, unless all values will do."""
+        check_parameters(self)
+
+    def __repr__(self) -> str:
+        changed = [f for f in fields(self) if repr(getattr(self, f.name)) != repr(f.default)]
+        return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+
+    # by what is shown: fields may hold arrays, which cannot be compared by ==
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def with_records(estimator: Any, params: dict[str, Any], defaults: dict[str, ParameterRecord]) -> dict[str, Any]:
+    """`params` of ``set_params`` where fields of records, "sampler__tol", are replaced by the changed record, "sampler".
+
+    defaults : parameter -> the record that None stands for
+    """
+    plain = {name: value for name, value in params.items() if "__" not in name}
+    changes: dict[str, dict[str, Any]] = {}
+    for name, value in params.items():
+        owner, separator, field = name.partition("__")
+        if not separator:
+            continue
+        if owner in defaults:
+            changes.setdefault(owner, {})[field] = value
+        else:
+            plain[name] = value
+    for owner, fields_given in changes.items():
+        record = plain.get(owner, getattr(estimator, owner))
+        record = defaults[owner] if record is None else record
+        if not isinstance(record, ParameterRecord):
+            raise ValueError(f"{owner}={record!r} has no parameters; pass {type(defaults[owner]).__name__}(...)")
+        plain[owner] = record.set_params(**fields_given)
+    return plain

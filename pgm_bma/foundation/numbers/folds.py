@@ -7,7 +7,7 @@ too. Here rows are shuffled by a hash of what they hold, in which only counts en
 
 import numpy as np
 
-from pgm_bma.foundation.numbers import _fold_kernels as kernels
+from pgm_bma.foundation.numbers import _kernels as kernels
 
 _ROUNDS = 3
 # see `weigh_repeats`: different rows from which on a common factor is no chance, and from which on there are copies
@@ -84,7 +84,7 @@ def weigh_repeats(cells, target, weights):
 
 
 def _are_copies(cells, target, weights):
-    """Whether more rows are equal than drawing rows anew would give.
+    """Return whether more rows are equal than drawing rows anew would give.
 
     Two rows of one class are equal with probability q = prod_j sum_s p(x_j = s | class)^2 if the columns are independent in it.
     Dependent columns give more, so repeats are data while no more pairs are equal than with the square root of q; they are data

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from pgm_bma.foundation.faces.validation import check_number, reading
-from pgm_bma.foundation.numbers._sample_kernels import draw_states
+from pgm_bma.foundation.numbers._kernels import draw_states
 
 
 def topological_order(parents, names=None):
@@ -71,7 +71,7 @@ def sample_codes(cpts, parents, n, rng, names=None):
         rng.random(out=uniform)
         if not draw_states(uniform, codes, node, family, cpt.reshape(n_parent_states, -1), cardinalities, index):
             raise ValueError(
-                f"the table of node {names[node]!r} has a row that is no distribution: negative, not finite or all zero"
+                f"the table of node {names[node]!r} has a row that is not a distribution: negative, not finite or all zero"
             )
     return codes.T
 

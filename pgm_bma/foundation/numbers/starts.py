@@ -1,23 +1,20 @@
-"""Several starts, one model: two stages of running them, their weights, their table, and the alignment of their labels.
+"""Several starts, one model: two stages of running them, their weights and their table; the table of the numbers tried.
 
 Many starts are run for a few updates, and the best few of them to the end (`finish_best`). `starts_table` is the `starts_` of
 every estimator that has starts.
 
-Cluster labels mean nothing across starts, so tables are averaged only after every start's labels were matched to those
-of a reference start: the assignment (Hungarian method) that maximises the overlap of the responsibilities. Weights are
-kept in logs: on wide data log-likelihoods differ by hundreds of nats and one start takes all.
+Weights are kept in logs: on wide data log-likelihoods differ by hundreds of nats and one start takes all.
 """
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 NEGLIGIBLE = 1e-12  # a start of smaller weight is left out of the average: it would not show
 SHORT, FINISHED = 1, 2  # stages
 SAME = 1e-7  # relative difference of the scores of two starts in the same optimum
 
-# what `starts_` holds, for the docstrings of the faces (`docstrings.fill`)
+# what `starts_` holds, for the docstrings of the estimators (`docstrings.fill`)
 STARTS_DOC = """starts_ : DataFrame
         One line per start: `start` (its number), `stage` (1: stopped after the short first stage, 2: run to the end), `score`
         (what ranks the starts) and further scores, `converged`, `n_iter`, `weight` (in the result; 0 at stage 1)."""
@@ -74,6 +71,17 @@ def starts_table(score, converged, n_iter, weight, finished=None, **more):
     )
 
 
+def path_table(n_clusters, score, **more):
+    """`n_clusters_path_`: one line per fit, columns n_clusters, score, probability and the others (`more`).
+
+    The probability of a number follows from its best score, a log evidence; before the data were seen, all numbers are alike.
+    """
+    path = pd.DataFrame({"n_clusters": n_clusters, "score": np.asarray(score, dtype=float), **more})
+    best = path.groupby("n_clusters")["score"].max()
+    path.insert(2, "probability", path["n_clusters"].map(pd.Series(softmax(best.to_numpy()), index=best.index)))
+    return path
+
+
 def start_weights(rule, log_likelihood, evidence_bound, alive, best):
     """Weights (n_starts,) that sum to 1; starts that are not `alive` get 0.
 
@@ -91,20 +99,3 @@ def start_weights(rule, log_likelihood, evidence_bound, alive, best):
     weights = softmax(log_weights)
     weights[weights < NEGLIGIBLE] = 0.0
     return weights / weights.sum()
-
-
-def align_labels(reference, responsibilities, weights):
-    """Permutation `order` such that cluster ``order[k]`` of the second partition is cluster k of the reference.
-
-    reference, responsibilities : (n_rows, n_clusters)     weights : (n_rows,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pgm_bma.foundation.numbers.starts import align_labels
-    >>> reference = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> align_labels(reference, reference[:, ::-1], np.ones(2))
-    array([1, 0])
-    """
-    overlap = reference.T @ (responsibilities * weights[:, None])
-    return linear_sum_assignment(overlap, maximize=True)[1]

@@ -65,7 +65,7 @@ class ClassBlock(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What one pass over all rows found: the states of all columns one after another in `state_counts`; of standardised numbers
+    """Result of one pass over all rows: the states of all columns one after another in `state_counts`; of standardised numbers
     the weights, sums and sums of squares (n_numbers, 3), and the log of what one unit of them is in the table."""
 
     schema: Schema
@@ -103,7 +103,7 @@ class Rows:
         raise NotImplementedError
 
     def sums(self, f, *args):
-        """What `reduce` returns."""
+        """Result of `reduce`."""
         return tree_sum(self.visit(f, *args))
 
     def collect(self, f, *args):
@@ -138,7 +138,7 @@ class ViewedRows(Rows):
         return self.rows.visit(through, self.f, self.args, f, args)
 
     def sums(self, f, *args):
-        """What `reduce` returns."""
+        """Result of `reduce`."""
         return self.rows.sums(through, self.f, self.args, f, args)
 
     def prepared(self, f, *args):
@@ -395,7 +395,7 @@ def _add(left, right):
 
 
 def n_blocks(n_rows):
-    """How many blocks `cut_blocks` makes of a part."""
+    """Return how many blocks `cut_blocks` makes of a part."""
     return -(-n_rows // BLOCK_ROWS)
 
 
@@ -417,10 +417,9 @@ def cut_blocks(pieces):
 
 
 def _slice(piece, start, end):
-    return Block(piece.codes[start:end], None if piece.weights is None else piece.weights[start:end])
+    return Block._make(None if array is None else array[start:end] for array in piece)
 
 
 def _joined(pieces):
-    weights = [piece.weights for piece in pieces]
-    codes = np.asfortranarray(np.concatenate([piece.codes for piece in pieces]))
-    return Block(codes, None if weights[0] is None else np.concatenate(weights))
+    codes, weights, numbers = (None if part[0] is None else np.concatenate(part) for part in zip(*pieces))
+    return Block(np.asfortranarray(codes), weights, numbers)

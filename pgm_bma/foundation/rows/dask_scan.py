@@ -52,7 +52,7 @@ class DaskRows:
         self.parts = [(f"partition {i}", part) for i, part in enumerate(frame.to_delayed())]
 
     def n_rows(self):
-        """How many rows there are."""
+        """Return how many rows there are."""
         return len(self.frame)
 
     def sample(self, names, size):
@@ -91,8 +91,12 @@ class DaskRows:
         `limit` + 1 values of a partition are sent, which is too many.
         """
         found = self._compute([self._task(partition_values)(part, names, weight, limit) for _, part in self.parts])
-        self.part_rows = [piece[0][2] for piece in found]
-        return [join_values([piece[i] for piece in found]) for i in range(len(names))]
+        self.part_rows = [n_rows for n_rows, _ in found]
+        return [join_values([columns[i] for _, columns in found]) for i in range(len(names))]
+
+    def count(self, weight=None):
+        """Return how many rows `profile` found."""
+        return sum(self.part_rows)
 
     def shards(self, code, coder, names):
         """Delayed lists of blocks, one per partition."""
@@ -153,7 +157,7 @@ def partition_batches(partition, names):
 
 
 def partition_values(partition, names, weight, limit=None):
-    """[(values, how often each occurs, number of rows)] of one partition, of at most `limit` + 1 values."""
+    """(number of rows, [(values, how often each occurs, number of rows)]) of one partition, of at most `limit` + 1 values."""
     if weight is not None:
         partition = partition[pd.to_numeric(partition[weight], errors="coerce") > 0]
     most = None if limit is None else limit + 1
@@ -163,7 +167,7 @@ def partition_values(partition, names, weight, limit=None):
         counts = np.bincount(np.asarray(codes)[np.asarray(codes) >= 0], minlength=len(values))
         occurring = np.flatnonzero(counts)[:most]
         found.append(([values[i] for i in occurring], counts[occurring].tolist(), len(partition)))
-    return found
+    return len(partition), found
 
 
 def join_values(pieces):

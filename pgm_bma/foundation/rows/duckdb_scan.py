@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pgm_bma.foundation.faces.validation import Flag, Rule, check
-from pgm_bma.foundation.rows.pieces import PieceBuilder, arrow_codes
-from pgm_bma.foundation.rows.texts import missing_texts, read_texts
+from pgm_bma.foundation.faces.validation import Flag, Rule, bounded, check
+from pgm_bma.foundation.rows.pieces import PieceBuilder, arrow_codes, missing_texts, read_texts
 from pgm_bma.foundation.runtime.messages import needed
 from pgm_bma.foundation.tables.columns import is_missing
 
@@ -26,7 +25,7 @@ _COUNT = "pgm_bma_count"
 
 
 def _is_separator(value):
-    """Whether DuckDB takes it between two cells."""
+    """Return whether DuckDB takes it between two cells."""
     return isinstance(value, str) and 1 <= len(value.encode(errors="replace")) <= 4 and not set(value) & set('"\r\n\0')
 
 
@@ -54,8 +53,8 @@ class DuckDBRows:
         return (self.relation if source is None else source).query(_VIEW, sql)
 
     def n_rows(self):
-        """How many rows there are."""
-        return int(self._query(f"SELECT count(*) FROM {_VIEW}").fetchall()[0][0])
+        """Return how many rows there are."""
+        return int(self._query(_select("count(*)")).fetchall()[0][0])
 
     def sample(self, names, size):
         """A Piece of about `size` rows, taken from evenly spaced parts; from a single relation at random."""
@@ -72,19 +71,19 @@ class DuckDBRows:
                     if len(self.parts) > 1
                     else f"USING SAMPLE reservoir({per_part} ROWS) REPEATABLE (0)"
                 )
-                self._add_counted(builder, f"SELECT {_listed(names)}, 1 FROM {_VIEW} {take}", source)
+                self._add_counted(builder, _select(f"{_listed(names)}, 1", take), source)
         return builder.finish()
 
     def approximate_distinct(self, names):
         """The number of distinct rows up to a few per cent, in one pass without memory."""
         cells = ", ".join(f"coalesce({_quoted(name)}::VARCHAR, chr(0))" for name in names)
-        return int(self._query(f"SELECT approx_count_distinct(hash({cells})) FROM {_VIEW}").fetchall()[0][0])
+        return int(self._query(_select(f"approx_count_distinct(hash({cells}))")).fetchall()[0][0])
 
     def fold(self, names, limit):
         """A Piece of all rows, or None as soon as there are more than `limit` distinct ones."""
         builder = PieceBuilder(names)
         complete = self._add_counted(
-            builder, f"SELECT {_listed(names)}, count(*) AS {_COUNT} FROM {_VIEW} GROUP BY ALL", limit=limit
+            builder, _select(f"{_listed(names)}, count(*) AS {_COUNT}", "GROUP BY ALL"), limit=limit
         )
         return builder.finish() if complete else None
 
@@ -108,17 +107,22 @@ class DuckDBRows:
         """The values of a column as they are meant: texts of a CSV file become what pandas would read."""
         return values if self.texts is None else read_texts(values, self.texts)
 
+    def count(self, weight=None):
+        """Return how many rows there are, of positive weight."""
+        return int(self._query(_select("count(*)", _positive(weight))).fetchall()[0][0])
+
     def profile(self, names, weight=None, limit=np.inf):
         """(values, how often each occurs, number of rows) of every column, in one pass over rows of positive weight; ends where a
         column has more than `limit` values.
         """
+        if not names:
+            return []
         listed, sets = _listed(names), ", ".join(f"({_quoted(name)})" for name in names)
         marks = ", ".join(f"grouping({_quoted(name)})" for name in names)  # 0: this line is of that column
-        where = "" if weight is None else f"WHERE TRY_CAST({_quoted(weight)} AS DOUBLE) > 0"
         found: list[tuple[list, list]] = [([], []) for _ in names]
         # values as Arrow gives them: those of the batches that are coded later come from there too
         reader = _arrow_reader(
-            self._query(f"SELECT count(*), {listed}, {marks} FROM {_VIEW} {where} GROUP BY GROUPING SETS ({sets})")
+            self._query(_select(f"count(*), {listed}, {marks}", f"{_positive(weight)} GROUP BY GROUPING SETS ({sets})"))
         )
         for batch in reader:
             counts, cells = batch.column(0).to_numpy(zero_copy_only=False), batch.columns[1 : len(names) + 1]
@@ -135,7 +139,7 @@ class DuckDBRows:
         """Arrow types of columns, categoricals as what they hold."""
         import pyarrow as pa
 
-        schema = self._query(f"SELECT {_listed(names)} FROM {_VIEW} LIMIT 0").to_arrow_table().schema if names else []
+        schema = self._query(_select(_listed(names), "LIMIT 0")).to_arrow_table().schema if names else []
         return [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema]
 
     def map_parts(self, function, job, names):
@@ -151,7 +155,7 @@ class DuckDBRows:
         if hasattr(source, "to_batches"):
             reader = source.to_batches(columns=names, batch_size=BATCH)
         else:
-            reader = _arrow_reader(self._query(f"SELECT {_listed(names)} FROM {_VIEW}", source))
+            reader = _arrow_reader(self._query(_select(_listed(names)), source))
         for batch in reader:
             yield [arrow_codes(column) for column in batch.columns], batch.num_rows
 
@@ -201,7 +205,7 @@ def parquet_rows(files, memory, threads):
     files = [ParquetFile(path) for path in paths]
     listed = ", ".join(_file_text(path) for path in paths)
     relation = connect(memory, threads).sql(
-        f"SELECT * FROM read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
+        _select("*", source=f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)")
     )
     return DuckDBRows(relation, list(zip(paths, files)), lambda wanted: arrow_categories(files, wanted, schemas), names)
 
@@ -212,7 +216,7 @@ def _read_schema(parquet, path):
     try:
         return parquet.read_schema(path)
     except pa.ArrowException as error:
-        raise ValueError(f"{path} is no Parquet file: {error}") from None
+        raise ValueError(f"{path} is not a Parquet file: {error}") from None
 
 
 def csv_rows(files, memory, threads, separator, header, na_values):
@@ -230,11 +234,11 @@ def csv_rows(files, memory, threads, separator, header, na_values):
     def read(chosen):
         listed = ", ".join(_file_text(path) for path in chosen)
         try:
-            relation = connection.cursor().sql(f"SELECT * FROM read_csv([{listed}], {options})")
+            relation = connection.cursor().sql(_select("*", source=f"read_csv([{listed}], {options})"))
         except needed("duckdb", "scanning CSV files").Error as error:
             raise ValueError(f"{chosen[0]} cannot be read as CSV with separator={separator!r}: {error}") from None
         if not header:
-            relation = relation.query(_VIEW, f"SELECT {_renamed(relation.columns)} FROM {_VIEW}")
+            relation = relation.query(_VIEW, _select(_renamed(relation.columns)))
         return relation
 
     parts = [(path, read([path])) for path in paths]
@@ -277,14 +281,14 @@ def connect(memory, threads):
 
 
 def file_source(path):
-    """What identifies the rows of a file: its name, size and time of change."""
+    """Return what identifies the rows of a file: its name, size and time of change."""
     status = os.stat(path)
     return {"file": os.path.basename(path), "bytes": status.st_size, "changed": status.st_mtime_ns}
 
 
 def find_files(files, suffix):
     """Paths of a path, a pattern, a folder, or a list of them, each once, sorted inside a pattern; a file of that name wins."""
-    files = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    files = [files] if isinstance(files, (str, os.PathLike)) else list(bounded("files", files))
     found = []
     for item in files:
         path = os.fspath(item)
@@ -362,7 +366,7 @@ def _refuse_types(names, schema, path):
 
 
 def _kind(type_):
-    """What an Arrow type holds, as far as values of two files can be equal."""
+    """Return what an Arrow type holds, as far as values of two files can be equal."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(type_):
@@ -386,6 +390,16 @@ def _refuse_names(names):
                 f"columns {known[name.casefold()]!r} and {name!r} differ in case only, which DuckDB cannot tell apart; rename one"
             )
         known[name.casefold()] = name
+
+
+def _select(what, rest="", source=_VIEW):
+    """All SQL that is run: names of columns come through `_quoted`, paths and texts through `_text`, numbers are ours."""
+    return f"SELECT {what} FROM {source} {rest}"  # nosec B608 # see above
+
+
+def _positive(weight):
+    """The condition that a row has a positive weight."""
+    return "" if weight is None else f"WHERE TRY_CAST({_quoted(weight)} AS DOUBLE) > 0"
 
 
 def _renamed(columns):

@@ -14,8 +14,9 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.docstrings import fill
+from pgm_bma.foundation.rows.pieces import texts_like
 from pgm_bma.foundation.rows.scan import as_scan, is_scan
-from pgm_bma.foundation.rows.texts import texts_like
+from pgm_bma.foundation.rows.scanned_rows import as_numbers
 from pgm_bma.foundation.runtime.atomic import replacing
 from pgm_bma.foundation.runtime.messages import needed, warn
 from pgm_bma.foundation.tables.columns import is_missing, plain, unseen
@@ -28,7 +29,7 @@ FILES = """Parameters
         X : scan, optional
             The rows; by default those of the scan that `fit` saw.
         keep : list of str, optional
-            Columns of the scan to write beside what is predicted, such as a key.
+            Columns of the scan to write next to what is predicted, such as a key.
 
         Returns
         -------
@@ -61,7 +62,7 @@ class PredictsToFiles:
 
 
 class Job(NamedTuple):
-    """What one part needs to be written."""
+    """Job of writing one part."""
 
     estimator: Any
     folder: str
@@ -77,13 +78,7 @@ def write_predictions(estimator, path, X, keep, proba):
     check_is_fitted(estimator)
     needed("pyarrow.parquet", "predict_to")
     rows = _find_scan(estimator, X)._rows
-    names = list(estimator.schema_.names)
-    numbers = [name for name in estimator._fitted_names if name not in set(names)]
-    if numbers:
-        raise ValueError(
-            f"predictions are written for columns of states only, and column {numbers[0]!r} is numeric in this model; read the "
-            "rows in pieces and call predict on each"
-        )
+    names = _read_names(estimator)
     absent = [name for name in [*names, *keep] if name not in rows.names]
     if absent:
         raise ValueError(
@@ -101,7 +96,7 @@ def write_predictions(estimator, path, X, keep, proba):
         raise ValueError(f"keep={sorted(clash)[0]!r} is also the name of a predicted column; leave it out")
     unknown = rows.map_parts(write_part, job, [*names, *keep])
     if job.estimator.handle_unknown != "ignore":
-        _warn_of_unknown(names, np.sum(unknown, axis=0))
+        _warn_of_unknown(estimator.schema_.names, np.sum(unknown, axis=0))
     return [part_path(folder, i) for i in range(len(rows.parts))]
 
 
@@ -115,18 +110,24 @@ def write_part(job, number, source, batches):
 
     target = part_path(job.folder, number)
     told = {"model": job.model, "part": number, "source": source}
-    names = job.estimator.schema_.names
-    unknown = np.zeros(len(names), dtype=np.int64)
+    n_read = len(_read_names(job.estimator))
+    unknown = np.zeros(len(job.estimator.schema_.names), dtype=np.int64)
     if _is_done(target, told):
         return unknown
     fields = [pa.field(name, kind) for name, kind in zip(job.keep, job.kept_types)]
     schema = pa.schema([*fields, *output_schema(job.estimator, job.proba)], {KEY: json.dumps(told).encode()})
     with replacing(target) as file, pq.ParquetWriter(file, schema) as writer:
         for columns, n_rows in batches:
-            frame = _known_frame(job, columns[: len(names)], n_rows, unknown)
-            kept = [_kept(values, codes, kind) for (values, codes), kind in zip(columns[len(names) :], job.kept_types)]
+            frame = _known_frame(job, columns[:n_read], n_rows, unknown)
+            kept = [_kept(values, codes, kind) for (values, codes), kind in zip(columns[n_read:], job.kept_types)]
             writer.write_table(pa.table(kept + _predicted(job, frame, schema.types[-1]), schema=schema))
     return unknown
+
+
+def _read_names(estimator):
+    """Columns that a prediction reads: those with states, then those that are numbers in the model."""
+    names = estimator.schema_.names
+    return [*names, *(name for name in estimator._fitted_names if name not in set(names))]
 
 
 def part_path(folder, number):
@@ -162,12 +163,16 @@ def fingerprint(estimator, proba, keep):
     """By what a model is known again: its columns and states, and what it predicts for a few made-up rows."""
     schema = estimator.schema_
     rng = np.random.default_rng(0)
-    codes = np.column_stack([rng.integers(-1, n, PROBES) for n in schema.cardinalities])
+    codes = np.empty((PROBES, len(schema.names)), dtype=np.int64)
+    for i, n in enumerate(schema.cardinalities):
+        codes[:, i] = rng.integers(-1, n, PROBES)
     # nine digits: a saved and loaded model, or another machine, may differ in the last ones
     middles = {}
     for name, edges in _edges(estimator).items():  # a number inside every interval, one below and one above
         values = np.concatenate([edges - 0.5 * np.diff(edges, prepend=edges[:1] - 2.0), edges[-1:] + 1.0, [np.nan]])
         middles[name] = values[rng.integers(0, len(values), PROBES)]
+    for name, center, scale in zip(*_scales(estimator)):
+        middles[name] = center + scale * rng.standard_normal(PROBES)
     frame = _as_frame(schema, codes).assign(**middles)
     probabilities = np.round(estimator.predict_proba(frame), 9) + 0.0
     told = repr((schema.names, schema.states, output_names(estimator, True), proba, keep))
@@ -189,7 +194,9 @@ def _find_scan(estimator, X):
 def _known_frame(job, columns, n_rows, unknown):
     """Rows of one batch as categoricals over the fitted states; unknown values are counted and missing, or an error."""
     schema, edges, numbers = job.estimator.schema_, _edges(job.estimator), {}
-    codes = np.full((n_rows, len(columns)), -1, dtype=np.int64, order="F")
+    codes = np.full((n_rows, len(schema.names)), -1, dtype=np.int64, order="F")
+    for name, (values, raw) in zip(_scales(job.estimator)[0], columns[len(schema.names) :]):
+        numbers[name] = as_numbers(texts_like(values, (0.0,), job.texts))[raw]
     for i, ((values, raw), states) in enumerate(zip(columns, schema.states)):
         if schema.names[i] in edges:
             numbers[schema.names[i]] = as_numbers(texts_like(values, (0.0,), job.texts))[raw]
@@ -213,9 +220,10 @@ def _edges(estimator):
     return {} if cuts is None else dict(zip(cuts.names, map(np.asarray, cuts.edges)))
 
 
-def as_numbers(values):
-    """Floats, NaN for what is none, and one more NaN for missing cells, which have the code -1."""
-    return np.append(pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").to_numpy(dtype=float), np.nan)
+def _scales(estimator):
+    """(names, means, standard deviations) of the columns that are numbers in the model."""
+    columns = estimator.__dict__.get("_numbers")
+    return ((), (), ()) if columns is None else (columns.names, columns.centers, columns.scales)
 
 
 def _as_frame(schema, codes):
@@ -223,7 +231,8 @@ def _as_frame(schema, codes):
         pd.Categorical.from_codes(codes[:, i], dtype=pd.CategoricalDtype(pd.Index(states, dtype=object)))
         for i, states in enumerate(schema.states)
     ]
-    return pd.DataFrame(dict(enumerate(columns))).set_axis(list(schema.names), axis=1)
+    frame = pd.DataFrame(dict(enumerate(columns)), index=range(len(codes)))
+    return frame.set_axis(list(schema.names), axis=1)
 
 
 def _kept(values, codes, kind):
@@ -244,7 +253,7 @@ def _predicted(job, frame, kind):
 
 
 def _is_done(target, told):
-    """Whether a file holds these predictions; an error where it holds those of another model."""
+    """Return whether a file holds these predictions; an error where it holds those of another model."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

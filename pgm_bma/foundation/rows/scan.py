@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.faces.validation import Integer, Optional, brief, check, is_hashable
+from pgm_bma.foundation.faces.validation import Integer, Optional, bounded, brief, check, is_hashable
 from pgm_bma.foundation.rows import pieces as scan_pieces
 
 SAMPLE_ROWS = 200_000  # that tell whether rows collapse
@@ -41,7 +41,7 @@ def scan_parquet(
         The columns to read; by default all but an index that pandas stored.
     memory : int or str, default="1GB"
         Bytes, or a text such as "500MB": what the engine and the folded rows may take. Past it the rows are visited in passes by
-        methods that can (docs/scale.md), and other methods refuse, with the size.
+        methods that can (docs/howto/large_tables.md); other methods raise an error with the size.
     sample_rows : int or None, default=50000
         Where rows are visited in passes: rows on which many starts are screened, of which the best few see all rows. None runs
         every start on all rows.
@@ -102,7 +102,7 @@ def scan_csv(
     header : bool, default=True
         Whether the first row of every file holds the names of the columns; else they are x0, x1, ...
     na_values : str or list of str, optional
-        Texts that mean missing beside those that ``pandas.read_csv`` knows.
+        Texts that mean missing in addition to those that ``pandas.read_csv`` knows.
     memory : int or str, default="1GB"
         See `scan_parquet`.
     sample_rows : int or None, default=50000
@@ -123,7 +123,7 @@ def scan_csv(
 
 
 def scan_table(table: Any, *, memory: int | str = MEMORY, sample_rows: int | None = SCREENED_ROWS) -> "Scan":
-    """A DuckDB relation or table, a pyarrow dataset or a dask DataFrame as a scan with settings of its own.
+    """A DuckDB relation or table, a pyarrow dataset or a dask DataFrame as a scan with its own settings.
 
     Estimators take such tables as they are; this is for other settings than the defaults.
 
@@ -149,7 +149,7 @@ def scan_table(table: Any, *, memory: int | str = MEMORY, sample_rows: int | Non
 
 
 def is_scan(X):
-    """Whether X is a `Scan` or a table of an engine that becomes one; imports nothing."""
+    """Return whether X is a `Scan` or a table of an engine that becomes one; imports nothing."""
     return isinstance(X, Scan) or _source(X) is not None
 
 
@@ -221,7 +221,7 @@ class Scan:
 
     @cached_property
     def n_rows(self) -> int:
-        """How many rows the table has."""
+        """Return how many rows the table has."""
         return self._rows.n_rows()
 
     def select(self, columns: Any) -> "Scan":
@@ -237,7 +237,7 @@ class Scan:
         Scan
             A new scan; nothing is read.
         """
-        columns = list(columns)
+        columns = list(bounded("columns", columns))
         known = set(self.names)
         absent = [name for name in columns if not is_hashable(name) or name not in known]
         if absent:
@@ -258,7 +258,7 @@ class Scan:
             A new scan; nothing is read.
         """
         columns = [columns] if isinstance(columns, str) else list(columns)
-        self.select(columns)  # an error for what is no column
+        self.select(columns)  # an error for what is not a column
         return self.select([name for name in self.names if name not in set(columns)])
 
     def _selected(self, columns):
@@ -302,7 +302,7 @@ class Scan:
             Name of the column.
         """
         if weight is not None and weight not in self.names:
-            raise ValueError(f"sample_weight={weight!r} is no column; the columns are {_shown(self.names)}")
+            raise ValueError(f"sample_weight={weight!r} is not a column; the columns are {_shown(self.names)}")
 
     def _fold_within_limit(self, names):
         limit = self.max_distinct(len(names))
@@ -315,7 +315,7 @@ class Scan:
         return piece
 
     def max_distinct(self, n_columns: int) -> int:
-        """How many distinct rows the memory allows.
+        """Return how many distinct rows the memory allows.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ def read_bytes(memory):
         value = np.nan
     if not 0 < value < 2**60:
         raise ValueError(
-            f"memory={brief(memory)} is no size; pass a number of bytes, or a text such as '500MB' or '2GB'"
+            f"memory={brief(memory)} is not a size; pass a number of bytes, or a text such as '500MB' or '2GB'"
         )
     return int(value)
 

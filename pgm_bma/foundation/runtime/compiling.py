@@ -1,8 +1,8 @@
-"""Compiled kernels and the folder that keeps their machine code.
+"""Compiled kernels, the folder that keeps their machine code, and the threads of matrix products.
 
 `compiled` is ``numba.njit(cache=True)``. The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache folder
 (platformdirs). Below it stands one folder for each kernel file and each content of that file and of the kernel files that it
-imports: a kernel includes code of others, which numba's own time stamp does not see. Nothing is written beside the sources.
+imports: a kernel includes code of others, which numba's own time stamp does not see. Nothing is written next to the sources.
 Without a folder that can be written, kernels are compiled in every process.
 """
 
@@ -11,14 +11,17 @@ import hashlib
 import os
 import re
 import sys
+import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from threadpoolctl import threadpool_limits
 
 _CONFIG: Any = numba.config  # its attributes are made at run time
 
+_SMALL_MATRIX = 4_000_000  # numbers in a matrix below which a second thread of a product costs more than it saves
 _PACKAGE = Path(__file__).parents[2]
 _KERNEL_IMPORT = re.compile(r"^from pgm_bma\.([\w.]+) import (_\w*kernels\b)?", re.MULTILINE)
 announce: dict[str, Any] = {
@@ -46,6 +49,7 @@ def compiled(function=None, **options):
     folder = _folder_of(function)
     if folder is None or not list(Path(folder).rglob(f"*.{function.__name__}-*.nbi")):
         _tell()
+        folder = folder if folder is not None and _takes_files(folder) else None
     before = _CONFIG.CACHE_DIR
     try:
         _CONFIG.CACHE_DIR = folder
@@ -73,6 +77,18 @@ def _folder_of(function):
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+@lru_cache
+def _takes_files(folder):
+    """Return whether a file of some kernels' size can be written there: on a full disk numba's own writing would end the fit."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(2**20))
+            file.flush()
+    except OSError:
+        return False
+    return True
 
 
 @lru_cache
@@ -121,3 +137,11 @@ def _tell():
         print(line, file=sys.stderr)
     else:
         announce["waits"] = True
+
+
+def few_threads(n_numbers):
+    """A context in which matrix products have one thread, while the matrices are small.
+
+    On a busy machine the threads of many small products wait for each other, and spin while they wait.
+    """
+    return threadpool_limits(1, user_api="blas") if n_numbers < _SMALL_MATRIX else contextlib.nullcontext()

@@ -1,8 +1,7 @@
-"""What users see while code runs: warnings that point at their line, progress bars, packages that are not installed."""
+"""Warnings that point at the line of the caller, and errors for packages that are not installed."""
 
 import sys
 import warnings
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -33,23 +32,3 @@ def needed(module, use):
     except ImportError:
         name = module.partition(".")[0]
         raise ImportError(f"{use} needs {name}; pip install 'pgm_bma[{EXTRAS[name]}]'") from None
-
-
-DELAY = 2  # seconds before a bar appears
-
-
-@contextmanager
-def progress(show, unit, *, total=None, label=None, file=None):
-    """A function that counts what is done, or None when nothing is to be shown.
-
-    show : whether to show a bar     unit : what is counted, in the plural     total : how many, if known
-    label : before the bar     file : where it is shown, standard error unless given
-    """
-    if not show:
-        yield None
-        return
-    from tqdm.auto import tqdm
-
-    shown = {"desc": label, "total": total, "unit": f" {unit}", "unit_scale": (total or 10_000) >= 10_000, "file": file}
-    with tqdm(**shown, delay=DELAY, leave=False) as bar:
-        yield bar.update

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.faces.validation import brief, is_hashable, is_unicode
+from pgm_bma.foundation.faces.validation import bounded, brief, is_hashable, is_unicode
 
 MAX_FLOAT_STATES = 50
 WIDE = 64  # columns of one dtype from which the whole table is coded at once
 BLOCK_CELLS = 1 << 22  # larger tables are coded column by column, where one more call per column costs nothing
-# what pandas calls an array of objects that all have one type: no True beside 1, nothing that cannot be a state
+# what pandas calls an array of objects that all have one type: no True next to 1, nothing that cannot be a state
 ONE_TYPE = ("string", "integer", "boolean", "floating", "bytes")
 
 
@@ -56,14 +56,14 @@ def column_names(X):
 
 
 def is_named(X):
-    """Whether a table brings names of its columns."""
+    """Return whether a table brings names of its columns."""
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and isinstance(X[0], (Mapping, pd.Series))
     return is_one_row(X) or any(hasattr(X, a) for a in ("columns", "schema", "column_names"))
 
 
 def is_one_row(X):
-    """Whether X is a dict or Series: one row, its values by column."""
+    """Return whether X is a dict or Series: one row, its values by column."""
     return isinstance(X, (pd.Series, Mapping)) and not hasattr(X, "columns") and not hasattr(X, "tocsr")
 
 
@@ -112,13 +112,13 @@ def as_column(y):
         return unmasked(y)
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not hasattr(y, "__iter__"):
         raise ValueError(f"cannot read a column from {brief(y, 60)}; pass a list, an array or a Series")
-    return made_frame({"y": list(y)})["y"].to_numpy()
+    return made_frame({"y": list(bounded("y", y))})["y"].to_numpy()
 
 
 def made_frame(cells):
     """A DataFrame of a user's lists, with the types that pandas finds in them."""
     try:
-        return pd.DataFrame(cells).infer_objects()
+        return pd.DataFrame(bounded("X", cells)).infer_objects()
     except UnicodeEncodeError as error:
         raise ValueError(
             f"a cell or a name is {brief(str(error.object))}, half a pair of UTF-16, which no file can hold; correct it, or set "
@@ -293,7 +293,7 @@ class _Block:
 
 
 class _Unknowns:
-    """What becomes of values that are not among the states: an error, or an entry in `unseen`."""
+    """Handle values that are not among the states: an error, or an entry in `unseen`."""
 
     def __init__(self, unknown, unseen):
         self.unknown, self.unseen = unknown, unseen
@@ -361,10 +361,10 @@ def _look_up(table, codes):
 
 
 def unseen(name, value, unknown):
-    """The error for a value that is no state of its column."""
+    """The error for a value that is not a state of its column."""
     told = {
         "undeclared": f"which state_names[{name!r}] does not list; add it there, or set it to NaN",
-        "no state": "which is no state of that node of the network; correct it, or set it to NaN",
+        "no state": "which is not a state of that node of the network; correct it, or set it to NaN",
         "error": f"unseen in fit; pass state_names={{{name!r}: [...]}} or handle_unknown='missing'",
     }
     return ValueError(f"column {name!r} holds {value!r}, {told[unknown]}")
@@ -450,7 +450,7 @@ def smallest_dtype(cardinality):
 
 
 def missing_cells(name, values):
-    """Where a column has no value. A signalling NaN, which raises whenever it is compared, is refused."""
+    """Return where a column has no value; a signalling NaN raises an error."""
     try:
         return pd.isna(values)
     except ArithmeticError:

@@ -1,4 +1,4 @@
-"""Where to cut a column of numbers into bins: class entropy with the MDL rule, equal frequency, equal width.
+"""Cut points of a column of numbers: class entropy with the MDL rule, equal frequency, equal width.
 
 Arrays in, rising cut points out. A bin is half open: a value equal to a cut belongs to the bin above it. Weights mean
 repetition: an integer weight is the same as that many equal values.

@@ -1,4 +1,4 @@
-"""Missing as a value of its own (``missing="state"``): the columns that lack cells in fit get one more state.
+"""Missing as one more state (``missing="state"``): the columns that lack cells in fit get one more state.
 
 At prediction a cell that holds nothing has that state; a value that fit did not see is not "missing" but unknown, and stays
 -1, to be left out or summed out like everywhere else.
@@ -7,7 +7,7 @@ At prediction a cell that holds nothing has that state; a value that fit did not
 import numpy as np
 import pandas as pd
 
-from pgm_bma.foundation.tables import numeric_columns, table
+from pgm_bma.foundation.tables import kinds, table
 from pgm_bma.foundation.tables.table import Schema, fold, pack, read_columns
 
 LABEL = "missing"
@@ -25,7 +25,7 @@ def unfold_incomplete(names, codes, weights, cure):
         at = int(np.argmax((rows[holes] < 0).sum(0)))
         raise ValueError(
             f"sample_weight has fractions for rows with missing cells (most in {names[at]!r}): a fraction of a row has no "
-            f"completion of its own; pass whole numbers (repetitions), or {cure}"
+            f"separate completion; pass whole numbers (repetitions), or {cure}"
         )
     size = row_weights[holes].sum() * rows.shape[1]
     if size > MAX_CELLS:
@@ -104,7 +104,7 @@ def mark_missing(X, codes, schema, columns):
 
 def as_frame(data):
     """A table of another library, or a single row, as a DataFrame."""
-    return numeric_columns.as_frame(data) if table.is_named(data) else table.made_frame(list(data))
+    return kinds.as_frame(data) if table.is_named(data) else table.made_frame(list(data))
 
 
 def labelled(column, states, codes):

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_array
 
-from pgm_bma.foundation.faces.validation import Choice, check
+from pgm_bma.foundation.faces.validation import Choice, bounded, check
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import (
@@ -288,7 +288,7 @@ def label_array(states):
     kinds = {type(state) for state in states}
     if len(kinds) == 1 and kinds <= {bool, int, float, str}:
         labels = np.array(list(states))
-        # numpy drops a NUL at the end of a text, and makes floats of -1 beside 2**63
+        # numpy drops a NUL at the end of a text, and makes floats of -1 next to 2**63
         if labels.tolist() == list(states) and type(labels.tolist()[0]) in kinds:
             return labels
     return np.fromiter(states, dtype=object, count=len(states))
@@ -301,7 +301,7 @@ def check_weights(sample_weight, n_rows):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
-            weights = np.asarray(sample_weight, dtype=float)
+            weights = np.asarray(bounded("sample_weight", sample_weight), dtype=float)
     except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning) as error:
         raise ValueError(f"sample_weight must hold one number per row; {error}") from None
     if weights.ndim == 0:

@@ -7,9 +7,9 @@ without v, H1 that over its sets with v whose other members reach l - 1, H2 that
 
     v in layer l or above: A       v joins l - 1: A + H2       v lower: A + H1       v a new layer just below w: H2
 
-Then a DAG is drawn from the layers and walks by moves of its own, and the layers of what comes out carry on. It is a family for
+Then a DAG is drawn from the layers and walks by its own moves, and the layers of what comes out carry on. It is a family for
 every node and an order in which parents stand before children, by which one pass finds all descendants. New parents are drawn
-from all sets without descendants (a Gibbs step); whatever hangs below the node moves with it, which layers cannot do: a node there
+from all sets without descendants (a Gibbs step); all descendants of the node move with it, which layers cannot do: a node there
 that leaves its layer strands the children that it held up. An arc is turned round with new parents for both of its ends
 (Grzegorczyk and Husmeier 2008). Arcs are read where new parents are drawn, as probabilities given all other families, and once
 more given the layers. Sums are pairs (x, level) as in `_relocation_kernels`; none is made by subtraction.
@@ -50,7 +50,7 @@ def start_logs(layers, f, logs):
 
 @compiled
 def relocate(v, uniform, beta, layers, logs, f, sums, others):
-    """Move node v to a layer or gap drawn from all of them.
+    """Move node v to a layer, or between two layers, drawn from all places.
 
     layers : (n + 1,)    logs : (n,)    sums : (6, n + 3) scratch by layer
     others : (4, n + 1) scratch by node: logs of A, A + H1, A + H2, H2

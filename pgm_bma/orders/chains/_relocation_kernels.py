@@ -126,7 +126,7 @@ def fresh(node, number, low, high, f):
 def ceiling(node, position, high, f):
     """A bound on the log sum of a node over its sets up to the place `high`: the best of these and all behind it in the list."""
     for k in range(f.offsets[node], f.offsets[node + 1]):
-        if highest(f.sets, k, position) <= high:  # deeper levels are nothing beside 1e-9
+        if highest(f.sets, k, position) <= high:  # deeper levels are nothing next to 1e-9
             return log_of(f.rest[k] * (1.0 + 1e-9), f.levels[k], f.tops[node])
     return -np.inf
 
@@ -314,7 +314,7 @@ def _other_sides(v, old, one, f, work):
         x, level, log = xs[w], x_levels[w], logs[w]
         held, held_level = 0.0, NOTHING
         while k < stop and children[k] == w:
-            if levels[k] <= level + 1:  # else nothing beside what w has
+            if levels[k] <= level + 1:  # else nothing next to what w has
                 cut = TINY * x if levels[k] == level else TINY * x / DEEPER if levels[k] > level else 0.0
                 begin, end = starts[k], starts[k + 1]
                 if rest[begin] > cut:

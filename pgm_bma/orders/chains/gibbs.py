@@ -1,10 +1,11 @@
-"""Tempered Gibbs chains over orders or layers, doubled until every arc is settled.
+"""Tempered Gibbs chains over orders or layers, which run until the error of every pooled arc is small.
 
-Independent chains, each a ladder of replicas, walk sweeps (one move per node: `_relocation_kernels`, `_layer_kernels`). The number
-of sweeps is doubled again and again, and the last two windows count for arcs, three quarters of all sweeps, or the last alone if
-the one before is not like it; states are kept from the last. A run is finished when the largest difference of any arc posterior
-between two chains is below `tol` and split R-hat holds, or at `max_sweeps` or `max_time`; then the result says that it has not
-converged. One ladder serves all chains. From the exchanges of a window come the powers and the length of the ladder of the next.
+Independent chains, each a ladder of replicas, walk sweeps (one move per node: `_relocation_kernels`, `_layer_kernels`). Windows of
+sweeps double in length. The last two count for arcs, or the last alone if the one before is not like it; states are kept from what
+counts. A run is finished, at the end of a window or half way through it, when the error that is expected of the pooled arcs is
+below `tol` and no chain has scores far below the best that are known; or at `max_sweeps` or `max_time`: then the result says that
+it has not converged. One ladder serves all chains. From the exchanges of a window come the powers and the length of the ladder of
+the next.
 """
 
 from dataclasses import dataclass, replace
@@ -14,41 +15,51 @@ import numpy as np
 from scipy.special import erfcinv
 
 from pgm_bma.orders.chains._relocation_kernels import STEP, WeightedLists, to_the_end
-from pgm_bma.orders.chains.convergence import (
+from pgm_bma.orders.chains.runner import (
     APART,
+    BATCHES,
     ChainRecord,
+    Checkpoint,
+    Moves,
     Window,
     all_kept,
     cut_short,
     difference,
     differences,
     effective_size,
+    expected_error,
     halves,
     new_window,
     no_window,
-    r_hat_holds,
+    run_chains,
     split_r_hat,
 )
-from pgm_bma.orders.chains.runner import Checkpoint, Moves, run_chains
 
 BLOCK = 8  # sweeps of a compiled call
+MANY = 150  # variables, from which a call is one sweep
 BURN_IN = 64  # sweeps that never count once there are later ones
 # A window counts with the next if the two are no further apart than FURTHER times what the halves of the next are (.9 is expected
 # of chains that stand still), or than NEAR in any arc. On win95pts sweeps 200 to 400 are not burnt in: .3 apart. Strict limits
 # (1.5, 0.05) leave out good windows where a rare one follows: alarm's largest error of 12 runs was then .061.
 FURTHER, NEAR = 2.0, 0.1
 RATE = 0.4  # of exchanges between neighbours
-COLDEST = 0.02  # lowest power on a ladder of given length: near it everything is flat
-# Power that an "auto" ladder passes. Largest error of six to ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child
-# (1024) .025 with 0.2, .016 with 0.1. On win95pts chains with a lowest power of 0.23 stay in modes of their own.
-FLATTEST = 0.1
+# Where a ladder ends: at this power, or at a lower one, where the best order is no more than FLAT nats above a random one. Largest
+# error of six to ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child (1024) .025 with 0.2, .016 with 0.1. On win95pts
+# chains with a lowest power of 0.23 stay in different modes. These have 1000 rows: 520 to 670 nats between random and best
+# orders; a million rows have hundreds of thousands.
+FLATTEST, FLAT = 0.1, 50.0
+COLDEST = 0.2  # part of that power which no ladder passes: near it everything is flat
+# A chain whose scores are on average further below the best than so many times their variance, and ROOM nats, is in a minor mode.
+# Of a normal density, the peak lies as many nats above the mean as the variance is.
+VARIANCES, ROOM = 3.0, 5.0
 REPLICAS = (3, 16)
 FIRST = 4  # replicas to begin with
+TYPICAL = 12  # replicas on wide tables
 
 
 def run_gibbs(
     kernel, lists, starts, rngs, *, n_kept=30, tol=0.05, max_sweeps=4096, max_time=None, n_temperatures="auto",
-    checkpoint=None, checkpoint_every=10_000, fingerprint=None, n_jobs=1, tell=None,
+    spread=0.0, checkpoint=None, checkpoint_every=10_000, fingerprint=None, n_jobs=1, tell=None,
 ):  # fmt: skip
     """Run one tempered chain per generator until they agree.
 
@@ -59,6 +70,7 @@ def run_gibbs(
     starts : per chain, (n,) the state that all of its replicas start from
     n_kept : states kept per chain, evenly spaced in the window
     n_temperatures : replicas of a chain, "auto" for as many as the exchanges ask for
+    spread : nats from a random state's score to the best
     checkpoint_every : moves of a chain's coldest replica between two writes
     tell : as in `runner.run_chains`
 
@@ -66,7 +78,8 @@ def run_gibbs(
     -------
     GibbsRun
     """
-    moves = TemperedMoves(kernel, lists, n_kept, tol, max_sweeps, n_temperatures == "auto")
+    flattest = min(FLATTEST, FLAT / max(spread, FLAT))
+    moves = TemperedMoves(kernel, lists, n_kept, tol, max_sweeps, n_temperatures == "auto", flattest)
     n_replicas = FIRST if n_temperatures == "auto" else n_temperatures
     chains = [new_chain(start, rng, n_replicas) for start, rng in zip(starts, rngs)]
     file = Checkpoint(checkpoint, max(checkpoint_every // max(len(starts[0]), 1), 1), fingerprint)
@@ -74,18 +87,26 @@ def run_gibbs(
     return _collect(chains, tol, stopped)
 
 
+def affordable_sweeps(seconds, n, n_families, n_chains):
+    """Most sweeps that chains of TYPICAL replicas make in so many CPU seconds, by measurements at 100 to 500 variables."""
+    one = 8e-9 * (n_families + n * n)  # of one replica
+    return max(int(seconds / (one * TYPICAL * n_chains)), BLOCK)
+
+
 class TemperedMoves(Moves):
     """Sweeps of Gibbs moves of all replicas, with exchanges between them; free : the ladder finds its own length."""
 
-    def __init__(self, kernel, lists, n_kept, tol, max_sweeps, free):
+    def __init__(self, kernel, lists, n_kept, tol, max_sweeps, free, flattest):
         self.kernel, self.lists, self.n_kept, self.tol, self.free = kernel, lists, n_kept, tol, free
+        self.flattest = flattest
         self.ends = [max_sweeps]  # each twice the one before
         while self.ends[0] > BLOCK:
             self.ends.insert(0, -(-self.ends[0] // 2))
+        self.checks = tuple(a + (b - a) // 2 for a, b in zip(self.ends, self.ends[1:]) if a >= 2 * BURN_IN)
 
     def block(self, step):
-        """Sweeps to the next multiple of BLOCK."""
-        return BLOCK - step % BLOCK
+        """Sweeps to the next multiple of BLOCK, or one where they take long."""
+        return BLOCK - step % BLOCK if len(self.lists.tops) < MANY else 1
 
     def advance(self, chain, count, first, end):
         """`count` sweeps of one chain, added to its window."""
@@ -102,6 +123,7 @@ class TemperedMoves(Moves):
             chain.rng, chain.states, chain.at, chain.betas, self.lists, count, tried, taken, states, scores,
             now.sums[batch], now.squares[quarter], best,
         )  # fmt: skip
+        chain.top_score = max(chain.top_score, float(scores.max()))
         if found >= 0:
             chain.best_score, chain.best_state = float(best[0]), states[found].copy()
         now.counts[batch] += count
@@ -118,15 +140,25 @@ class TemperedMoves(Moves):
         return difference(last) if last[0].length else None
 
     def settled(self, chains, first):
-        """Whether what counts agrees, once burn-in is over."""
-        return first >= BURN_IN and _settled(_pool(chains), self.tol)
+        """Return whether what counts agrees, once burn-in is over."""
+        return first >= BURN_IN and _settled(chains, _pool(chains), self.tol)
 
     def adapt(self, chains, map_chains):
-        """The ladder of the next window, from the exchanges of this one."""
+        """The ladder of the next window, from the exchanges of this one; chains in minor modes go on from the best one's state."""
+        below = _below(chains, [chain.now for chain in chains])
+        if below.any():
+            best = max(chains, key=lambda chain: chain.now.kept["score"].mean())
+            for chain in chains:
+                chain.now = no_window()  # what was before does not count
+            for k in np.flatnonzero(below):
+                chains[k].states[chains[k].at[0]] = best.states[best.at[0]]
+            return
         tried = sum(chain.now.tried for chain in chains)
         if not np.any(tried):
             return
-        gaps = ladder(chains[0].gaps, sum(chain.now.taken for chain in chains) / np.maximum(tried, 1.0), self.free)
+        gaps = ladder(
+            chains[0].gaps, sum(chain.now.taken for chain in chains) / np.maximum(tried, 1.0), self.free, self.flattest
+        )
         for chain in chains:
             chain.gaps, chain.betas = gaps.copy(), _powers(gaps)
             more = len(gaps) + 1 - len(chain.at)
@@ -139,23 +171,25 @@ class TemperedMoves(Moves):
                 chain.states = np.concatenate([chain.states, warmest])
 
 
-def ladder(gaps, rates, free):
+def ladder(gaps, rates, free, flattest):
     """Steps between the logs of the powers at which all exchanges have RATE, from the rates seen over the present steps.
 
     A step's rate is about erfc(c); c adds up along the ladder and is taken as evenly spread within a step, and past the last one as
     in it. So a rate says how hard a stretch of powers is, wherever the steps of the next ladder fall.
-    free : as many steps as FLATTEST needs, at most twice the present ones
+    free : as many steps as the power `flattest` needs, at most twice the present ones
     """
     lengths = erfcinv(np.clip(rates, 0.01, 0.99))
     along, depth = np.append(0.0, np.cumsum(lengths)), np.append(0.0, np.cumsum(gaps))
     slope = gaps[-1] / lengths[-1]
     n_steps = len(gaps)
     if free:
-        needed = np.interp(-np.log(FLATTEST), depth, along) + max(-np.log(FLATTEST) - depth[-1], 0.0) / slope
+        needed = np.interp(-np.log(flattest), depth, along) + max(-np.log(flattest) - depth[-1], 0.0) / slope
         n_steps = int(np.clip(np.ceil(needed / erfcinv(RATE)), REPLICAS[0] - 1, min(2 * len(gaps), REPLICAS[1] - 1)))
     wanted = erfcinv(RATE) * np.arange(1, n_steps + 1)
     found = np.interp(wanted, along, depth) + np.maximum(wanted - along[-1], 0.0) * slope
-    found *= min(1.0, 2.0 * depth[-1] / found[-1], -np.log(COLDEST) / found[-1])  # a few exchanges may mislead
+    found *= min(
+        1.0, 2.0 * depth[-1] / found[-1], -np.log(COLDEST * flattest) / found[-1]
+    )  # a few exchanges may mislead
     return np.diff(found, prepend=0.0)
 
 
@@ -165,8 +199,21 @@ def _powers(gaps):
 
 
 def _pool(chains):
-    """Per chain, a window of all that counts: the present one and, where burn-in seems to be over, the one before."""
-    windows = [replace(c.now, squares=c.now.squares[::2] + c.now.squares[1::2]) for c in chains]
+    """Per chain, a window of all that counts: the present one and, where burn-in seems to be over, the one before.
+
+    Of a present window that is half done, the second half of its batches is left out.
+    """
+    half = all(c.now.counts[BATCHES // 2 :].sum() == 0 for c in chains)
+    done, quarters = BATCHES // 2 if half else BATCHES, 2 if half else 4
+    windows = [
+        replace(
+            c.now,
+            sums=c.now.sums[:done],
+            counts=c.now.counts[:done],
+            squares=c.now.squares[:quarters].reshape(2, quarters // 2, *c.now.squares.shape[1:]).sum(1),
+        )
+        for c in chains
+    ]
     if not _burnt_in(chains, windows):
         return windows
     return [
@@ -174,18 +221,33 @@ def _pool(chains):
             now,
             first=last.first,
             sums=np.concatenate([last.sums[::2] + last.sums[1::2], now.sums]),  # batches of equal lengths
-            squares=np.array([last.squares.sum(0) + now.squares[0], now.squares[1:].sum(0)]),
+            squares=np.array(
+                [last.squares.sum(0), now.squares.sum(0)] if half else [last.squares.sum(0) + own[0], own[1:].sum(0)]
+            ),
             counts=np.append(last.counts[::2] + last.counts[1::2], now.counts),
+            **(_kept_of_both(last, now) if half else {}),
         )
-        for last, now in ((chain.last, chain.now) for chain in chains)
+        for last, now, own in ((chain.last, now, chain.now.squares) for chain, now in zip(chains, windows))
     ]
 
 
+def _kept_of_both(last, now):
+    """The fields `kept` and `has` of a window that is half done, filled up with states of the window before."""
+    there, here = np.flatnonzero(last.has), np.flatnonzero(now.has)
+    wanted = min(len(now.has) - len(here), len(there))
+    there = there[np.linspace(0, len(there) - 1, wanted).round().astype(int)]
+    kept = {name: np.concatenate([last.kept[name][there], now.kept[name][here]]) for name in now.kept}
+    return {"kept": kept, "has": np.ones(wanted + len(here), dtype=bool)}
+
+
 def _burnt_in(chains, windows):
-    """Whether the window before, which is half as long, is about as far from the present one as the halves of that are apart."""
+    """Return whether the window before, which is half as long, counts.
+
+    It does if its arcs are about as far from those of the present one as the halves of that are apart. It does too if its scores
+    were as good: then chains went from one mode to another of the same height, and both belong to the posterior.
+    """
     last = [chain.last for chain in chains]
-    # without a ladder modes are left late
-    if last[0].length == 0 or last[0].first < BURN_IN or not len(chains[0].gaps):
+    if last[0].length == 0 or last[0].first < BURN_IN:
         return False
     means, _, length = halves(windows)
     if length == 0:
@@ -193,11 +255,23 @@ def _burnt_in(chains, windows):
     before = np.mean([w.mean for w in last], axis=0)
     first, second = means[::2].mean(0), means[1::2].mean(0)
     apart = np.abs(before - (first + second) / 2).max()
-    return apart <= max(FURTHER * np.abs(first - second).max(), NEAR)
+    if apart <= max(FURTHER * np.abs(first - second).max(), NEAR):
+        return True
+    now, then = all_kept(windows, "score"), all_kept(last, "score")
+    return now.shape[1] > 0 and bool((now.mean(1) - then.mean(1) <= np.maximum(now.std(1), 1.0)).all())
 
 
-def _settled(windows, tol):
-    return difference(windows) < tol and r_hat_holds(windows)
+def _settled(chains, windows, tol):
+    """Return whether the pooled arcs are expected to be within `tol`, and all chains among the best scores."""
+    return expected_error(windows) < tol and not _below(chains, windows).any()
+
+
+def _below(chains, windows):
+    """(n_chains,) whether a chain's scores lie far below the best that any chain has seen."""
+    top, kept = max(chain.top_score for chain in chains), all_kept(windows, "score")
+    if not kept.shape[1]:
+        return np.zeros(len(chains), dtype=bool)
+    return top - kept.mean(1) > VARIANCES * kept.var(1) + ROOM
 
 
 def _collect(chains, tol, stopped):
@@ -220,7 +294,8 @@ def _collect(chains, tol, stopped):
         chains[0].step,
         np.array([chain.betas for chain in chains]),
         taken / np.maximum(tried, 1.0),
-        stopped is None and _settled(windows, tol),
+        stopped is None and _settled(chains, windows, tol),
+        expected_error(windows),
     )
     best = max(chains, key=lambda chain: chain.best_score)
     states, scores = (all_kept(windows, name) for name in ("state", "score"))
@@ -232,7 +307,8 @@ def new_chain(start, rng, n_temperatures):
     states = np.repeat(np.asarray(start, dtype=np.int64)[None], n_temperatures, axis=0)
     gaps = np.full(n_temperatures - 1, 0.4)
     return TemperedChain(
-        states, np.arange(n_temperatures), _powers(gaps), gaps, rng, 0, -np.inf, states[0].copy(), no_window(), no_window(),
+        states, np.arange(n_temperatures), _powers(gaps), gaps, rng, 0, -np.inf, states[0].copy(), -np.inf, no_window(),
+        no_window(),
     )  # fmt: skip
 
 
@@ -246,14 +322,15 @@ class TemperedChain:
     gaps: np.ndarray  # (n_temperatures - 1,) between the logs of the betas
     rng: np.random.Generator
     step: int  # sweeps
-    best_score: float
+    best_score: float  # of a DAG
     best_state: np.ndarray
+    top_score: float  # of a state
     last: Window
     now: Window
 
 
 class GibbsRun(NamedTuple):
-    """What `run_gibbs` returns."""
+    """Result of `run_gibbs`."""
 
     states: np.ndarray  # (n_chains, n_kept, n)
     log_scores: np.ndarray  # (n_chains, n_kept)
@@ -263,6 +340,22 @@ class GibbsRun(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------------- lists for the kernels
+
+
+def walk(sweeps, prepared, state, n_sweeps, rng):
+    """(states (n_sweeps, n), their log scores, sum of their arc posteriors (n, n)) of one chain without replicas.
+
+    sweeps : the compiled sweeps of a weighting     prepared : of `prepare_lists`     state : where it begins
+    """
+    n = len(state)
+    states = np.asarray(state, dtype=np.int64)[None].copy()
+    out, scores = np.empty((n_sweeps, n), dtype=np.int64), np.empty(n_sweeps)
+    edges, squares, nothing = np.zeros((n, n)), np.zeros((n, n)), np.zeros(0)
+    sweeps(
+        rng, states, np.zeros(1, dtype=np.int64), np.ones(1), prepared, n_sweeps, nothing, nothing.copy(), out, scores, edges,
+        squares, np.array([-np.inf]),
+    )  # fmt: skip
+    return out, scores, edges
 
 
 def prepare_lists(lists):
@@ -303,7 +396,7 @@ def prepare_lists(lists):
 
 
 def _changes(*columns):
-    """Where a row differs from the one before it; the first does."""
+    """Return where a row differs from the one before it; the first does."""
     differs = np.zeros(len(columns[0]), dtype=bool)
     differs[:1] = True
     for column in columns:

@@ -2,7 +2,7 @@
 
 The chain sees the family table only, never a row. Every node's sum over parent sets is prepared once as weights relative to
 its best set (`prepare`); the compiled swaps are in `_swap_kernels`. They recompute their running sums at every call, so calls end
-at every multiple of `checkpoint_every` (and, within those, every BLOCK steps), with or without a file.
+at every multiple of `checkpoint_every` (and, within those, every BLOCK steps or fewer), with or without a file.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.foundation.runtime.jobs import MOMENT
 from pgm_bma.orders.chains._swap_kernels import SwapFamilies, run_swaps, score_order, split_by_member
 from pgm_bma.orders.chains.runner import Checkpoint, Moves, run_chains
 from pgm_bma.orders.families.family_table import binomials, local_sets
 
-BLOCK = 20_000  # longest compiled call
+BLOCK = 20_000  # steps of the longest compiled call, less where a node has many families
 
 
 def sample_orders(
@@ -55,11 +56,14 @@ class SwapMoves(Moves):
     def __init__(self, families, n_kept, burn_in, thin, every):
         self.families, self.n_kept, self.burn_in, self.thin, self.every = families, n_kept, burn_in, thin, every
         self.ends = [burn_in + 1 + thin * (n_kept - 1)]
+        # a step sums over the families of two nodes, and of others over those that hold one of the two, all over memory
+        cost = 20 * len(families.weights) / max(len(families.tops), 1)
+        self.longest = int(min(BLOCK, max(MOMENT / cost, 100)))
 
     def block(self, step):
-        """Steps to the next multiple of `every`, or of BLOCK counted from the last such multiple."""
+        """Steps to the next multiple of `every`, or of the longest call counted from the last such multiple."""
         into = step % self.every
-        return min(self.every - into, BLOCK - into % BLOCK)
+        return min(self.every - into, self.longest - into % self.longest)
 
     def advance(self, chain, count, first, end):
         """`count` swaps of one chain."""
@@ -108,7 +112,7 @@ class SwapChain:
 
 
 class SwapRun(NamedTuple):
-    """What `sample_orders` returns."""
+    """Result of `sample_orders`."""
 
     states: np.ndarray  # (n_chains, n_kept, n)
     log_scores: np.ndarray  # (n_chains, n_kept)

@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from pgm_bma.foundation.numbers._special_kernels import smaller
+from pgm_bma.foundation.numbers._kernels import smaller
 from pgm_bma.foundation.runtime.compiling import compiled
 
 
@@ -35,8 +35,11 @@ popcount: Any = intrinsic(_popcount)
 
 
 @compiled
-def score_families(data, prior, layout, use_bits, space, walk, scores):
-    """Add the log marginal likelihood of every family to `scores` (n_families,), which comes in as zeros.
+def score_families(data, prior, layout, use_bits, space, walk, scores, depth, n_sets):
+    """Add the log marginal likelihood of families to `scores` (n_families,), which comes in as zeros.
+
+    depth : -1 at first, then what the last call returned, until that is -1 again     n_sets : steps of this call, so that Ctrl-C
+    is heard between two calls
 
     data : (bits (n_values, n_words), first_value (n,), codes (n, n_rows), weights (n_rows,), cardinalities (n,))
     prior : (most per cell, most per table, lgamma tables or empty, child_row (n,), products), see `family_table.lgamma_tables`
@@ -51,20 +54,22 @@ def score_families(data, prior, layout, use_bits, space, walk, scores):
     cell_bits, cell_of_row, counts, scratch, labels, n_cells, products = space
     covered, places, known, value_of = walk  # covered: children whose candidates cover the set
     members, following, base = places[0], places[1], places[2]
-    for row in range(n_rows):
-        counts[0, 0] += weights[row]
     if n_rows == 0:
-        return
-    n_cells[0] = 1
-    if use_bits:
-        for value in range(first_value[0], first_value[0] + cards[0]):
-            for w in range(n_words):
-                cell_bits[0, 0, w] |= bits[value, w]
-    depth = np.int64(0)  # not a literal: the functions below would be compiled once more for it
-    _subtract_parents(
-        members, depth, covered[0], counts[0], n_cells[0], 1.0, cards, prior, layout, known, value_of, scores
-    )
-    while depth >= 0:
+        return depth
+    if depth < 0:
+        for row in range(n_rows):
+            counts[0, 0] += weights[row]
+        n_cells[0] = 1
+        if use_bits:
+            for value in range(first_value[0], first_value[0] + cards[0]):
+                for w in range(n_words):
+                    cell_bits[0, 0, w] |= bits[value, w]
+        depth += 1  # no literal: the functions below would be compiled once more for it
+        _subtract_parents(
+            members, depth, covered[0], counts[0], n_cells[0], 1.0, cards, prior, layout, known, value_of, scores
+        )
+    while depth >= 0 and n_sets > 0:
+        n_sets -= 1
         if depth == max_indegree:
             cells = cell_bits[depth] if use_bits else cell_bits[0]
             _add_leaves(
@@ -106,6 +111,7 @@ def score_families(data, prior, layout, use_bits, space, walk, scores):
             members, depth, covered[depth], counts[depth], n_cells[depth], products[depth], cards, prior, layout, known,
             value_of, scores,
         )  # fmt: skip
+    return depth
 
 
 @compiled
@@ -312,7 +318,7 @@ def split_bits(cells, counts, n_cells, values, new_counts, new_cells):
 
 @compiled
 def split_rows(cells, n_cells, values, cardinality, weights, sums, label, new_counts, new_cells):
-    """Weighted twin of the splits: cell numbers per row; new cells are numbered in cell order, empty ones left out."""
+    """Weighted version of the splits: cell numbers per row; new cells are numbered in cell order, empty ones left out."""
     size = n_cells * cardinality
     for c in range(size):
         sums[c] = 0.0

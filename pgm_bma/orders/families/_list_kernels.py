@@ -11,6 +11,8 @@ import numpy as np
 from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.orders.families._family_kernels import _log_rising, by_cell, by_parent_state, popcount
 
+SPARSE = 4  # cells for a row, past which most are empty
+
 
 @compiled
 def prune(scores, sets, binomials, m, max_indegree, log_margin, kept):
@@ -70,7 +72,8 @@ def best_below(members, binomials, size_start, best):
 
 @compiled
 def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_margin):
-    """The list of one child: (members (n_sets, max_indegree) ascending, padded with -1, log marginal likelihoods, lost share).
+    """The list of one child: (members (n_sets, max_indegree) ascending, padded with -1, log marginal likelihoods, lost share,
+    steps that were made).
 
     first : (k,) members that every set must have    allowed : (n,) variables that may be parents
     data : (bits, first_value, codes, weights, cards) as in `_family_kernels.score_families`
@@ -96,7 +99,7 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
     for k in range(first.size):
         bests[0] += odds[first[k]]
     empty_best = bests[0]
-    count, lost = 1, 0.0
+    count, lost, steps = 1, 0.0, 0.0
     single_best = np.full(n, empty_best)
     while size < max_indegree and keys.size:
         size += 1
@@ -128,7 +131,7 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
             carried = log_priors[size]
             for t in range(size - 1):
                 carried += odds[base[i, t]]
-            extend(child, base[i], size - 1, wanted, data, prior, marginal)
+            steps += extend(child, base[i], size - 1, wanted, data, prior, marginal)
             for x in range(n):
                 if not wanted[x]:
                     continue
@@ -164,7 +167,7 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
             next_base[k] = members[count + chosen[k]]
         keys, base, bests = next_keys, next_base, new_bests[chosen]
         count += n_new
-    return members[:count].copy(), values[:count].copy(), lost
+    return members[:count].copy(), values[:count].copy(), lost, steps
 
 
 @compiled
@@ -218,15 +221,23 @@ def _cells_of(members, size, codes, cards):
 
 @compiled
 def extend(child, members, size, wanted, data, prior, marginal):
-    """marginal[x] = log marginal likelihood of the child with `members` and x, for every wanted x."""
+    """marginal[x] = log marginal likelihood of the child with `members` and x, for every wanted x; returns the steps made."""
     bits, first_value, codes, weights, cards = data
     tables = prior[2]
     n_rows, n_words, r = weights.size, bits.shape[1], cards[child]
     if n_rows == 0:
         marginal[:] = 0.0
-        return
+        return 0.0
     cells, n_cells, product = _cells_of(members, size, codes, cards)
     use_bits = n_words > 0 and n_cells * r * n_words <= 2 * n_rows + 64
+    largest, n_wanted = np.int64(1), 0
+    for x in range(cards.size):
+        if wanted[x]:
+            largest = max(largest, cards[x])
+            n_wanted += 1
+    if not use_bits and n_cells * r * largest > SPARSE * n_rows:
+        extend_by_rows(child, cells, n_cells, product, wanted, largest, data, prior, marginal)
+        return 4.0 * n_wanted * n_rows
     inside = np.zeros((n_cells * r if use_bits else 1, n_words), dtype=np.uint64)
     held = np.zeros(n_cells * r)
     for row in range(n_rows):
@@ -234,10 +245,6 @@ def extend(child, members, size, wanted, data, prior, marginal):
     if use_bits:
         for row in range(n_rows):
             inside[cells[row] * r + codes[child, row], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
-    largest = np.int64(1)
-    for x in range(cards.size):
-        if wanted[x]:
-            largest = max(largest, cards[x])
     counts = np.zeros(n_cells * r * largest)
     by_parents = np.zeros(largest)
     for x in range(cards.size):
@@ -272,4 +279,46 @@ def extend(child, members, size, wanted, data, prior, marginal):
             for s in range(width):
                 if by_parents[s] > 0.0:
                     total -= _log_rising(b, by_parents[s], tables, row_b)
+        marginal[x] = total
+    cells_of_all = 1.0 * n_wanted * n_cells * r * largest
+    return (
+        cells_of_all * (16.0 + n_words / 16.0) if use_bits else cells_of_all + n_wanted * n_rows
+    )  # words: eight at a time
+
+
+@compiled
+def extend_by_rows(child, cells, n_cells, product, wanted, largest, data, prior, marginal):
+    """`extend` where most cells are empty: only those that rows are in are read and cleared."""
+    _, _, codes, weights, cards = data
+    tables, r = prior[2], cards[child]
+    label, pairs, n_pairs = np.full(n_cells * r, np.int64(-1)), np.empty_like(cells), np.int64(0)
+    for row in range(weights.size):  # cells of the members and the child, numbered as they come
+        place = cells[row] * r + codes[child, row]
+        if label[place] < 0:
+            label[place] = n_pairs
+            n_pairs += 1
+        pairs[row] = label[place]
+    with_child, without = np.zeros(n_pairs * largest), np.zeros(n_cells * largest)
+    for x in range(cards.size):
+        if not wanted[x]:
+            continue
+        a, row_a, b, row_b = _pseudo_counts(child, product * cards[x], cards, prior)
+        one_a, one_b = _log_rising(a, 1.0, tables, row_a), _log_rising(b, 1.0, tables, row_b)
+        total, width = 0.0, cards[x]
+        for row in range(weights.size):
+            with_child[pairs[row] * width + codes[x, row]] += weights[row]
+            without[cells[row] * width + codes[x, row]] += weights[row]
+        for row in range(weights.size):
+            place = pairs[row] * width + codes[x, row]
+            if with_child[place] == 1.0:
+                total += one_a
+            elif with_child[place] > 0.0:
+                total += _log_rising(a, with_child[place], tables, row_a)
+            with_child[place] = 0.0
+            place = cells[row] * width + codes[x, row]
+            if without[place] == 1.0:
+                total -= one_b
+            elif without[place] > 0.0:
+                total -= _log_rising(b, without[place], tables, row_b)
+            without[place] = 0.0
         marginal[x] = total

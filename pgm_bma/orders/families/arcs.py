@@ -1,10 +1,13 @@
 """Arcs and orders that users name, as positions: required and forbidden arcs, background knowledge, orders to start from."""
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.faces.validation import brief
+from pgm_bma.foundation.faces.validation import bounded, brief
+
+KNOWLEDGE = ("required_edges", "forbidden_edges", "temporal_order", "search_space")  # pgmpy's words
 
 
 class Arcs(NamedTuple):
@@ -18,16 +21,17 @@ class Arcs(NamedTuple):
 def named_arcs(required, forbidden, knowledge, names, max_indegree):
     """The arcs of all three sources, checked: an `Arcs`.
 
-    knowledge : pgmpy's `ExpertKnowledge` or None; its temporal order forbids arcs from later groups to earlier ones, its
-    search space forbids all other arcs
+    knowledge : pgmpy's `ExpertKnowledge`, a dict in its words, or None; its temporal order forbids arcs from later groups to
+    earlier ones, its search space forbids all other arcs
     """
     required = arc_positions("required_arcs", required, names)
     forbidden = arc_positions("forbidden_arcs", forbidden, names)
     if knowledge is not None:
-        for attribute in ("required_edges", "forbidden_edges", "temporal_order", "search_space"):
+        knowledge = _knowledge(knowledge)
+        for attribute in KNOWLEDGE:
             if not hasattr(knowledge, attribute):
                 raise ValueError(
-                    f"expert_knowledge={brief(knowledge)} is no ExpertKnowledge of pgmpy: it has no {attribute}"
+                    f"expert_knowledge={brief(knowledge)} is not an ExpertKnowledge of pgmpy: it has no {attribute}"
                 )
         required += arc_positions("expert_knowledge.required_edges", knowledge.required_edges, names)
         forbidden += arc_positions("expert_knowledge.forbidden_edges", knowledge.forbidden_edges, names)
@@ -43,6 +47,16 @@ def named_arcs(required, forbidden, knowledge, names, max_indegree):
     return Arcs(required, forbidden)
 
 
+def _knowledge(given):
+    """pgmpy's `ExpertKnowledge`, or what a dict in its words says."""
+    if not isinstance(given, dict):
+        return given
+    unknown = [word for word in given if word not in KNOWLEDGE]
+    if unknown:
+        raise ValueError(f"expert_knowledge has {unknown[0]!r}; its words are {', '.join(KNOWLEDGE)}")
+    return SimpleNamespace(**{**dict.fromkeys(KNOWLEDGE), **given})
+
+
 def arc_positions(parameter, arcs, names):
     """Pairs (parent, child) of names as pairs of positions."""
     position = {name: k for k, name in enumerate(names)}
@@ -54,7 +68,7 @@ def arc_positions(parameter, arcs, names):
             raise ValueError(f"{parameter} wants pairs (parent, child), got {arc!r}")
         for name in arc:
             if name not in names:
-                raise ValueError(f"{parameter} names {name!r}, which is no variable; the variables are {names}")
+                raise ValueError(f"{parameter} names {name!r}, which is not a variable; the variables are {names}")
         pairs.append((position[arc[0]], position[arc[1]]))
     return pairs
 
@@ -97,10 +111,10 @@ def order_positions(parameter, order, names, required=()):
     """An order of names as positions; every variable must occur once, behind its parents in `required` (positions)."""
     if isinstance(order, str) or not hasattr(order, "__iter__") or hasattr(order, "tocsr"):
         raise ValueError(f"{parameter}: an order is a list of all variables, earliest first, got {brief(order)}")
-    order = list(order)
+    order = list(bounded(parameter, order))
     unknown = [name for name in order if name not in names]
     if unknown:
-        raise ValueError(f"{parameter} names {unknown[0]!r}, which is no variable; the variables are {names}")
+        raise ValueError(f"{parameter} names {unknown[0]!r}, which is not a variable; the variables are {names}")
     absent = [name for name in names if name not in order]
     if absent or len(order) != len(names):
         wrong = f"lacks {absent[0]!r}" if absent else "names a variable twice"

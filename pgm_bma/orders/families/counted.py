@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.foundation.rows.blocks import as_is
 from pgm_bma.foundation.rows.scan import NeedsRows
 from pgm_bma.foundation.tables.missing import fill_missing

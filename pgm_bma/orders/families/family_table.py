@@ -3,6 +3,9 @@
 ORD eq. 7 and 13. Goes in: codes, cardinalities, weights, priors, arc constraints. Comes out: a `FamilyTable`, in which the
 parent sets of a child stand by size and, within a size, in colexicographic order of their positions among the child's
 candidates. Compiled in `_family_kernels`.
+
+Chains over any number of variables walk on short lists of parent sets (`FamilyLists`), which are pruned from a full table, or grown
+where that is too large. `_list_kernels` says what is dropped and what it costs at most.
 """
 
 from collections.abc import Sequence
@@ -14,18 +17,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.foundation.runtime.jobs import MOMENT, map_jobs
+from pgm_bma.orders.families import _list_kernels as kernels
 from pgm_bma.orders.families._family_kernels import score_families
 
 STRUCTURE_PRIORS = ("mdl", "friedman_koller", "fair", "fair+", "uniform")
-MAX_FAMILIES = 6_000_000  # a table of this size takes 96 MB; beyond it lists are grown (`family_lists`)
+MAX_FAMILIES = 6_000_000  # a table of this size takes 96 MB; beyond it lists are grown
 MAX_BIT_ROWS = 2_000_000  # rows written out from integer weights, 0.25 MB per state
 MAX_CELL_BYTES = 50_000_000  # of the bitsets of the cells of one set of variables
 MAX_LGAMMA = 5_000_000  # entries of the lgamma tables
 
 
 class Scoring(NamedTuple):
-    """Which families there are, and their priors."""
+    """Families that are allowed, and their priors."""
 
     max_indegree: int = 3
     alpha: float = 1.0  # K2's pseudo-count per cell
@@ -35,6 +40,7 @@ class Scoring(NamedTuple):
     required: Sequence = ()  # pairs (parent, child) of positions
     forbidden: Sequence = ()
     odds: np.ndarray | None = None  # (n, n) log prior odds of arcs, row parent, which are added to the structure prior
+    soft: bool = False  # rows in which a variable was set have a table of their own with the same parents
 
     @property
     def prior(self):
@@ -54,7 +60,8 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, held=None,
     cardinalities : (n_variables,)
     weights : (n_samples,) or None; integers are repetitions, fractions are exact
     scoring : Scoring        changes : fields of it that differ
-    held : (n_samples, n_variables) bool or None; rows in which a variable was set do not count in its own families
+    held : (n_samples, n_variables) bool or None; rows in which a variable was set do not count in its own families, or under
+        `scoring.soft` have a table of their own there
 
     Returns
     -------
@@ -78,17 +85,20 @@ def family_table(codes, cardinalities, weights=None, scoring=SCORING, held=None,
         others = [(p, c) for p in range(len(cardinalities)) for c in range(len(cardinalities)) if c not in (p, child)]
         alone = scoring._replace(required=(), forbidden=[*scoring.forbidden, *others])
         small, places = family_layout(cardinalities, alone)
-        kept, sizes, kept_weights = free_rows(codes, cardinalities, weights, held, child)
-        free = prepare_rows(kept, sizes, kept_weights, scoring.max_indegree)
-        own = _score(free, scoring.prior, small, places)
+        parts = regimes(codes, cardinalities, weights, held[:, child], scoring.soft)
+        prepared = [prepare_rows(rows, cards, mass, scoring.max_indegree) for rows, cards, mass in parts]
+        own = np.sum([_score(some, scoring.prior, small, places) for some in prepared], axis=0)
         scores[table.offsets[child] : table.offsets[child + 1]] = own[small.offsets[child] : small.offsets[child + 1]]
     return with_priors(table, scores, scoring)
 
 
-def free_rows(codes, cardinalities, weights, held, child):
-    """(codes, cardinalities, weights) of the rows in which `child` was not set."""
-    free = ~held[:, child]
-    return np.asarray(codes)[free], cardinalities, None if weights is None else np.asarray(weights)[free]
+def regimes(codes, cardinalities, weights, held, soft=False):
+    """[(codes, cardinalities, weights)] of the rows that share a table of one child: those in which it was not set and, if its
+    interventions are `soft`, those in which it was. held : (n_samples,) bool"""
+    found = []
+    for rows in (~held, held) if soft else (~held,):
+        found.append((np.asarray(codes)[rows], cardinalities, None if weights is None else np.asarray(weights)[rows]))
+    return found
 
 
 def family_layout(cardinalities, scoring):
@@ -157,7 +167,7 @@ def tie(score):
 
 
 def n_families(n_variables, n_candidates, max_indegree):
-    """How many families a table would hold."""
+    """Return how many families a table would hold."""
     return n_variables * sum(comb(n_candidates, size) for size in range(max_indegree + 1))
 
 
@@ -227,7 +237,10 @@ def _score(prepared, prior, table, layout):
         np.zeros(n + 2, dtype=bool),
         np.zeros(n + 2),
     )
-    score_families(data, prior, layout, prepared.bits.shape[1] > 0, space, walk, scores)
+    use_bits, n_sets = prepared.bits.shape[1] > 0, max(int(MOMENT / (n * prepared.codes.shape[1] + 1)), 1)
+    depth = score_families(data, prior, layout, use_bits, space, walk, scores, -1, n_sets)
+    while depth >= 0:
+        depth = score_families(data, prior, layout, use_bits, space, walk, scores, depth, n_sets)
     return scores
 
 
@@ -349,3 +362,134 @@ class _Prepared(NamedTuple):
     weights: np.ndarray
     cardinalities: np.ndarray
     integral: bool
+
+
+# ---------------------------------------------------------------------------------------------------- lists
+
+EPS = 1e-3  # on alarm, arcs from 9,866 of 288,859 sets have the same error as with 1e-6
+BEAM = 60
+
+
+def prune_table(table, eps=EPS):
+    """The sets of a `FamilyTable` that no subset outweighs by more than 1 / eps: a `FamilyLists`."""
+    kept, lost = prune_scores(table.log_scores, table.offsets, table.n_candidates, table.max_indegree, eps)
+    sets = [members(table, child)[kept[a:b]] for child, (a, b) in enumerate(zip(table.offsets, table.offsets[1:]))]
+    return _join(
+        table.cardinalities, table.max_indegree, sets, table.log_marginal[kept], table.log_prior[kept], lost, 0
+    )
+
+
+def prune_scores(scores, offsets, n_candidates, max_indegree, eps):
+    """(which sets stay (n_families,), bound on the share that every child loses) of scores in the layout of a `FamilyTable`."""
+    kept, lost, ranks = np.zeros(len(scores), dtype=bool), np.zeros(len(n_candidates)), {}
+    for child, m in enumerate(n_candidates.tolist()):
+        here = slice(offsets[child], offsets[child + 1])
+        if m not in ranks:
+            ranks[m] = binomials(max(m, 1), max_indegree)
+        lost[child] = kernels.prune(
+            scores[here], local_sets(m, max_indegree), ranks[m], m, max_indegree, -np.log(eps), kept[here]
+        )
+    return kept, lost
+
+
+def choose(lists, kept):
+    """The families of `lists` that are marked in `kept` (n_families,)."""
+    offsets = np.append(0, np.cumsum(kept))[lists.offsets]
+    return lists._replace(
+        offsets=offsets, sets=lists.sets[kept], log_marginal=lists.log_marginal[kept], log_prior=lists.log_prior[kept]
+    )
+
+
+def grow_lists(
+    codes,
+    cardinalities,
+    weights=None,
+    scoring=SCORING,
+    held=None,
+    *,
+    eps=EPS,
+    beam=BEAM,
+    n_jobs=None,
+    progress=None,
+    most_steps=np.inf,
+    **changes,
+):
+    """Score parent sets size by size, extending the best `beam` of every size by every variable; arguments as `family_table`.
+
+    most_steps : of compiled code; where the first variables let expect more, or more than MAX_FAMILIES, a `TooLarge` is raised
+
+    Returns
+    -------
+    FamilyLists
+    """
+    cardinalities = np.asarray(cardinalities, dtype=np.int64)
+    n = len(cardinalities)
+    scoring = scoring._replace(**changes)
+    max_indegree = min(scoring.max_indegree, n - 1)
+
+    def prepared(codes, cardinalities, weights):
+        rows = prepare_rows(codes, cardinalities, weights, 1)
+        data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
+        return data, lgamma_tables(rows, scoring.prior, max_indegree)
+
+    everything = prepared(codes, cardinalities, weights)
+    log_priors = size_priors(n, max_indegree, scoring.structure_prior)
+    words = np.random.default_rng(0).integers(2**64, size=n, dtype=np.uint64)  # names of the variables, not chance
+    odds = np.zeros((n, n)) if scoring.odds is None else np.ascontiguousarray(scoring.odds.T)  # row child
+    allowed = ~np.eye(n, dtype=bool)
+    for parent, child in scoring.forbidden:
+        allowed[child, parent] = False
+
+    def one(child):
+        first = np.array(sorted({p for p, c in scoring.required if c == child}), dtype=np.int64)
+        is_set = held is not None and held[:, child].any()
+        rows = prepared(*regimes(codes, cardinalities, weights, held[:, child])[0]) if is_set else everything
+        *found, steps = kernels.grow(
+            child, first, allowed[child], *rows, log_priors, odds[child], words, beam, -np.log(eps)
+        )
+        made.append((steps, len(found[0])))
+        steps, families = n * np.mean(made, axis=0)
+        if max(steps / most_steps, families / MAX_FAMILIES) > 1 + 4 / len(made):  # few variables may mislead
+            raise TooLarge(steps, families)
+        if progress:
+            progress(1)
+        return found
+
+    made: list[tuple[float, int]] = []  # steps and families
+    found = map_jobs(one, [(child,) for child in range(n)], n_jobs, threads=True)
+    sets, values, lost = zip(*found)
+    sizes = np.concatenate([(some >= 0).sum(1) for some in sets])
+    own = np.concatenate([set_odds(odds[child], some) for child, some in enumerate(sets)])
+    return _join(cardinalities, max_indegree, sets, np.concatenate(values), log_priors[sizes] + own, lost, beam)
+
+
+class TooLarge(Exception):
+    """Lists would take so many steps and have so many families, the arguments."""
+
+
+def _join(cardinalities, max_indegree, sets, log_marginal, log_prior, lost, beam):
+    offsets = state_offsets([len(some) for some in sets])
+    sets = np.concatenate(sets).astype(np.int32)
+    return FamilyLists(
+        cardinalities, max_indegree, offsets, sets, log_marginal, log_prior, np.array(lost, dtype=float), beam
+    )
+
+
+class FamilyLists(NamedTuple):
+    """Log scores of chosen families; those of child i are at ``offsets[i] : offsets[i + 1]``."""
+
+    cardinalities: np.ndarray
+    max_indegree: int
+    offsets: np.ndarray  # (n_variables + 1,)
+    sets: np.ndarray  # (n_families, max_indegree) int32, ascending variables, padded with -1
+    log_marginal: np.ndarray  # (n_families,)
+    log_prior: np.ndarray  # (n_families,), finite
+    # (n_variables,) bound on the share of a node's sum that dropped sets had, of all sets scored; with missing values a row for
+    # every kept table, NaN where it was not measured; there, what was left out while the chain was on that table
+    lost_mass: np.ndarray
+    beam: int  # 0: pruned from a full table, in which every set was scored
+
+    @property
+    def log_scores(self):
+        """log S = log prior + log marginal likelihood, (n_families,)."""
+        return self.log_marginal + self.log_prior

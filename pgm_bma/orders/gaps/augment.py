@@ -2,7 +2,7 @@
 
 The target is p(state, DAG, tables, missing cells | observed cells), for cells that are missing at random. One sweep:
 
-1. score the families that hold a column with gaps again, on the completed table; of many, keep those that count on it;
+1. score the families that hold a column with missing values again, on the completed table; of many, keep those that count on it;
 2. move the state (order, or layers): an independent draw while the sums over all structures are cheap, else Gibbs relocations;
 3. draw parents of every node given the state, and their tables from the Dirichlet posterior on the completed table;
 4. draw all missing cells of every incomplete row jointly from that network, by junction tree; where a clique would be too large,
@@ -17,16 +17,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
+from pgm_bma.foundation.numbers.families import family_counts, state_offsets
 from pgm_bma.networks import evidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
 from pgm_bma.orders.chains._layer_kernels import add_edges
-from pgm_bma.orders.chains.convergence import Window, no_window
-from pgm_bma.orders.chains.gibbs import prepare_lists
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
-from pgm_bma.orders.families.family_lists import choose, prune_scores
-from pgm_bma.orders.families.family_table import bounds, lgamma_tables, prepare_rows, scratch
+from pgm_bma.orders.chains.gibbs import prepare_lists, walk
+from pgm_bma.orders.chains.runner import Window, no_window
+from pgm_bma.orders.families.family_table import (
+    bounds,
+    choose,
+    lgamma_tables,
+    prepare_rows,
+    prune_scores,
+    regimes,
+    scratch,
+)
 from pgm_bma.orders.gaps import _augment_kernels as kernels
+from pgm_bma.orders.structure_average import WEIGHTINGS
 
 EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the state; their sums are made in every sweep
 MOVES = 5  # sweeps of relocations over all variables per completed table, beyond
@@ -37,22 +44,37 @@ TINY = 1e-300  # least probability of a drawn table: keeps every row possible
 
 
 class GapTable(NamedTuple):
-    """Rows with gaps and the parameter prior. Complete rows are folded, an incomplete one stands there as often as it occurs."""
+    """Rows with missing values and the parameter prior. Complete rows are folded; incomplete ones are repeated as they occur."""
 
     codes: np.ndarray  # (n_rows, n) int32, -1 = missing
     weights: np.ndarray  # (n_rows,), 1 for incomplete rows
     cardinalities: np.ndarray
     prior: tuple  # arguments of `family_table.bounds`
+    # (n_rows, n) bool: where a variable was set by an experiment; see `fixed_order.Training`
+    held: np.ndarray | None = None
+    soft: bool = False
 
     @property
     def digested(self):
         """Arrays by which the data are known again."""
-        return self.codes, self.weights, self.cardinalities
+        parts = self.codes, self.weights, self.cardinalities
+        return parts if self.held is None else (*parts, self.held, np.array(self.soft))
 
     @property
     def cells(self):
         """(rows, columns) of the missing cells, row by row."""
         return np.nonzero(self.codes < 0)
+
+    @property
+    def set_columns(self):
+        """Variables that were set in some row."""
+        return np.zeros(0, dtype=np.int64) if self.held is None else np.flatnonzero(self.held.any(0))
+
+    def regimes(self, codes, child):
+        """[(codes, cardinalities, weights)] of the completed rows that share a table of `child`; see `family_table.regimes`."""
+        if self.held is None:
+            return [(codes, self.cardinalities, self.weights)]
+        return regimes(codes, self.cardinalities, self.weights, self.held[:, child], self.soft)
 
 
 class Sets(NamedTuple):
@@ -67,12 +89,11 @@ class Sets(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What moves a chain: the families (a `FamilyLists`, scores of any table), which of them gaps touch, and how."""
+    """Families that move a chain (a `FamilyLists`, scores of any table), and those that missing values touch."""
 
     lists: Any
     children: np.ndarray  # (n_families,)
-    touched: np.ndarray  # places of the families that hold a column with gaps
-    sets: Sets  # behind those
+    parts: list  # (child or None, places, `Sets`) of the families that hold a column with missing values, as `_parts` has them
     prior: tuple  # `family_table.lgamma_tables`, the same for every completed table
     weighting: str
     fixed: bool  # the state is given and stays
@@ -85,11 +106,20 @@ def make_move(lists, gaps, weighting, fixed=False, n_candidates=None, eps=0.0):
     """A `Move` over the families of `lists`."""
     children = np.repeat(np.arange(len(lists.cardinalities)), np.diff(lists.offsets))
     open_columns = np.append((gaps.codes < 0).any(0), False)
-    touched = np.flatnonzero(open_columns[children] | open_columns[lists.sets].any(1))
-    sets = needed_sets(lists.sets[touched], children[touched], lists.cardinalities)
+    touched = open_columns[children] | open_columns[lists.sets].any(1)
     rows = prepare_rows(np.maximum(gaps.codes, 0), gaps.cardinalities, gaps.weights, lists.max_indegree)
     prior = lgamma_tables(rows, gaps.prior, lists.max_indegree)
-    return Move(lists, children, touched, sets, prior, weighting, fixed, n_candidates, eps)
+    parts = _parts(lists, children, touched, gaps)
+    return Move(lists, children, parts, prior, weighting, fixed, n_candidates, eps)
+
+
+def _parts(lists, children, asked, gaps):
+    """[(child, places, `Sets`)] of the families marked in `asked`: child None for those that count all rows, then one part for
+    every variable that was set in some."""
+    alone = gaps.set_columns
+    groups = [(None, asked & ~np.isin(children, alone)), *((child, asked & (children == child)) for child in alone)]
+    found = [(child, np.flatnonzero(some)) for child, some in groups if some.any()]
+    return [(child, at, needed_sets(lists.sets[at], children[at], lists.cardinalities)) for child, at in found]
 
 
 def needed_sets(parents, children, cardinalities):
@@ -130,28 +160,36 @@ def first_filling(gaps, rng):
 
 
 def completed(gaps, filled):
-    """(n_rows, n) codes without gaps."""
+    """Return complete codes (n_rows, n)."""
     codes = gaps.codes.copy()
     codes[gaps.cells] = filled
     return codes
 
 
 def score(move, gaps, codes, log_marginal):
-    """(n_families,) log marginal likelihoods on completed codes; `log_marginal` is right for families without a gap, or None."""
-    lists, touched, sets = move.lists, move.touched, move.sets
+    """Return (n_families,) log marginal likelihoods on completed codes; `log_marginal`: those of complete families, or is None."""
+    parts, n_families = move.parts, len(move.children)
     if log_marginal is None:
-        log_marginal, touched = np.zeros(len(move.children)), slice(None)
-        if len(move.touched) < len(log_marginal):
-            sets = needed_sets(lists.sets, move.children, lists.cardinalities)
-    rows = prepare_rows(codes, gaps.cardinalities, gaps.weights, lists.max_indegree)
-    data = rows.bits, rows.first_value, rows.codes, rows.weights, gaps.cardinalities
+        log_marginal = np.zeros(n_families)
+        if sum(len(places) for _, places, _ in parts) < n_families:
+            parts = _parts(move.lists, move.children, np.ones(n_families, dtype=bool), gaps)
+    log_marginal = log_marginal.copy()
+    everything = [(codes, gaps.cardinalities, gaps.weights)]
+    for child, places, sets in parts:
+        tables = everything if child is None else gaps.regimes(codes, child)
+        log_marginal[places] = sum(_score_sets(move, sets, *rows) for rows in tables)
+    return log_marginal
+
+
+def _score_sets(move, sets, codes, cardinalities, weights):
+    max_indegree = move.lists.max_indegree
+    rows = prepare_rows(codes, cardinalities, weights, max_indegree)
+    data = rows.bits, rows.first_value, rows.codes, rows.weights, cardinalities
     by_cells, by_parents = np.zeros(len(sets.sizes)), np.zeros(len(sets.pair_child))
     n_levels = sets.sizes.max() + 1  # one more than are split: the largest sets are only counted
-    space = scratch(rows, lists.max_indegree, n_levels)
+    space = scratch(rows, max_indegree, n_levels)
     kernels.score_sets(data, move.prior, sets[:4], rows.bits.shape[1] > 0, space, by_cells, by_parents)
-    log_marginal = log_marginal.copy()
-    log_marginal[touched] = by_cells[sets.whole] - by_parents[sets.pair]
-    return log_marginal
+    return by_cells[sets.whole] - by_parents[sets.pair]
 
 
 def sweep(move, gaps, chain):
@@ -165,9 +203,15 @@ def sweep(move, gaps, chain):
         lists = choose(lists, held)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
-    counts = [family_counts(codes, gaps.cardinalities, child, z, gaps.weights) for child, z in enumerate(parents)]
-    theta = draw_tables(gaps.prior, counts, chain.rng)
-    chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng)
+    counts = [
+        [family_counts(some, cards, child, z, weights) for some, cards, weights in gaps.regimes(codes, child)]
+        for child, z in enumerate(parents)
+    ]
+    theta = draw_tables(gaps.prior, [own[0] for own in counts], chain.rng)
+    switched = {}
+    if gaps.soft:
+        switched = {child: draw_tables(gaps.prior, counts[child][1:], chain.rng) for child in gaps.set_columns}
+    chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng, switched)
     chain.n_by_cells += by_cells
     chain.step += 1
     return Swept(edges, log_score, held, lost)
@@ -176,8 +220,8 @@ def sweep(move, gaps, chain):
 def _move_state(move, lists, chain):
     kind, n = WEIGHTINGS[move.weighting], len(lists.cardinalities)
     prepared = prepare_lists(lists)
-    edges, squares = np.zeros((n, n)), np.zeros((n, n))
     if move.fixed:
+        edges, squares = np.zeros((n, n)), np.zeros((n, n))
         log_score = add_edges(
             kind.numbers(chain.state), move.weighting == "dag", prepared, np.zeros(n + 1), edges, squares
         )
@@ -186,14 +230,8 @@ def _move_state(move, lists, chain):
         sums = kind.sum_all(lists)
         chain.state = kind.draw(sums, 1, chain.rng)[0]
         return kind.edges(sums), float(sums.log_evidence), prepared
-    states = chain.state[None].astype(np.int64).copy()
-    out, scores = np.empty((MOVES, n), dtype=np.int64), np.empty(MOVES)
-    nothing = np.zeros(0)
-    kind.gibbs(
-        chain.rng, states, np.zeros(1, dtype=np.int64), np.ones(1), prepared, MOVES, nothing, nothing.copy(), out, scores, edges,
-        squares, np.array([-np.inf]),
-    )  # fmt: skip
-    chain.state = out[-1].copy()
+    states, scores, edges = walk(kind.gibbs, prepared, chain.state, MOVES, chain.rng)
+    chain.state = states[-1].copy()
     return edges / MOVES, float(scores[-1]), prepared
 
 
@@ -224,11 +262,16 @@ def draw_tables(prior, counts, rng):
     return np.maximum(theta, TINY)
 
 
-def draw_cells(gaps, filled, parents, theta, rng):
-    """(states of the missing cells, whether they were drawn one by one) from a network."""
+def draw_cells(gaps, filled, parents, theta, rng, switched=()):
+    """(states of the missing cells, whether they were drawn one by one) from a network.
+
+    switched : tables of variables in the rows in which they were set; the others are flat there
+    """
     rows, columns = gaps.cells
     if not len(rows):
         return filled, False
+    if len(gaps.set_columns):
+        gaps, parents, theta = _with_switches(gaps, parents, theta, dict(switched))
     try:
         tree = build_tree(gaps.cardinalities, parents, np.unique(columns), max_clique_size=MAX_CLIQUE)
     except CliqueTooLarge:
@@ -240,6 +283,22 @@ def draw_cells(gaps, filled, parents, theta, rng):
         found = evidence.completions(evidence.plan_rows(tree, some, fold=False), theta, rng)
         parts.append(found[some < 0])
     return np.concatenate(parts).astype(np.int32), False
+
+
+def _with_switches(gaps, parents, theta, switched):
+    """The rows, parents and tables in which every variable that was set somewhere has one more parent: whether it was set."""
+    n, cards, columns = len(parents), gaps.cardinalities, gaps.set_columns
+    sizes = [int(np.prod([cards[v] for v in (*some, child)])) for child, some in enumerate(parents)]
+    tables, parents = np.split(theta, np.cumsum(sizes)[:-1]), list(parents)
+    for k, child in enumerate(columns.tolist()):
+        off = tables[child].reshape(-1, 1, cards[child])
+        on = switched[child].reshape(off.shape) if child in switched else np.full_like(off, 1.0 / cards[child])
+        tables[child] = np.concatenate([off, on], axis=1).ravel()
+        parents[child] = (*parents[child], n + k)
+    codes = np.column_stack([gaps.codes, gaps.held[:, columns]]).astype(np.int32)
+    wider = GapTable(codes, gaps.weights, np.append(cards, np.full(len(columns), 2)), gaps.prior)
+    flat = np.full(2 * len(columns), 0.5)
+    return wider, [*parents, *[()] * len(columns)], np.concatenate([*tables, flat])
 
 
 def draw_singly(gaps, filled, parents, theta, rng):
@@ -260,7 +319,7 @@ def draw_singly(gaps, filled, parents, theta, rng):
 
 
 class Swept(NamedTuple):
-    """What one sweep has found."""
+    """Result of one sweep."""
 
     edges: np.ndarray  # (n, n) arc posteriors given the table
     log_score: float

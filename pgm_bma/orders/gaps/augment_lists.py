@@ -11,9 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.orders.families.family_lists import FamilyLists, choose, grow_lists, prune_table
-from pgm_bma.orders.families.family_table import MAX_FAMILIES, binomials, family_table, local_sets, members, n_families
+from pgm_bma.foundation.numbers.families import state_offsets
+from pgm_bma.orders.families.family_table import (
+    MAX_FAMILIES,
+    FamilyLists,
+    binomials,
+    choose,
+    family_table,
+    grow_lists,
+    local_sets,
+    members,
+    n_families,
+    prune_table,
+)
 from pgm_bma.orders.gaps import _augment_kernels as kernels
 from pgm_bma.orders.gaps.augment import completed, first_filling, make_move, sweep
 
@@ -31,7 +41,7 @@ LOST = 0.05  # past which lists grow further, and users are warned: arcs of a no
 
 
 class AugmentedFamilies(NamedTuple):
-    """What makes lists: the arguments of `run_augmented` that say which families there are."""
+    """Settings of the lists: the arguments of `run_augmented` that say which families there are."""
 
     gaps: Any  # `augment.GapTable`
     weighting: str
@@ -42,7 +52,7 @@ class AugmentedFamilies(NamedTuple):
 
     @property
     def size(self):
-        """How many there are."""
+        """Return how many there are."""
         n = len(self.gaps.cardinalities)
         return n_families(n, n - 1, min(self.scoring.max_indegree, n - 1))
 
@@ -54,7 +64,7 @@ class AugmentedFamilies(NamedTuple):
     def table(self, filled):
         """The `FamilyTable` of a completed table."""
         gaps = self.gaps
-        return family_table(completed(gaps, filled), gaps.cardinalities, gaps.weights, self.scoring)
+        return family_table(completed(gaps, filled), gaps.cardinalities, gaps.weights, self.scoring, gaps.held)
 
     def move(self, lists, n_candidates=None):
         """The `Move` over some lists."""
@@ -105,7 +115,8 @@ def _grow(families, filled):
         return prune_table(families.table(filled), families.slack)
     gaps = families.gaps
     codes = completed(gaps, filled)
-    return grow_lists(codes, gaps.cardinalities, gaps.weights, families.scoring, eps=families.slack, beam=families.beam)
+    limits = {"eps": families.slack, "beam": families.beam}
+    return grow_lists(codes, gaps.cardinalities, gaps.weights, families.scoring, gaps.held, **limits)
 
 
 def all_families(table):

@@ -12,21 +12,21 @@ import numpy as np
 
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import unfold_incomplete
-from pgm_bma.orders.chains.convergence import (
+from pgm_bma.orders.chains.runner import (
     APART,
-    R_HAT,
     ChainRecord,
+    Checkpoint,
+    Moves,
     all_kept,
     cut_short,
     difference,
     effective_size,
+    expected_error,
     new_window,
-    r_hat_holds,
+    run_chains,
     split_r_hat,
 )
-from pgm_bma.orders.chains.runner import Checkpoint, Moves, run_chains
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
-from pgm_bma.orders.families.family_lists import FamilyLists, choose
+from pgm_bma.orders.families.family_table import FamilyLists, choose, n_families
 from pgm_bma.orders.gaps import augment_lists
 from pgm_bma.orders.gaps.augment import (
     AugmentedChain,
@@ -38,21 +38,36 @@ from pgm_bma.orders.gaps.augment import (
     score,
     sweep,
 )
-from pgm_bma.orders.structure_average import LOST_MASS, MANY_FAMILIES, StructureAverage, best_within
+from pgm_bma.orders.structure_average import LOST_MASS, MANY_FAMILIES, WEIGHTINGS, StructureAverage, best_within
 from pgm_bma.orders.sums import exact_orders, fixed_order
 from pgm_bma.orders.sums.fixed_order import Training
 
 FIRST = 40  # sweeps of the first window, of which half count
+ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for at most in max_sweeps
+# families x rows to which it counts for one: up to 20 columns and 1000 rows, where it takes some 20 ms and chains that need some
+# hundred sweeps, as with 30 % missing values, shall have them
+ONE_SWEEP = 25_000_000
 TABLES = 16  # completed tables behind posterior means; more move no class probability by .001
 
 
-def gap_table(names, codes, weights, cardinalities, alpha, sample_size, max_total):
-    """Rows with gaps as a `GapTable`; weights of incomplete rows must be whole numbers."""
+def gap_table(names, codes, weights, cardinalities, alpha, sample_size, max_total, held=None, soft=False):
+    """Rows with missing cells as a `GapTable`; weights of incomplete rows must be whole numbers."""
+    n = codes.shape[1]
+    if held is not None:  # equal rows of different experiments stay apart
+        codes = np.column_stack([codes, held])
     rows, row_weights = unfold_incomplete(names, codes, weights, "missing='drop' or 'state'")
+    held = None if held is None else rows[:, n:].astype(bool)
     return GapTable(
-        np.ascontiguousarray(rows, dtype=np.int32), row_weights, np.asarray(cardinalities, dtype=np.int64),
-        (float(alpha), sample_size, max_total),
+        np.ascontiguousarray(rows[:, :n], dtype=np.int32), row_weights, np.asarray(cardinalities, dtype=np.int64),
+        (float(alpha), sample_size, max_total), held, soft,
     )  # fmt: skip
+
+
+def counts_for(gaps, max_indegree):
+    """Return how many of `max_sweeps` a sweep over structures and cells of a `GapTable` counts for: by size, not by the clock."""
+    n = len(gaps.cardinalities)
+    work = n_families(n, n - 1, min(max_indegree, n - 1)) * len(gaps.codes)
+    return min(-(-work // ONE_SWEEP), ORDER_SWEEPS)
 
 
 def augmented_average(gaps, weighting, starts, rngs, families, **run):
@@ -82,7 +97,7 @@ def _average(gaps, weighting, found, method):
         best = exact_orders.best_dag(lists)
     else:
         best = best_within(lists, states, weighting)
-    record = MissingCells(gaps.codes, gaps.weights, found.filled, found.spread, found.by_cells)
+    record = MissingCells(gaps.codes, gaps.weights, found.filled, found.spread, found.by_cells, gaps.held)
     average = StructureAverage(
         lists, stacked(gaps, flat), method, weighting, found.states, found.log_scores, np.full(len(found.states), np.nan),
         found.chains.means.mean(0), np.nan, [tuple(z) for z in best[0]], float(best[1]), found.finished, found.chains, record,
@@ -93,11 +108,17 @@ def _average(gaps, weighting, found, method):
 def stacked(gaps, filled):
     """One training table of evenly spaced completed tables, each with the weight 1 / (number of them): a `Training`."""
     chosen = filled[np.unique(np.linspace(0, len(filled) - 1, TABLES).round().astype(int))]
-    holes = (gaps.codes < 0).any(1)
-    rows = np.concatenate([gaps.codes[~holes], *(completed(gaps, some)[holes] for some in chosen)])
+    holes, n = (gaps.codes < 0).any(1), gaps.codes.shape[1]
+    tables = [completed(gaps, some) for some in chosen]
+    if gaps.held is not None:
+        tables = [np.column_stack([some, gaps.held]) for some in tables]
+    rows = np.concatenate([tables[0][~holes], *(some[holes] for some in tables)])
     weights = np.concatenate([gaps.weights[~holes], np.full(len(rows) - int((~holes).sum()), 1.0 / len(chosen))])
     rows, weights, _ = table.fold(rows, weights)
-    return Training(np.asfortranarray(rows, dtype=np.int32), weights, gaps.cardinalities, *gaps.prior)
+    held = None if gaps.held is None else rows[:, n:].astype(bool)
+    codes = np.asfortranarray(rows[:, :n], dtype=np.int32)
+    training = Training(codes, weights, gaps.cardinalities, *gaps.prior)
+    return training._replace(held=held, soft=gaps.soft)
 
 
 def own_mixture(average):
@@ -127,28 +148,31 @@ def _mixture(average, states, marginal):
 def gaps_of(average):
     """The `GapTable` of an augmented average."""
     training, record = average.training, average.gaps
-    return _table_of(training, record.codes, record.weights)
+    codes = np.ascontiguousarray(record.codes, dtype=np.int32)
+    return GapTable(codes, record.weights, training.cardinalities, training.prior, record.held, training.soft)
 
 
-def _table_of(training, codes, weights):
-    codes = np.ascontiguousarray(codes, dtype=np.int32)
-    return GapTable(codes, weights, training.cardinalities, training.prior)
+def completed_training(average, state):
+    """The `Training` that a kept state was drawn on: its own completed table."""
+    gaps = gaps_of(average)
+    rows = completed(gaps, average.gaps.filled.reshape(-1, average.gaps.filled.shape[2])[state])
+    return average.training._replace(codes=rows, weights=gaps.weights, held=gaps.held)
 
 
 def draw_completions(average, mix, codes, n_tables, rng):
     """(n_tables, n_rows, n) `codes` with the missing cells drawn: each time from another structure with its own drawn tables."""
-    training, gaps = average.training, average.gaps
+    training = average.training
     n_states = len(mix.weights[0])
     structures = rng.permutation(n_states)[np.arange(n_tables) % n_states]
-    asked = _table_of(training, codes, np.ones(len(codes)))
+    asked = GapTable(
+        np.ascontiguousarray(codes, dtype=np.int32), np.ones(len(codes)), training.cardinalities, training.prior
+    )
     tables = []
     for structure in structures:
         dag = fixed_order.draw_dags(mix, [structure], rng)[0]
         parents = [tuple(int(p) for p in row if p >= 0) for row in dag]
-        if gaps is not None:
-            own = gaps_of(average)
-            rows = completed(own, gaps.filled.reshape(n_states, -1)[structure])
-            training = training._replace(codes=rows, weights=own.weights)
+        if average.gaps is not None:
+            training = completed_training(average, structure)
         theta = draw_tables(training.prior, [training.family_counts(v, z) for v, z in enumerate(parents)], rng)
         start = np.zeros(int((asked.codes < 0).sum()), dtype=np.int32)
         tables.append(completed(asked, draw_cells(asked, start, parents, theta, rng)[0]))
@@ -163,24 +187,25 @@ class MissingCells(NamedTuple):
     filled: np.ndarray  # (n_chains, n_kept, n_cells) the missing cells, row by row, on which every kept state was drawn
     spread: np.ndarray  # (n, n) standard deviation of the arc posteriors from completed table to completed table
     by_cells: float  # share of sweeps in which cells were drawn one by one
+    held: np.ndarray | None = None  # (n_rows, n) bool: where a variable was set by an experiment
 
 
 # ---------------------------------------------------------------------------------------------------- the chains
 
 
 def run_augmented(
-    gaps, weighting, starts, rngs, scoring, *, fixed=False, group=None, n_kept=30, max_sweeps=1024, max_time=None,
+    gaps, weighting, starts, rngs, scoring, *, fixed=False, group=None, n_kept=30, tol=0.05, max_sweeps=1024, max_time=None,
     eps=1e-3, beam=60, checkpoint=None, checkpoint_every=16, fingerprint=None, n_jobs=1, tell=None,
 ):  # fmt: skip
     """Run one chain per generator until their arcs agree.
 
     Parameters
     ----------
-    gaps : `augment.GapTable`
+    `gaps` : `augment.GapTable`
     starts : per chain, (n,) order or layers; they stay under `fixed`
     group : chains that have the same law, one after the other; by default all of them
     scoring : `family_table.Scoring`, with the parameter prior of `gaps`
-    max_sweeps : sweeps of a chain; the last window of 40 x 2^k sweeps below it is the last
+    tol : of the pooled arcs    max_sweeps : sweeps of a chain; the last window of 40 x 2^k sweeps below it is the last
     checkpoint_every : sweeps between two writes
 
     Returns
@@ -190,7 +215,7 @@ def run_augmented(
     families = augment_lists.AugmentedFamilies(gaps, weighting, scoring, fixed, eps, beam)
     nothing = np.zeros(0, dtype=np.int32)
     chains = [AugmentedChain(np.asarray(start, dtype=np.int64), nothing, rng) for start, rng in zip(starts, rngs)]
-    moves = AugmentedMoves(families, n_kept, max_sweeps, group or len(chains))
+    moves = AugmentedMoves(families, n_kept, tol, max_sweeps, group or len(chains))
     file = Checkpoint(checkpoint, checkpoint_every, fingerprint)
     stopped = run_chains(moves, chains, file, max_time=max_time, n_jobs=n_jobs, tell=tell)
     return _collect(moves, chains, stopped)
@@ -199,15 +224,15 @@ def run_augmented(
 class AugmentedMoves(Moves):
     """Sweeps of `augment.sweep`; group : chains that have the same law."""
 
-    def __init__(self, families, n_kept, max_sweeps, group):
-        self.families, self.group = families, group
+    def __init__(self, families, n_kept, tol, max_sweeps, group):
+        self.families, self.tol, self.group = families, tol, group
         self.ends = [min(FIRST, max_sweeps)]
         while 2 * self.ends[-1] <= max_sweeps:
             self.ends.append(2 * self.ends[-1])
         self.n_kept = min(n_kept, self.ends[-1] - self.ends[-1] // 2)
 
     def begin(self, chains, map_chains, saved):
-        """Which families the chains move over."""
+        """Return which families the chains move over."""
         if saved is None:
             self.move = augment_lists.first_move(self.families, chains, map_chains)
         elif saved:
@@ -265,8 +290,8 @@ class AugmentedMoves(Moves):
         return difference(last) if last[0].length else None
 
     def settled(self, chains, first):
-        """Whether chains of the same law agree."""
-        return settled(self.groups([chain.now for chain in chains]))
+        """Return whether chains of the same law agree."""
+        return settled(self.groups([chain.now for chain in chains]), self.tol)
 
     def groups(self, windows):
         """Windows of chains with the same law together."""
@@ -281,13 +306,9 @@ class AugmentedMoves(Moves):
             self.move = augment_lists.grown_move(self.families, self.move, chains, map_chains)
 
 
-def settled(groups):
-    """Whether split R-hat of the open arcs holds, and no two chains of a group are in different modes."""
-    for windows in groups:
-        apart = np.ptp([w.mean for w in windows], axis=0) > APART
-        if (apart & ~(split_r_hat(windows) <= R_HAT)).any() or not r_hat_holds(windows):
-            return False
-    return True
+def settled(groups, tol):
+    """Return whether the pooled arcs of every group are expected to be within `tol`."""
+    return all(expected_error(windows) < tol for windows in groups)
 
 
 def _collect(moves, chains, stopped):
@@ -308,7 +329,8 @@ def _collect(moves, chains, stopped):
         r_hat = np.fmax.reduce([split_r_hat(some) for some in groups])
     record = ChainRecord(
         means, r_hat, effective_size(windows), max(difference(some) for some in groups), int((within > APART).sum()),
-        chains[0].step, np.ones((len(chains), 1)), np.zeros((len(chains), 0)), stopped is None and settled(groups),
+        chains[0].step, np.ones((len(chains), 1)), np.zeros((len(chains), 0)), stopped is None and settled(groups, moves.tol),
+        max(expected_error(some) for some in groups),
     )  # fmt: skip
     spread = np.sqrt(np.maximum(squares - means.mean(0) ** 2, 0.0))
     by_cells = sum(chain.n_by_cells for chain in chains) / sum(chain.step for chain in chains)
@@ -316,7 +338,7 @@ def _collect(moves, chains, stopped):
 
 
 class AugmentedRun(NamedTuple):
-    """What `run_augmented` returns."""
+    """Result of `run_augmented`."""
 
     lists: FamilyLists  # those of all kept tables; lost_mass (n_chains * n_kept, n), where it was measured
     states: np.ndarray  # (n_chains, n_kept, n)

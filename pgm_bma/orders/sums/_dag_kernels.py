@@ -40,14 +40,18 @@ def layer_log_weights(log_sums, placed, layer, log_q):
 
 
 @compiled
-def forward_layers(log_sums, codes, totals):
-    """totals[U, J] = log of the sum over the DAGs on U whose last layer is J; returns the log sum over all DAGs."""
+def forward_layers(log_sums, codes, outer, first, totals):
+    """totals[U, J] = log of the sum over the DAGs on U whose last layer is J; returns the log sum over all DAGs.
+
+    outer : nodes that have their parents already and may be parents of all others (0: none)
+    first : what the first layer is; its parents are not counted (0: any)
+    """
     n = log_sums.shape[0]
-    full = (1 << n) - 1
+    full = ((1 << n) - 1) & ~outer
     tops = np.full(totals.size, -np.inf)
     totals[:] = 0.0  # sums relative to tops until a state is read, logs afterwards
     log_q, products = np.empty(n), np.empty(1 << n)
-    tops[0], totals[0] = 0.0, 1.0
+    tops[2 * codes[first]], totals[2 * codes[first]] = 0.0, 1.0
     top, total = -np.inf, 0.0
     for placed in range(1 << n):
         layer = placed
@@ -59,7 +63,7 @@ def forward_layers(log_sums, codes, totals):
                 if placed == full:
                     top, total = _add(top, total, here)
                 else:
-                    layer_log_weights(log_sums, placed, layer, log_q)
+                    layer_log_weights(log_sums, placed | outer, layer, log_q)
                     outside = full & ~placed
                     products[0] = 0.0
                     new = 0
@@ -78,6 +82,32 @@ def forward_layers(log_sums, codes, totals):
             if layer == 0:
                 break
     return top + np.log(total)
+
+
+@compiled
+def descendants(source, log_sums, codes, totals, log_evidence, space, found):
+    """found[v] += P(v is the source or a descendant of it), every DAG once.
+
+    The nodes that are not below the source, B, form a DAG without the others; the source takes parents from B; each other node
+    takes parents from anywhere, at least one from below the source. So the layers of the others begin with the source.
+    totals : of `forward_layers` with all nodes     space : (3^n,)
+    """
+    n = log_sums.shape[0]
+    bit = 1 << source
+    for outer in range(1 << n):
+        if outer & bit:
+            continue
+        top, total, layer = -np.inf, 0.0, outer
+        while layer:
+            top, total = _add(top, total, totals[codes[outer] + codes[layer]])
+            layer = (layer - 1) & outer
+        value = log_sums[source, without(outer, source)] + (top + np.log(total) if outer else 0.0)
+        if value > -np.inf:
+            value += forward_layers(log_sums, codes, outer, bit, space)
+            share = np.exp(value - log_evidence)
+            for node in range(n):
+                if not outer >> node & 1:
+                    found[node] += share
 
 
 @compiled(inline="always")

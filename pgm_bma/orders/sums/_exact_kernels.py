@@ -7,7 +7,7 @@ on their logarithms where those weights underflow: with a million rows, sets dif
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import larger, largest, smaller
+from pgm_bma.foundation.numbers._kernels import larger, largest, smaller
 from pgm_bma.foundation.runtime.compiling import compiled
 
 TINY = 1e-250  # smaller sums of weights are done in logs: what they leave out must stay below rounding
@@ -121,6 +121,55 @@ def node_edges(node, log_sums, before, after, present, absent):
             if s >> u & 1:
                 present[u] += p
                 absent[u] += p * np.exp(log_sums[node, s ^ (1 << u)] - log_sums[node, s])
+
+
+@compiled
+def descendants(source, log_sums, prefixes, codes, totals, found):
+    """found[v] += P(v is the source or a descendant of it), over all orders.
+
+    totals[U, A] is the log of the sum over the orders of U, and the parents within them, in which A are the source and its
+    descendants. The last node of U takes parents outside A, or is in A itself and takes at least one from it.
+    codes, totals : (2^n,) of `_dag_kernels.ternary_codes`, (3^n,) space
+    """
+    n = log_sums.shape[0]
+    full, bit = (1 << n) - 1, 1 << source
+    terms = np.empty(n)
+    for placed in range(bit, full + 1):
+        if not placed & bit:
+            continue
+        others = placed ^ bit
+        rest = others
+        while True:  # the subsets of `others` are the possible descendants
+            below = rest | bit
+            count, top = 0, -np.inf
+            for node in range(n):
+                if not placed >> node & 1:
+                    continue
+                before = placed ^ (1 << node)
+                whole = log_sums[node, without(before, node)]
+                if node == source:
+                    term = prefixes[before] + whole if rest == 0 else -np.inf
+                else:
+                    apart = log_sums[node, without(before & ~below, node)]
+                    term = totals[codes[before] + codes[before & below]]
+                    if not below >> node & 1:
+                        term += apart
+                    elif apart < whole:
+                        term += whole + np.log(-np.expm1(apart - whole))
+                    else:
+                        term = -np.inf
+                terms[count] = term
+                top = larger(top, term)
+                count += 1
+            totals[codes[placed] + codes[below]] = log_total(terms, count, top)
+            if placed == full:
+                share = np.exp(totals[codes[placed] + codes[below]] - prefixes[full])
+                for node in range(n):
+                    if below >> node & 1:
+                        found[node] += share
+            if rest == 0:
+                break
+            rest = (rest - 1) & others
 
 
 @compiled

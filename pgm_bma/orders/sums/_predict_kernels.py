@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pgm_bma.foundation.numbers._special_kernels import smaller
+from pgm_bma.foundation.numbers._kernels import smaller
 from pgm_bma.foundation.runtime.compiling import compiled
 
 MAX_CELLS = 4_000_000  # larger family tables are counted row by row instead

@@ -13,6 +13,7 @@ from pgm_bma.orders.sums.exact_orders import families_by_mask, log_subset_sums, 
 
 MAX_VARIABLES = 12
 MAX_PREDICTION = 9
+MAX_ANCESTORS = 10  # 2^n sums over layers for each of them
 
 
 def sum_over_dags(table):
@@ -29,7 +30,7 @@ def sum_over_dags(table):
         log_subset_sums(masks[node], log_scores[node], log_sums[node])
     codes = kernels.ternary_codes(n)
     totals = np.empty(3**n)
-    log_evidence = kernels.forward_layers(log_sums, codes, totals)
+    log_evidence = kernels.forward_layers(log_sums, codes, 0, 0, totals)
     if not np.isfinite(log_evidence):
         raise ValueError("no DAG satisfies the required arcs: they form a cycle, or a parent set was forbidden")
     return DagSums(table, log_sums, codes, totals, float(log_evidence))
@@ -48,6 +49,16 @@ def edge_posterior(sums):
             share = -np.expm1(sums.log_sums[child, holds ^ (1 << place)] - sums.log_sums[child, holds])
             edges[parent, child] = coefficients[child, holds] @ share
     return np.clip(edges, 0.0, 1.0)
+
+
+def ancestor_posterior(sums):
+    """(n, n) P(a directed path from row to column | data), every DAG once."""
+    n = len(sums.log_sums)
+    paths, space = np.zeros((n, n)), np.empty_like(sums.totals)
+    for source in range(n):
+        kernels.descendants(source, sums.log_sums, sums.codes, sums.totals, sums.log_evidence, space, paths[source])
+    np.fill_diagonal(paths, 0.0)
+    return np.clip(paths, 0.0, 1.0)
 
 
 def log_joint(sums, predictive):

@@ -10,10 +10,12 @@ import numpy as np
 
 from pgm_bma.orders.families.family_table import members, parent_sets, tie
 from pgm_bma.orders.sums import _exact_kernels as kernels
+from pgm_bma.orders.sums._dag_kernels import ternary_codes
 
 MAX_VARIABLES = 20  # 2^20 subsets: 84 MB of sums per table
 MAX_PREDICTION = 16  # "auto" stops at AUTO_PREDICTION
 AUTO_PREDICTION = 12
+MAX_ANCESTORS = 12  # 3^n states for each of them
 
 
 def sum_over_orders(table):
@@ -46,6 +48,16 @@ def edge_posterior(sums):
         kernels.node_edges(node, sums.log_sums, sums.prefixes, suffixes, present, absent)
         edges[np.arange(n) != node, node] = np.clip(present - absent, 0.0, 1.0)
     return edges
+
+
+def ancestor_posterior(sums):
+    """(n, n) P(a directed path from row to column | data), over all orders."""
+    n = len(sums.log_sums)
+    paths, codes, space = np.zeros((n, n)), ternary_codes(n), np.empty(3**n)
+    for source in range(n):
+        kernels.descendants(source, sums.log_sums, sums.prefixes, codes, space, paths[source])
+    np.fill_diagonal(paths, 0.0)
+    return np.clip(paths, 0.0, 1.0)
 
 
 def log_joint(sums, predictive):

@@ -3,7 +3,7 @@
 Given an order, every node chooses its parents on its own, so the averaged joint is a product over nodes of mixtures over parent
 sets. The same holds for a layering of a DAG, in which a parent set must also touch the layer before: `before` says which
 nodes may be parents, `touching` which of them one must be among. `Mixture` keeps the weights of the sets, prediction is
-posterior means times weights (`foundation.numbers.averaging`), a matrix product per node.
+posterior means times weights (`foundation.numbers.families`), a matrix product per node.
 """
 
 from itertools import product
@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgm_bma.foundation.numbers.averaging import mix_families, set_weights
-from pgm_bma.foundation.numbers.counts import family_counts, state_offsets
-from pgm_bma.foundation.numbers.dirichlet import posterior_mean
+from pgm_bma.foundation.numbers.families import family_counts, mix_families, posterior_mean, set_weights, state_offsets
 from pgm_bma.orders.families.family_table import FamilyTable, binomials, bounds, members, n_families, tie
 from pgm_bma.orders.sums._predict_kernels import MAX_CELLS, mean_tables, mix_completions, predict_families
 
@@ -181,7 +179,7 @@ def _mix_completions(mix, child, members, weights, rows, source, hidden, class_i
 
 
 def _tables_fit(mix, child, members, hidden):
-    """Whether the tables that `mix_completions` makes for a node are of a reasonable size."""
+    """Return whether the tables that `mix_completions` makes for a node are of a reasonable size."""
     cards = mix.training.cardinalities
     cells = np.append(cards, 1)[members].prod(axis=1, dtype=float).sum() * cards[child] * len(mix.weights[0])
     n_groups = n_families(1, int(hidden.sum(1).max()) + 1, mix.table.max_indegree)
@@ -284,9 +282,9 @@ class Training(NamedTuple):
     alpha: float
     equivalent_sample_size: float | None
     max_total: float | None = None  # most pseudo-counts of a table
-    held: np.ndarray | None = (
-        None  # (n_samples, n) bool: rows in which a variable was set, which do not count in its families
-    )
+    # (n_samples, n) bool: rows in which a variable was set, which do not count in the tables of its families
+    held: np.ndarray | None = None
+    soft: bool = False  # in the scores, those rows have another table with the same parents
 
     def free(self, child):
         """The rows that count in the families of `child`, nothing held."""
@@ -309,7 +307,7 @@ class Training(NamedTuple):
     def digested(self):
         """Arrays by which the data are known again."""
         parts = self.codes, self.weights, self.cardinalities
-        return parts if self.held is None else (*parts, self.held)
+        return parts if self.held is None else (*parts, self.held, np.array(self.soft))
 
     def predict(self, children, parents, rows):
         """(n_families, n_rows) posterior mean of every row's value under every family; rows (n_rows, n) int32."""

@@ -1,9 +1,9 @@
 """Rows with unobserved cells: summed out by writing out the completions while they are few, else by importance sampling.
 
-`evaluate(rows)` gives the log joint (n_rows, n_classes) of complete rows; for completions it is told which row each belongs to
+`evaluate(rows)` gives the log joint (n_rows, n_classes) of complete rows; for completions it is given the row that each belongs to
 and which cells were hidden there. A row with missing cells gets the log of the sum over its completions. Past `max_completions`,
 completions are drawn from a network (parents and tables) given the row's values above them, and weighted by joint / proposal:
-unbiased for the joint, with a standard error. The draws of a row depend on its values and the seed, not on the rows beside it.
+unbiased for the joint, with a standard error. The draws of a row depend on its values and the seed, not on other rows.
 """
 
 from math import prod

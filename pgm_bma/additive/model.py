@@ -1,0 +1,444 @@
+"""A fitted additive model as plain tables: what rows are scored by, and what its JSON form holds.
+
+All fits of a model share the bins of the columns, so that their sum is one table per column and one per pair of columns, over
+elementary bins or states; slopes of numbers and densities of all numbers together stay apart, one for each fit. The score of a
+class is the sum of its prior, of the line of each column and pair at the row's bins, of slope x clipped standardised number, and of
+the densities. A missing value takes out the lines, slopes and pairs of its column, and all densities.
+
+`as_dict` and `from_dict` have the schema; tests/additive/score.js reads it.
+
+The term of a pair is all that its one weight and its cells add to the scores. Its importance is the variance of that over the rows
+(summed over the classes, each score less its mean over them), as a share of the same variance of the whole score. The interval is
+that of a factor on the term: its standard error follows from the curvature of the penalised likelihood of left-out rows, given
+factors on all other pairs and on the rest.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln, stdtrit
+
+from pgm_bma.additive.averages import N_STRENGTHS, normal_scores, number_strengths
+from pgm_bma.additive.choice import coarse
+from pgm_bma.additive.terms import CLIP, design_owners, has_level
+from pgm_bma.foundation.numbers.softmax_ridge import curvature_matrix, other_classes
+
+_BLOCK = 4096  # rows scored at a time
+SURE = 1.96  # standard errors on either side
+_MOST_ERRORS = 20_000_000  # rows x classes x terms whose errors are found together
+FORMAT, VERSION = "pgm_bma additive model", 1
+
+
+def additive_model(fits):
+    """`AdditiveModel` of fits whose scores are to be added."""
+    first = fits[0].terms
+    prior = np.zeros(len(first.shares))
+    tables = [np.zeros_like(table) for table in first.singles]
+    pairs: dict[tuple[int, int], np.ndarray] = {}
+    slopes, densities = [], []
+    for terms, weights in ((fit.terms, fit.weights) for fit in fits):
+        n_bins = [len(table) for table in terms.singles]
+        prior += weights.sets[0] * np.log(terms.shares)
+        prior += weights.slopes[0] if has_level(terms) else 0.0
+        for j, single in enumerate(terms.singles):
+            tables[j] += weights.sets[1 + j] * single
+        for (i, j), table, weight in zip(terms.pairs, terms.tables, weights.sets[1 + len(n_bins) :]):
+            if weight == 0:
+                continue
+            rows, columns = (coarse(np.arange(n_bins[k]), n_bins[k], terms.numeric[k]) for k in (i, j))
+            both = table[rows[:, None], columns] - terms.singles[i][:, None] - terms.singles[j]
+            pairs[i, j] = pairs.get((i, j), 0.0) + weight * both
+        levels = dict(terms.levels)
+        for members, kind, place in design_owners(terms):
+            own = weights.slopes[place]
+            if kind == "state":
+                tables[members[0]] += own
+            elif kind == "cell":
+                pairs[members] = pairs.get(members, 0.0) + own.reshape(*(n_bins[j] for j in members), -1)
+            elif kind == "linear" and members[0] in levels:
+                tables[members[0]] += levels[members[0]][:, None] * own
+            elif kind == "linear" and np.any(own):
+                number = int(np.cumsum(terms.numeric)[members[0]]) - 1
+                mean, spread = terms.scale[:, number]
+                slopes.append(Slope(members[0], number, float(mean), float(spread), own[0]))
+        if terms.gaussian is not None and np.any(weights.densities):
+            densities.append(_density(terms.gaussian, weights.densities))
+    return AdditiveModel(first.columns, first.numbers, prior, tables, slopes, dict(sorted(pairs.items())), densities)
+
+
+def _density(terms, weights):
+    """ln t(z) - sum of ln t(z_j), see `averages`, as a constant and two sums of logarithms for each strength and class."""
+    d, parts = len(terms.knots), []
+    for nu, weight in zip(number_strengths(d), weights):
+        for c, mass in enumerate(terms.masses):
+            psi = (nu - d - 1) * terms.pooled + terms.scatters[c]
+            factor = np.linalg.cholesky(psi)
+            freedom = nu + mass - d
+            constant = gammaln((freedom + d) / 2) - gammaln(freedom / 2) - np.log(np.diag(factor)).sum()
+            constant -= d * (gammaln((freedom + 1) / 2) - gammaln(freedom / 2)) - 0.5 * np.log(np.diag(psi)).sum()
+            inverse = solve_triangular(factor, np.eye(d), lower=True) * np.sqrt(mass / (mass + 1))
+            widths = np.sqrt(mass / (mass + 1) / np.diag(psi))
+            joint, single = float(freedom + d) / 2, float(freedom + 1) / 2
+            parts.append(DensityPart(c, float(weight), float(constant), joint, single, inverse, widths))
+    return Density([tuple(knot) for knot in terms.knots], terms.means, parts)
+
+
+def model_scores(model, codes, values):
+    """(n_samples, n_classes) sums of all that the model says of rows of the whole table."""
+    scores = np.empty((len(codes), len(model.prior)))
+    for start in range(0, len(codes), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        total = np.tile(model.prior, (len(codes[block]), 1))
+        for _, line in _lines(model, codes[block], values[block]):
+            total += line
+        scores[block] = total
+    return scores
+
+
+def model_evidence(model, codes, values):
+    """(n_samples, n_lines, n_classes): the prior, all that a column says alone, pairs, and the densities where there are any."""
+    places = {members: k for k, members in enumerate(line_sets(model))}
+    lines = np.zeros((len(codes), len(places) + bool(model.densities), len(model.prior)))
+    lines[:, 0] = model.prior
+    for members, line in _lines(model, codes, values):
+        lines[:, places.get(members, -1)] += line
+    return lines
+
+
+def line_sets(model):
+    """Sets of columns with a line of evidence each: the class alone, all columns, pairs."""
+    return [(), *((j,) for j in range(len(model.tables))), *model.pairs]
+
+
+def _lines(model, codes, values):
+    """Yield (set of columns, (n_samples, n_classes)); None for the densities."""
+    codes, values = codes[:, model.columns], values[:, model.numbers]
+    seen = codes >= 0
+    bins = np.where(seen, codes, 0)
+    for j, table in enumerate(model.tables):
+        yield (j,), np.where(seen[:, j, None], table[bins[:, j]], 0.0)
+    for (i, j), table in model.pairs.items():
+        yield (i, j), np.where((seen[:, i] & seen[:, j])[:, None], table[bins[:, i], bins[:, j]], 0.0)
+    for slope in model.slopes:
+        x = np.nan_to_num(np.clip((values[:, slope.number] - slope.mean) / slope.spread, -CLIP, CLIP))
+        yield (slope.column,), x[:, None] * slope.weights
+    for density in model.densities:
+        yield None, density_scores(density, values)
+
+
+def density_scores(density, values):
+    """(n_samples, n_classes), zeros for a row with a missing number."""
+    z = normal_scores(values, density.knots)
+    known = ~np.isnan(z).any(axis=1)
+    scores = np.zeros((len(z), len(density.means)))
+    z = z[known]
+    for part in density.parts:
+        v = z - density.means[part.group]
+        joint = part.joint_power * np.log1p(np.square(v @ part.inverse.T).sum(axis=1))
+        alone = part.single_power * np.log1p(np.square(v * part.widths)).sum(axis=1)
+        scores[known, part.group] += part.weight * (part.constant - joint + alone)
+    return scores
+
+
+def column_curve(model, j, middles):
+    """Return what column `j` says alone in each bin: (n_bins, n_classes); middles (n_bins,) of a numeric column, else None."""
+    curve = model.tables[j].copy()
+    for slope in model.slopes:
+        if slope.column == j:
+            curve += np.clip((middles - slope.mean) / slope.spread, -CLIP, CLIP)[:, None] * slope.weights
+    return curve
+
+
+def factors(model):
+    """[(variables, logs)] over elementary bins, the class last; an error where slopes or densities make it no network of bins."""
+    if model.slopes or model.densities:
+        raise AttributeError(
+            "linear and gaussian terms of numbers are no factors over bins, so that no network equals the model and model_ does "
+            "not exist; fit with terms=('single', 'pair') to have it"
+        )
+    n = len(model.tables)
+    singles = [((j, n), table) for j, table in enumerate(model.tables)]
+    return [((n,), model.prior), *singles, *(((*pair, n), table) for pair, table in model.pairs.items())]
+
+
+# ------------------------------------------------------------------------------------------------------------- JSON
+
+
+def as_dict(model, target, classes, columns):
+    """The model in plain lists and numbers, see `AdditiveBayesClassifier.to_dict`; columns : dicts that name and read them."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "target": target,
+        "classes": classes,
+        "columns": columns,
+        "clip": CLIP,
+        "prior": model.prior.tolist(),
+        "tables": [
+            {"column": int(model.columns[j]), "evidence": table.tolist()} for j, table in enumerate(model.tables)
+        ],
+        "slopes": [
+            {"column": int(model.columns[s.column]), "mean": s.mean, "spread": s.spread, "weights": s.weights.tolist()}
+            for s in model.slopes
+        ],
+        "pairs": [
+            {"columns": [int(model.columns[i]), int(model.columns[j])], "evidence": table.tolist()}
+            for (i, j), table in model.pairs.items()
+        ],
+        "densities": [
+            {
+                "columns": [int(j) for j in _numeric_columns(model, columns)],
+                "knots": [{"values": values.tolist(), "scores": scores.tolist()} for values, scores in density.knots],
+                "means": density.means.tolist(),
+                "parts": [
+                    {
+                        "class": part.group,
+                        "weight": part.weight,
+                        "constant": part.constant,
+                        "joint_power": part.joint_power,
+                        "single_power": part.single_power,
+                        "inverse": part.inverse.tolist(),
+                        "widths": part.widths.tolist(),
+                    }
+                    for part in density.parts
+                ],
+            }
+            for density in model.densities
+        ],
+    }
+
+
+def from_dict(content):
+    """`AdditiveModel` from what `as_dict` made."""
+    columns = np.array([table["column"] for table in content["tables"]], dtype=np.int64)
+    position = {int(column): j for j, column in enumerate(columns)}
+    all_numbers = [k for k, column in enumerate(content["columns"]) if column["kind"] == "number"]
+    own = [k for k in all_numbers if k in position]
+    number = {k: m for m, k in enumerate(own)}
+    slopes = [
+        Slope(position[s["column"]], number[s["column"]], s["mean"], s["spread"], np.array(s["weights"]))
+        for s in content["slopes"]
+    ]
+    pairs = {
+        tuple(position[c] for c in pair["columns"]): np.array(pair["evidence"], dtype=float)
+        for pair in content["pairs"]
+    }
+    densities = []
+    for density in content["densities"]:
+        parts = [
+            DensityPart(
+                part["class"], part["weight"], part["constant"], part["joint_power"], part["single_power"],
+                np.array(part["inverse"]), np.array(part["widths"]),
+            )
+            for part in density["parts"]
+        ]  # fmt: skip
+        knots = [(np.array(knot["values"]), np.array(knot["scores"])) for knot in density["knots"]]
+        densities.append(Density(knots, np.array(density["means"]), parts))
+    tables = [np.array(table["evidence"], dtype=float) for table in content["tables"]]
+    numbers = np.array([all_numbers.index(k) for k in own], dtype=np.int64)
+    return AdditiveModel(columns, numbers, np.array(content["prior"]), tables, slopes, pairs, densities)
+
+
+def _numeric_columns(model, columns):
+    """Positions in the table of the columns whose numbers vary together."""
+    return [j for j in model.columns if columns[j]["kind"] == "number"]
+
+
+# ------------------------------------------------------------------------------------- weights, importances, errors
+
+
+def set_labels(sets, names):
+    """Names of the terms of sets of columns, "(prior)" for the class alone."""
+    return [", ".join(str(names[a]) for a in s) or "(prior)" for s in sets]
+
+
+def weight_series(fits, names, states, classes):
+    """All weights with their names, summed over the fits: {label: weight}."""
+    found: dict[str, float] = {}
+    for fit in fits:
+        terms, weights = fit.terms, fit.weights
+        labels, values = set_labels(terms.sets, names), [weights.sets]
+        for members, kind, columns in design_owners(terms):
+            owner = "".join(f"{names[j]}, " for j in members)[:-2]
+            parts = [f"{owner} ({kind}".lstrip()]
+            if kind in ("state", "cell"):
+                parts = [f"{parts[0]} {', '.join(map(str, cell))}" for cell in product(*(states[j] for j in members))]
+            labels += [f"{part}, {c})" for part in parts for c in classes]
+            values.append(weights.slopes[columns].ravel())
+        if terms.gaussian is not None:
+            labels += [f"(gaussian, {k})" for k in range(N_STRENGTHS)]
+            values.append(weights.densities)
+        for label, value in zip(labels, np.concatenate(values).tolist()):
+            found[label] = found.get(label, 0.0) + value
+    return found
+
+
+def average_importances(model, data):
+    """Mean over the rows of the standard deviation over the classes of a column's weighted terms: (n_columns,) in nats."""
+    result, columns = np.zeros(data.codes.shape[1]), model.columns
+    owners = [*(columns[list(s)] for s in line_sets(model)), columns[data.numeric[columns]]]  # the last: densities
+    for start in range(0, len(data.codes), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        evidence = model_evidence(model, data.codes[block], data.values[block])
+        spread = (data.weights[block] / data.weights.sum()) @ evidence.std(axis=2)
+        for members, value in zip(owners, spread):
+            if len(members):
+                result[members] += value / len(members)
+    return result
+
+
+def curve_errors(fits, j, middles):
+    """Standard errors of `column_curve` less its mean over the classes: from the fits without parts of the rows, else from the
+    error of a factor on the curve; NaN where neither is known."""
+    if len(fits) > 1:
+        total = sum(fit.share for fit in fits)
+        models = ((additive_model([fit]), total / fit.share) for fit in fits[1:])
+        curves = np.stack([column_curve(model, j, middles) * factor for model, factor in models])
+        return jackknife(curves - curves.mean(axis=2, keepdims=True))
+    curve = column_curve(additive_model(fits), j, middles)
+    return np.abs(curve - curve.mean(axis=1, keepdims=True)) * fits[0].errors.get((j,), np.nan)
+
+
+def jackknife(values):
+    """Standard error of the mean of fits that each lack one part of the rows: values (n_bags, ...)."""
+    n_bags = len(values)
+    return np.sqrt((n_bags - 1) / n_bags * np.square(values - values.mean(axis=0)).sum(axis=0))
+
+
+def factor_errors(contrasts, rows, theta, stiffness, terms):
+    """Standard error of a factor on all that each pair, and each column alone, adds in the model: {set of columns: error}.
+
+    Of so many rows and columns that memory would fill, pairs alone have errors.
+
+    rows : (n,) weights     theta, stiffness : (n_weights,) the fitted weights and their ridges
+    """
+    parts = {members: part for members, part in _own_weights(contrasts, terms).items() if np.any(theta[part])}
+    if len(parts) * len(rows) * (contrasts.n_classes - 1) > _MOST_ERRORS:
+        parts = {members: part for members, part in parts.items() if len(members) == 2}
+    if not parts:
+        return {}
+    total = contrasts.scores(theta)
+    features = [contrasts.scores(np.where(part, theta, 0.0)) for part in parts.values()]
+    stacked = np.stack([*features, total - sum(features)], axis=2)
+    _, probability = other_classes(total.ravel(), rows, total.shape[1])
+    penalty = [float(stiffness[part] @ theta[part] ** 2) for part in parts.values()]
+    curvature = curvature_matrix(stacked, rows, probability, np.array([*penalty, 0.0]))
+    errors = np.sqrt(np.maximum(np.diag(np.linalg.pinv(curvature, hermitian=True)), 0.0))
+    return dict(zip(parts, errors.tolist()))
+
+
+def _own_weights(contrasts, terms):
+    """{pair or column: (n_weights,) which weights are its own}."""
+    n_flat = contrasts.values.shape[2]
+    n_directions = contrasts.n_classes - 1
+    size = n_flat + contrasts.design.shape[1] * n_directions
+    found = {}
+    for k, members in enumerate(terms.sets):
+        if members:
+            found[members] = np.arange(size) == k
+    for members, _, columns in design_owners(terms):
+        if members:
+            first, stop = (n_flat + place * n_directions for place in (columns.start, columns.stop))
+            own = (np.arange(size) >= first) & (np.arange(size) < stop)
+            found[members] = found.get(members, False) | own
+    return found
+
+
+def interaction_lines(fits, data, names):
+    """Pairs in the model: [(first, second, importance, low, high)], by falling importance.
+
+    Intervals come from the error of a factor on the term; where fits lack parts of the rows, also from how these differ, and
+    the wider one is taken.
+    """
+    pairs = sorted({s for fit in fits for s in fit.errors if len(s) == 2})
+    if not pairs:
+        return []
+    shares = _variance_shares(additive_model(fits), data, pairs)
+    reach = SURE * np.array([fits[0].errors.get(pair, 1.0) for pair in pairs])
+    low, high = shares * np.maximum(1.0 - reach, 0.0) ** 2, shares * (1.0 + reach) ** 2
+    if len(fits) > 1:
+        found = np.stack([_variance_shares(additive_model([fit]), data, pairs) for fit in fits[1:]])
+        reach = float(stdtrit(len(found) - 1, 0.975)) * jackknife(found)
+        low, high = np.minimum(low, np.maximum(shares - reach, 0.0)), np.maximum(high, shares + reach)
+    lines = [
+        (names[i], names[j], *values) for (i, j), *values in zip(pairs, *(v.tolist() for v in (shares, low, high)))
+    ]
+    return sorted(lines, key=lambda line: -line[2])
+
+
+def _variance_shares(model, data, pairs):
+    """Variance over the rows of the terms of pairs, over that of the whole score: (n_pairs,)."""
+    places = {members: k for k, members in enumerate(line_sets(model)) if members in set(pairs)}
+    weights = data.weights / data.weights.sum()
+    means, squares = (np.zeros((len(places) + 1, data.n_classes)) for _ in range(2))
+    for start in range(0, len(data.codes), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        lines = model_evidence(model, data.codes[block], data.values[block])
+        lines = np.concatenate([lines[:, list(places.values())], lines.sum(axis=1, keepdims=True)], axis=1)
+        lines -= lines.mean(axis=2, keepdims=True)
+        means += np.tensordot(weights[block], lines, axes=1)
+        squares += np.tensordot(weights[block], lines**2, axes=1)
+    spread = np.maximum(squares - np.square(means), 0.0).sum(axis=1)
+    found = dict(zip(places, spread[:-1] / spread[-1] if spread[-1] > 0 else spread[:-1]))
+    return np.array([found.get(pair, 0.0) for pair in pairs])
+
+
+def without_terms(fit, sets, densities):
+    """The fit with zero weights for all that the sets of columns say, and for the densities where they are to go."""
+    terms, weights = fit.terms, fit.weights
+    slopes = weights.slopes.copy()
+    for members, _, place in design_owners(terms):
+        if members in sets:
+            slopes[place] = 0.0
+    kept = np.array([float(members not in sets) for members in terms.sets])
+    parts = weights._replace(
+        sets=weights.sets * kept, slopes=slopes, densities=weights.densities * (0.0 if densities else 1.0)
+    )
+    return fit._replace(weights=parts, errors={s: error for s, error in fit.errors.items() if s not in sets})
+
+
+class Slope(NamedTuple):
+    """Weights (n_classes,) of a number: `column` counts the columns with terms, `number` the numeric ones among them."""
+
+    column: int
+    number: int
+    mean: float
+    spread: float
+    weights: np.ndarray
+
+
+class DensityPart(NamedTuple):
+    """One strength and class: weight x (constant - joint_power ln(1 + |inverse v|^2) + single_power sum ln(1 + (widths v)^2))."""
+
+    group: int
+    weight: float
+    constant: float
+    joint_power: float
+    single_power: float
+    inverse: np.ndarray
+    widths: np.ndarray
+
+
+class Density(NamedTuple):
+    """knots of the normal scores of each number (values, scores), means of the classes (n_classes, d), parts."""
+
+    knots: list
+    means: np.ndarray
+    parts: list
+
+
+class AdditiveModel(NamedTuple):
+    """columns, numbers : positions of the columns with terms in the table, and of the numeric ones in its numbers
+
+    prior (n_classes,); tables (n_bins, n_classes) each; pairs {(i, j): (n_bins_i, n_bins_j, n_classes)}, by columns with terms
+    """
+
+    columns: np.ndarray
+    numbers: np.ndarray
+    prior: np.ndarray
+    tables: list
+    slopes: list
+    pairs: dict
+    densities: list

@@ -1,0 +1,42 @@
+"""Sizes that the order methods do not take: each raises an error that names what to change."""
+
+from contextlib import contextmanager
+
+from pgm_bma.orders.families.family_table import MAX_FAMILIES, TooLarge, n_families
+
+# What a fit may take where no sampler was given: on tables of hundreds of columns, chains end before max_sweeps. The limit is by
+# size, not by the clock, so that fits repeat.
+SCORING = 6e10  # steps of compiled code, of about a nanosecond each
+SWEEPING = 60  # CPU seconds of all chains
+
+
+def check_soft_families(scoring, n):
+    """Raise an error where soft interventions would need lists."""
+    size = n_families(n, n - 1, scoring.max_indegree)
+    if scoring.soft and size > MAX_FAMILIES:
+        raise ValueError(
+            f"intervention_type='soft' needs all families in one table, but {n} variables with max_indegree={scoring.max_indegree} "
+            f"have {size}, more than {MAX_FAMILIES}; lower max_indegree, drop columns, or pass intervention_type='perfect'"
+        )
+
+
+@contextmanager
+def lists_of(n, n_rows, max_indegree, sampler):
+    """Say what to change where lists of families take too long, or too much memory."""
+    try:
+        yield
+    except TooLarge as error:
+        steps, families = error.args
+    else:
+        return
+    if families > MAX_FAMILIES:
+        raise ValueError(
+            f"{n_rows:,} rows of {n} variables leave about {families:.1e} parent sets that matter, more than {MAX_FAMILIES:,}: "
+            f"the rows say little about so many states. Merge rare states, drop columns, lower max_indegree (now {max_indegree}), "
+            f"or raise eps (now {sampler.eps}) in sampler=GibbsSampler(eps=...)"
+        )
+    raise ValueError(
+        f"scoring the parent sets of {n} variables takes about {steps * 1e-9:,.0f} CPU seconds for {n_rows:,} rows. Drop columns, "
+        f"take a sample of the rows, or lower max_indegree (now {max_indegree}); sampler=GibbsSampler(beam=10) scores fewer sets, "
+        "and any sampler that is given takes the time that it needs"
+    )
