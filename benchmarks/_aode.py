@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pgm_bma.foundation.numbers.counts import state_offsets
+from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.foundation.numbers.pairs import indicators, pair_counts
 from pgm_bma.foundation.tables.table import encode, encode_like, encode_target
 

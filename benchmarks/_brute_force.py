@@ -10,10 +10,10 @@ from itertools import permutations, product
 from math import lgamma
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln, logsumexp
 
-from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, posterior_mean
-from pgm_bma.foundation.numbers.starts import align_labels
+from pgm_bma.foundation.numbers.families import log_marginal_likelihood, posterior_mean
 from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.latent_class.loop import fit_latent_class
@@ -56,7 +56,7 @@ def brute_force(codes, cardinalities, n_clusters, rng, n_starts=30, n_temperatur
         value, errors[structure] = estimate(part, cardinalities[inside], n_clusters, rng, n_temperatures, n_runs, fit)
         log_p[structure] = value + rest
         reference = fit[2] if reference is None else reference
-        order = align_labels(reference, fit[2], np.ones(len(codes)))
+        order = linear_sum_assignment(reference.T @ fit[2], maximize=True)[1]  # the labels of the first model
         tables = [np.tile(mean, (n_clusters, 1)) for mean in means]
         for i, table in zip(inside, fit[1]):
             tables[i] = table[order]

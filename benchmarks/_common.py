@@ -1,4 +1,4 @@
-"""What every benchmark shares: arguments, timing, printing and saving tables, reading the published ones, skipping.
+"""Shared parts of all benchmarks: arguments, timing, printing and saving tables, reading the published ones, skipping.
 
 A benchmark is a module with a docstring (its first line is the description in the list), `main(argv=None)`, and
 `TABLE = True` when it reproduces a table of a paper. Its last lines are ``if __name__ == "__main__": run(main)``.
@@ -39,7 +39,7 @@ def parser(description, seed=0):
     )
     arguments.add_argument("--full", action="store_true", help="the sizes of the paper instead of a quick version")
     arguments.add_argument(
-        "--out", type=Path, default=None, help="folder for the CSV (default: results/ beside the module)"
+        "--out", type=Path, default=None, help="folder for the CSV (default: results/ next to the module)"
     )
     arguments.add_argument("--seed", type=int, default=seed, help=f"seed of everything random (default {seed})")
     return arguments
@@ -146,7 +146,7 @@ def replace_table(page, table):
 
 
 def results_folder(out=None):
-    """`out` (made if missing); else results/ beside this module, if there and writable; else the current folder."""
+    """`out` (made if missing); else results/ next to this module, if there and writable; else the current folder."""
     if out is not None:
         out = Path(out)
         out.mkdir(parents=True, exist_ok=True)

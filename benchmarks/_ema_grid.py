@@ -1,4 +1,4 @@
-"""EM against EMA and its twin on data drawn from random models: one cell of the paper's Tables I and II at a time.
+"""EM against EMA and variational EMA on data drawn from random models: one cell of the paper's Tables I and II at a time.
 
 Every method sees the same rows and the same starts. A result is the Hamming distance between the co-membership matrices of
 the found and the true partition, divided by N^2 (0 is perfect). The starts of a loop are run once and combined in several

@@ -1,4 +1,4 @@
-"""What Tables I and II of the EMA paper share: the loop over cells, the printing and the files."""
+"""Shared parts of Tables I and II of the EMA paper: the loop over cells, the printing and the files."""
 
 import time
 

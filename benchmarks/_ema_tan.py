@@ -1,6 +1,6 @@
 """EMA with one attribute parent: clusters averaged over all structures that an order of the columns allows.
 
-Every column takes, beside the cluster or without it, at most one column that stands before it in the order: candidate parent
+Every column takes, with the cluster or without it, at most one column that stands before it in the order: candidate parent
 sets {}, {C}, {X_j}, {C, X_j}. Given the order the columns choose independently, so the average over all structures is, column by
 column, `average_families` over these sets at the expected counts (EMA eq. 10-14 with more sets; ORD eq. 9).
 The average is not one network with few parents: a column's distribution mixes over all its predecessors.
@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, logsumexp
 
-from pgm_bma.foundation.numbers.counts import state_offsets
-from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood, side_by_side_scores
+from pgm_bma.foundation.numbers.families import log_marginal_likelihood, side_by_side_scores, state_offsets
 from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.latent_class.loop import fit_latent_class
 from pgm_bma.latent_class.problem import log_joint

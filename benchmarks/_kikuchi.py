@@ -1,4 +1,4 @@
-"""What the Kikuchi-Bayes experiments share: domains of Table 2, methods, protocols and ranks."""
+"""Shared parts of the Kikuchi-Bayes experiments: domains of Table 2, methods, protocols and ranks."""
 
 import itertools
 import os

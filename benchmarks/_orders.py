@@ -1,4 +1,4 @@
-"""What the experiments of the order paper share: its chain, its choices of orders, and accuracies by number of orders."""
+"""Shared parts of the experiments of the order paper: its chain, its choices of orders, and accuracies by number of orders."""
 
 import numpy as np
 from scipy.special import logsumexp

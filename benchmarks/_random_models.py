@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from pgm_bma.foundation.runtime.seeds import random_generator
+from pgm_bma.foundation.runtime.jobs import random_generator
 from pgm_bma.networks.objects import NetworkArrays, bayesian_network
 from pgm_bma.networks.simulation import draw_parents
 

@@ -1,4 +1,4 @@
-"""One way of `scale_tables` in a process of its own: ``python _scale_run.py WAY FILES MEMORY WORKERS`` prints figures as JSON."""
+"""One way of `scale_tables` in a separate process: ``python _scale_run.py WAY FILES MEMORY WORKERS`` prints figures as JSON."""
 
 import json
 import resource

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from pgm_bma import AdditiveBayesClassifier, KikuchiBayesClassifier
-from pgm_bma.foundation.tables.numeric_columns import numeric_names
+from pgm_bma.foundation.tables.kinds import numeric_names
 
 from . import _kikuchi as kikuchi
 from ._common import need, parser, print_line, print_table, results_folder, run, save_csv
@@ -45,7 +45,7 @@ SIZES = {"catboost": (6,), "lightgbm": (7, 31), "xgboost": (3, 6)}  # depths; le
 
 
 class Boosting:
-    """One of three libraries behind one face: labels as integer codes, early stopping on a part of the training rows."""
+    """One of three libraries as one estimator: labels as integer codes, early stopping on a part of the training rows."""
 
     def __init__(self, library, tuned, seed):
         self.library, self.tuned, self.seed = library, tuned, seed

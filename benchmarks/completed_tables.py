@@ -1,6 +1,6 @@
-"""Do completed tables help classifiers that have their own way with gaps? Log loss with 30 % of the training cells missing.
+"""Do completed tables help classifiers that have their own way with missing values? Log loss with 30 % missing.
 
-Each classifier is fitted to the table with gaps as it is, to the complete table, and to ten completed tables drawn by
+Each classifier is fitted to the incomplete table as it is, to the complete table, and to ten completed tables drawn by
 `OrderPosterior.complete` (the class is a column of it), whose class probabilities are averaged. Test rows are complete.
 With `--clusters`, densities of clusterings instead: mean log p of test rows, the densities of the ten averaged.
 """

@@ -1,4 +1,4 @@
-"""Which method to begin with: log loss and processor time of every classifier and clusterer on the development tables, 5 folds.
+"""The method to begin with: log loss and processor time of every classifier and clusterer on the development tables, 5 folds.
 
 The tables are the embedded ones and those of PGM_BMA_DATA whose columns have at most 30 states (others hold numbers); at most 400
 rows each, with --full all. Classes: mean -log P(class). Clusters: mean log p(row) of held-out rows, and the adjusted Rand index

@@ -7,14 +7,15 @@ against three, whose p-values come in steps of 1/40.
 
 import numpy as np
 
-from pgm_bma.foundation.rows.blocks import table_rows
+from pgm_bma.foundation.rows.blocks import Block, table_rows
 from pgm_bma.latent_class.loop import LatentClassSettings, fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings, make_problem
 from pgm_bma.latent_class.profiles import uncertainty
-from pgm_bma.latent_class.residuals import (
+from pgm_bma.latent_class.statistics import (
     bootstrap,
     expected_pairs,
     likelihood_ratio,
+    p_value,
     pair_residuals,
     refit,
     simulated,
@@ -71,7 +72,7 @@ def coverage(truth, rng):
     codes, weights = draw(truth, rng)
     fit = refit(codes, weights, CARDINALITIES, truth, SETTINGS)
     priors = make_problem(table_rows(codes, CARDINALITIES, weights), 2, SETTINGS.priors).priors
-    found = uncertainty(codes, weights, fit, priors)
+    found = uncertainty(Block(codes, weights), fit, priors)
     sizes = (found.size_low <= truth.theta_c) & (truth.theta_c <= found.size_high)
     return np.concatenate([sizes, ((found.low <= truth.theta) & (truth.theta <= found.high)).ravel()])
 
@@ -92,13 +93,13 @@ def false_residuals(truth, rng):
 
 def false_ratio(truth, rng):
     codes, weights = draw(truth, rng)
-    value, small, _ = likelihood_ratio(codes, weights, CARDINALITIES, 2, SETTINGS, rng.spawn(1)[0])
+    value, small = likelihood_ratio(codes, weights, CARDINALITIES, truth, SETTINGS, rng.spawn(1)[0])
 
     def again(rows, counts, child):
-        return likelihood_ratio(rows, counts, CARDINALITIES, 2, SETTINGS, child)[0]
+        return likelihood_ratio(rows, counts, CARDINALITIES, small, SETTINGS, child)[0]
 
-    drawn = bootstrap(codes, weights, CARDINALITIES, small, again, N_BOOTSTRAP, rng)
-    return (1 + (drawn >= value).sum()) / (1 + N_BOOTSTRAP) <= 0.05
+    drawn = bootstrap(codes, weights, CARDINALITIES, small, again, N_BOOTSTRAP, rng, seen=value)
+    return p_value(drawn, value, N_BOOTSTRAP) <= 0.05
 
 
 if __name__ == "__main__":

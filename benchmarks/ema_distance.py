@@ -1,4 +1,4 @@
-"""How EMA's distance to brute-force averaging moves from update to update, and with the number of rows.
+"""Distance of EMA to brute-force averaging, from update to update, and with the number of rows.
 
 The paper asks (section VII) whether the distance falls at every iteration and how it depends on the size of the data. Printed, no
 theorem claimed: KL in bits to the brute-force model (six binary variables, two clusters, see ema_figs34) after 0, 1, 2, ...

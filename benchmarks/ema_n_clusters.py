@@ -1,7 +1,7 @@
 """Number of clusters: scores that choose it from a range, and the search by splits and merges, for hits and time.
 
 Data from random selective naive Bayes models with 1 to 5 clusters. The scores: BIC and Cheeseman-Stutz of EM, the averaged
-Cheeseman-Stutz of EMA, the evidence bound of the variational twin (with and without log k! for the labels).
+Cheeseman-Stutz of EMA, the evidence bound of variational EMA (with and without log k! for the labels).
 """
 
 import time

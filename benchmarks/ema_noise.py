@@ -1,4 +1,4 @@
-"""A column of noise with many states beside a table with two clusters: P(arc) and the partition, under both parameter priors.
+"""A column of noise with many states next to a table with two clusters: P(arc) and the partition, under both parameter priors.
 
 300 rows, three columns that know the clusters, two of noise, and one of noise with 2 to 2000 states. "Rand index" is the adjusted
 one with the partition that the same method finds without that column.

@@ -1,4 +1,4 @@
-"""EMA Table I: partitions by EM, EMA and its variational twin on data from random selective naive Bayes models.
+"""EMA Table I: partitions by EM, EMA and variational EMA on data from random selective naive Bayes models.
 
 Models: each variable depends on the cluster with probability 1/2, has 2 to 5 states, tables and cluster sizes from
 Dirichlet(1). The quick version takes a few of the cells; --full is the paper's size (50 models a cell, 30 starts; hours).

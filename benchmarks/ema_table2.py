@@ -1,4 +1,4 @@
-"""EMA Table II: partitions by EM, EMA and its variational twin on data from random Bayesian network classifiers.
+"""EMA Table II: partitions by EM, EMA and variational EMA on data from random Bayesian network classifiers.
 
 Models: a random connected network over the variables with at most 2 or 3 parents, 2 to 5 states, and a cluster on which
 each variable depends with probability 1/2. The quick version takes a few of the cells; --full is the paper's size. --tan adds EMA

@@ -1,6 +1,6 @@
 """The first fit of every estimator in a fresh process: CPU seconds with an empty cache of compiled code, and with a warm one.
 
-Each row is two processes with a NUMBA_CACHE_DIR of their own: the first finds it empty and compiles, the second finds what the
+Each row is two processes with their own NUMBA_CACHE_DIR: the first finds it empty and compiles, the second finds what the
 first left. CPU time of the process (imports apart), because wall time depends on what else runs; "files" is how many compiled
 functions the first left behind. The table (votes) has missing cells; "complete" is the same one with them as states: where cells
 are missing, forests and orders compile their ways with them too.

@@ -1,6 +1,6 @@
 """Noise of 2 to 2000 states, and real tables: arcs that a forest average finds under both parameter priors.
 
-The noise column stands beside four copies of the class with errors (80 % right), a copy of one of those (90 %), 690 rows, two
+The noise column stands next to four copies of the class with errors (80 % right), a copy of one of those (90 %), 690 rows, two
 classes; means over three tables. "into" is P(some column -> noise), "out of" the largest P(noise -> column), "class" P(class ->
 noise) under class_arcs="selective", "relevant" P(arc between the column and its copy), "relevant class" the smallest P(class ->
 copy of the class). For the clusterer the classes are hidden. Real tables (at most 800 rows): log loss of 5 folds, expected

@@ -1,6 +1,6 @@
 """Five near-copies of a column, each different in one row of 1000: how far P moves from what one column gives, by kind of weights.
 
-Beside them two other columns, all pairs as regions, ten tables. "agree" is the largest move of a row in which the five agree (995
+In addition two other columns, all pairs as regions, ten tables. "agree" is the largest move of a row in which the five agree (995
 rows; aim 0.02), "differ" the smallest and the largest move of the five rows in which one of them differs: there a fifth of the
 evidence says something else.
 """

@@ -2,7 +2,7 @@
 
 Stratified 5 folds, everything fitted inside them; the loss is capped at p >= 1e-5; classes of fewer than ten rows are left out.
 The peers: logistic regression with its penalty chosen by cross-validation, random forest, histogram boosting with early stopping.
-Averaged naive Bayes with averaged cuts and with one MDL cut stands beside them.
+Averaged naive Bayes with averaged cuts and with one MDL cut are compared too.
 """
 
 import numpy as np

@@ -20,9 +20,8 @@ import pgm_bma
 from pgm_bma.foundation.tables.table import encode
 from pgm_bma.orders.chains import gibbs
 from pgm_bma.orders.chains.gibbs import prepare_lists
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
-from pgm_bma.orders.families.family_lists import grow_lists, prune_table
-from pgm_bma.orders.families.family_table import MAX_FAMILIES, family_table, n_families
+from pgm_bma.orders.families.family_table import MAX_FAMILIES, family_table, grow_lists, n_families, prune_table
+from pgm_bma.orders.structure_average import WEIGHTINGS
 from pgm_bma.orders.sums import exact_dags, exact_orders
 
 from ._common import Skip, parser, print_table, results_folder, run, save_csv
@@ -198,7 +197,7 @@ def average_precision(truth, edges):
 
 
 def as_markdown(rows):
-    """The table of docs/orders.md: the longest runs of every problem."""
+    """Return the table of docs/evidence.md: the longest runs of every problem."""
     lines = ["| problem (variables) | sweeps, temperatures, chains | runs | CPU s (most) | largest error (median) | exchange rates "
              "| average precision of arcs |", "|" + "---|" * 7]  # fmt: skip
     longest = {row["problem"]: row for row in sorted(rows, key=lambda row: row["sweeps"])}

@@ -1,9 +1,9 @@
-"""Structures from tables with gaps: sampling cells and structures together against the complete table, and the truth.
+"""Structures from tables with missing values: sampling cells and structures together against the complete table, and the truth.
 
 Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table;
-"many", child again on many tables, beside ten completed copies drawn from one network; "expected", how far complete tables are by
-what the gaps leave open; "starts", chains that begin on the hidden table; "hard", cells of sachs that are missing depending on
-other columns, run twice; "voting", a table with real gaps, drawn with and without its incomplete rows. K2 with alpha = 1, "mdl",
+"many", child again on many tables, next to ten completed copies drawn from one network; "expected", how far complete tables are by
+what is left open; "starts", chains that begin on the hidden table; "hard", cells of sachs that are missing depending on
+other columns, run twice; "voting", an incomplete table, drawn with and without its incomplete rows. K2 with alpha = 1, "mdl",
 at most three parents.
 """
 
@@ -52,7 +52,7 @@ def main(argv=None):
 
 
 def tiny(seed, sweeps):
-    """Mean absolute error of the arcs, 3 or 4 binary variables, 8 to 12 rows, 4 to 6 gaps."""
+    """Mean absolute error of the arcs, 3 or 4 binary variables, 8 to 12 rows, 4 to 6 missing values."""
     from pgm_bma.orders.families.family_table import family_table
     from pgm_bma.orders.gaps import augment, augment_lists
 
@@ -140,9 +140,13 @@ def child(seed, sweeps):
     for name, (rows, settings), start in (
         ("complete", whole, seed),
         ("complete, again", whole, 100 + seed),
-        ("complete, 210 rows", (whole[0][:210], whole[1]), seed),  # as many cells as the gaps leave
+        ("complete, 210 rows", (whole[0][:210], whole[1]), seed),  # as many cells as are left
         ("augment", gaps, seed),
-        ("augment, again", gaps, 100 + seed),  # what two runs differ by is chance of the chains, not of the gaps
+        (
+            "augment, again",
+            gaps,
+            100 + seed,
+        ),  # what two runs differ by is chance of the chains, not of the missing values
         ("state", (holes, {"missing": "state", "sampler__tol": 0.1, "sampler__max_sweeps": 512}), seed),
     ):
         settings = settings | {"state_names": states_of(model)}
@@ -163,7 +167,7 @@ def class_loss(proba, classes, test):
 
 
 def many(seed, sweeps):
-    """The tables of `child`: the gaps sampled, and ten copies drawn from its best network, fitted alone."""
+    """The tables of `child`: missing values sampled, and ten copies drawn from its best network, fitted alone."""
     model = load_network("child")
     frame, test = simulate(model, 300, random_state=seed), simulate(model, 10_000, random_state=1000 + seed)
     X, y, rows = frame.drop(columns="Disease"), frame["Disease"], test.drop(columns="Disease")
@@ -198,7 +202,7 @@ def many(seed, sweeps):
 
 
 def expected(seed, sweeps):
-    """How far the arcs of complete tables are from those of the gaps, by what the gaps leave open: the hidden table is one more
+    """Distance of the arcs of complete tables from those of the observed cells, by what is left open: the hidden table is one more
     draw from the posterior, so its distance is that of the sampled completions, if the sampling is right."""
     from pgm_bma.orders.gaps import augment
     from pgm_bma.orders.gaps.augmented_average import gaps_of
@@ -267,7 +271,7 @@ def hard(seed, sweeps):
     for name, n_seen in (("one column always seen", 1), ("five of eleven", 5), ("six of eleven", 6)):
         holes = depending(frame, n_seen, 0.2, seed)
         first = None
-        for start in (seed, 100 + seed):  # chains of their own: a convergence that is real is found twice
+        for start in (seed, 100 + seed):  # separate chains: a convergence that is real is found twice
             posterior, seconds = fitted(OrderPosterior, {"sampler__max_sweeps": sweeps or 640}, holes, None, start)
             line = judged(name, posterior, {}, truth_of(model, frame), seconds)
             arcs = posterior.edge_posterior_.to_numpy()
@@ -291,7 +295,7 @@ def depending(frame, n_seen, share, seed):
 
 
 def voting(seed, sweeps):
-    """Arcs between the votes of 435 members, 203 of whom did not vote on something; default prior, a picture beside the table."""
+    """Arcs between the votes of 435 members, 203 of whom did not vote on something; default prior, a picture next to the table."""
     import matplotlib.pyplot as plt
 
     from pgm_bma import load_dataset
@@ -339,7 +343,7 @@ def truth_of(model, frame):
 
 
 def fitted(kind, settings, X, y, seed):
-    """(estimator, CPU seconds); warnings of convergence are told by the result."""
+    """(estimator, CPU seconds); warnings of convergence are reported by the result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         start = time.process_time()

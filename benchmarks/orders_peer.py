@@ -1,6 +1,6 @@
 """The peer sumu 0.1.2 on child's first 12 columns, every DAG once, against the exact sums: error of an arc by CPU time.
 
-sumu's Gadget wants an older numpy and Cython, so it runs in an environment of its own: ``python3.9 -m venv peer``, then in it
+sumu's Gadget wants an older numpy and Cython, so it runs in a separate environment: ``python3.9 -m venv peer``, then in it
 ``pip install "numpy<1.24" "setuptools<65" "Cython<3" wheel`` and ``pip install --no-build-isolation sumu==0.1.2``; name its Python
 with --python. Both have BDeu with a total of 10, sumu's prior of parent sets (ours: "friedman_koller"; single scores agree to
 1e-11), at most three parents, and all 11 others as candidates. sumu has 16 tempered chains (its MC3), half of the iterations are
@@ -21,9 +21,8 @@ import numpy as np
 
 from pgm_bma.orders.chains import gibbs
 from pgm_bma.orders.chains.gibbs import prepare_lists
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
-from pgm_bma.orders.families.family_lists import prune_table
-from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.families.family_table import family_table, prune_table
+from pgm_bma.orders.structure_average import WEIGHTINGS
 from pgm_bma.orders.sums import exact_dags
 
 from ._common import Skip, parser, print_table, run, save_csv

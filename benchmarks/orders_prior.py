@@ -3,7 +3,7 @@
 "consistent" (alpha in every cell, no table with more pseudo-counts than a quarter of the rows), "paper" (alpha in every cell), BDeu
 of one total for all tables (the square of the median number of states, 1 and 10). Classification: mean -log P(class) and error of
 `OrderAveragedClassifier` (at most two parents), 5 folds, development tables of at most 12 columns and 400 rows. Noise: expected
-number of arcs into a column of random states beside four binary columns that depend on each other (aim: 0.3).
+number of arcs into a column of random states next to four binary columns that depend on each other.
 """
 
 import warnings

@@ -1,6 +1,6 @@
 """Noise columns of 2 to 2000 states: the probability of their arcs under every averaging estimator; and columns that matter.
 
-690 rows, two classes; the noise stands beside four columns that agree with the class in 80 % of the rows. "averaged NB" and "forest
+690 rows, two classes; the noise is next to four columns that agree with the class in 80 % of the rows. "averaged NB" and "forest
 selective" print P(class -> noise), "EMA" P(cluster -> noise), "forest" and "orders" the expected number of arcs from other columns
 into the noise; means over the repetitions. The aim under the default prior is at most 0.3 everywhere. The last column is the
 adjusted Rand index between EMA's clusters with and without the noise column (aim at 200 states: 0.95). The second table is the mean

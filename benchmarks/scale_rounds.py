@@ -1,4 +1,4 @@
-"""Whether chains of orders gain from workers elsewhere: CPU of one round of a chain against that of sending it to dask and back.
+"""Chains of orders on workers elsewhere: CPU of one round of a chain against that of sending it to dask and back.
 
 Chains meet every few sweeps to agree on when to stop. On alarm: CPU milliseconds of such a round for one chain, and of sending four
 chains and their families under ``joblib.parallel_config("dask")`` to two workers on this machine and back.
@@ -12,9 +12,8 @@ import numpy as np
 
 from pgm_bma.orders.chains import gibbs
 from pgm_bma.orders.chains.gibbs import prepare_lists
-from pgm_bma.orders.chains.weighting import WEIGHTINGS
-from pgm_bma.orders.families.family_lists import prune_table
-from pgm_bma.orders.families.family_table import family_table
+from pgm_bma.orders.families.family_table import family_table, prune_table
+from pgm_bma.orders.structure_average import WEIGHTINGS
 
 from ._common import need, parser, print_table, run, save_csv
 from ._orders import alarm, alarm_rows

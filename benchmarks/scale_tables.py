@@ -1,6 +1,6 @@
 """Tables larger than memory: CPU seconds and peak memory from Parquet files to fitted EMA clusters, folded and in passes.
 
-Ways, each in a process of its own (CPU of the process and its threads, peak of its resident memory, both after the
+Ways, each in a separate process (CPU of the process and its threads, peak of its resident memory, both after the
 imports and with the compiled code in the cache): "fold" (12 survey-like columns that collapse), "passes" (20 columns that do
 not, blocks on local disk), "dask" (the same on a LocalCluster; CPU of workers and of client with scheduler apart) and "orders"
 (an exact average over orders of the 20 columns, in passes). Lines of other ways and sizes in the kept file stay.
@@ -42,7 +42,7 @@ def main(argv=None):
         for way in options.ways:
             n_columns = 12 if way == "fold" else 20
             files = generate(folder / f"{n_columns}x{n_rows}", n_rows, n_columns, options.seed)
-            # "fold" has the room that it asks for; the others are told that the rows do not fit
+            # "fold" has the room that it asks for; for the others the rows do not fit
             memory = {"fold": options.memory, "dask": "1.5GB"}.get(way, "100MB")
             told = measure(way, files, memory, options.workers)
             rows.append({"way": way, "rows": n_rows, "columns": n_columns, **told})
@@ -51,7 +51,7 @@ def main(argv=None):
 
 
 def measure(way, files, memory, workers):
-    """Run one way in a process of its own."""
+    """Run one way in a separate process."""
     script = str(Path(__file__).with_name("_scale_run.py"))
     command = [sys.executable, script, way, files, memory, str(workers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
 """Latent-class EM and EMA: time of an iteration against plain numpy (and stepmix), its growth, memory, and wide data.
 
-Everything runs on one thread except the last line. The numpy twin is the usual one: a one-hot matrix, two matrix products and
+Everything runs on one thread except the last line. Plain numpy is the usual way: a one-hot matrix, two matrix products and
 a log-sum-exp per iteration.
 """
 
@@ -80,7 +80,7 @@ def averaging_cost(chosen):
 
 
 def against_stepmix(chosen):
-    """One EM iteration of stepmix over the same numpy twin, if it is installed."""
+    """One EM iteration of stepmix over the same numpy version, if it is installed."""
     try:
         stepmix = need("stepmix.stepmix")
     except Skip as reason:

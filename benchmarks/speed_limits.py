@@ -1,6 +1,6 @@
-"""How far from the limit: every fit and prediction that keeps people waiting, against a peer and against a bound.
+"""Distance from the limit: every fit and prediction that keeps people waiting, against a peer and against a bound.
 
-CPU seconds on one thread, each in a process of its own (`_child`), compiled code in the cache. "peer": the package that a user
+CPU seconds on one thread, each in a separate process (`_child`), compiled code in the cache. "peer": the package that a user
 would take instead, on the same table in the same run; where it would take minutes, both run on the smaller table that is named.
 "bound": the time that the machine needs for the bytes that must be read, at the speed of reading memory, or for the
 multiplications of the counts, at the speed of its matrix product, both measured at the beginning. A ratio is ours / theirs:
@@ -44,7 +44,7 @@ OTHERS = (
 def main(argv=None):
     options = parser(__doc__)
     options.add_argument("--only", default="", help=f"parts, separated by commas: {', '.join(PARTS)}")
-    options.add_argument("--page", default="", help="write the table into this page (docs/cost.md)")
+    options.add_argument("--page", default="", help="write the table into this page (docs/evidence.md)")
     arguments = options.parse_args(argv)
     if any(os.environ.get(name) != "1" for name in THREADS[:2]):
         raise Skip(f"set {' and '.join(f'{name}=1' for name in THREADS[:2])} first: all is measured on one thread")
@@ -75,16 +75,13 @@ def keep(found, out, column, measured):
 
 
 def as_markdown(lines):
-    """The table of docs/cost.md."""
-    said = [
-        "| line | CPU s | aim | MB | ours / peer | peer | ours / bound | bound |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    """Return the table of docs/evidence.md."""
+    said = ["| line | CPU s | MB | ours / peer | peer |", "|---|---|---|---|---|"]
     for line in lines:
-        cpu = digits(line["cpu"]) if line["ended"] == "whole" else line["ended"].split(";")[0]
-        aim = digits(line.get("aim")) + (f", {line['aim mb']:.0f} MB" if line.get("aim mb") else "")
-        cells = [line["line"], cpu, aim, digits(line.get("mb"), 0), digits(line.get("peer ratio"))]
-        cells += [line.get("peer") or "", digits(line.get("bound ratio")), line.get("bound") or ""]
+        cpu = (
+            digits(line["cpu"]) if line["ended"] == "whole" else line["ended"].split(";")[0].replace("refused", "error")
+        )
+        cells = [line["line"], cpu, digits(line.get("mb"), 0), digits(line.get("peer ratio")), line.get("peer") or ""]
         said.append(f"| {' | '.join(cells)} |")
     return "\n".join(said)
 
@@ -127,8 +124,8 @@ def cheapest(function, repeats=5):
 def compared(what, work, aim=None, *, bound, peer=None, scale=1.0, at=None, limit=LIMIT):
     """One line: `work` in a child, its bound, and the peer.
 
-    aim : (seconds, MB or None)     bound : what `Machine` says, or a function of what the child told     scale : of the seconds,
-    for costs of one row     peer : (name, function) on the same data, or a function of what the child told that gives both
+    aim : (seconds, MB or None)     bound : what `Machine` says, or a function of what the child reports     scale : of the seconds,
+    for costs of one row     peer : (name, function) on the same data, or a function of what the child reports that gives both
     at : a smaller size, (its name, work on it), where the peer is measured
     """
     told = in_child(work, limit)
@@ -161,7 +158,7 @@ def scaled(told, scale):
 
 
 def ours(name, X, y=None, **parameters):
-    """A fit of one of ours, compiled before; what it ran is told."""
+    """A fit of one of ours, compiled before; what it ran is reported."""
     import pgm_bma
 
     make = getattr(pgm_bma, name)
@@ -438,7 +435,7 @@ def indicator_products(X, seed):
 
 
 def soft_pairs(X, seed):
-    from pgm_bma.foundation.numbers.pair_groups import grouped_pair_counts, make_pair_groups
+    from pgm_bma.foundation.numbers.pairs import grouped_pair_counts, make_pair_groups
 
     codes = np.column_stack([X[name].cat.codes for name in X])
     q = np.random.default_rng(seed).dirichlet(np.ones(3), len(codes))

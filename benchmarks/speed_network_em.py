@@ -128,7 +128,7 @@ def aligned(theirs, ours):
 
 
 def against_latent_class(seed):
-    """Naive Bayes with a latent root: both faces, whole fits from the same DataFrame, 100 updates of one start."""
+    """Naive Bayes with a latent root: both estimators, whole fits from the same DataFrame, 100 updates of one start."""
     rng = np.random.default_rng(seed)
     rows = pd.DataFrame(rng.integers(0, 2, (10_000, 20)), columns=[f"x{i}" for i in range(20)])
     model = DiscreteBayesianNetwork([("cluster", c) for c in rows], latents={"cluster"})

@@ -9,15 +9,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgm_bma import load_network, simulate
-from pgm_bma.foundation.numbers.counts import family_counts
-from pgm_bma.foundation.numbers.dirichlet import log_marginal_likelihood
+from pgm_bma.foundation.numbers.families import family_counts, log_marginal_likelihood
 from pgm_bma.foundation.tables.table import encode
 from pgm_bma.orders.chains import order_mcmc
 from pgm_bma.orders.chains._swap_kernels import run_swaps, score_order
-from pgm_bma.orders.chains.weighting import WEIGHTINGS, state_edges
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import family_table, parent_sets
-from pgm_bma.orders.structure_average import LOST_MASS
+from pgm_bma.orders.structure_average import LOST_MASS, WEIGHTINGS, state_edges
 from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
 
 from . import _sumu

@@ -84,7 +84,7 @@ def branching(seed, repeats, n=40):
 
 
 def e_step(seed, repeats):
-    """Expected counts of one EM update on nursery: the compiled sweep over joined columns and its plain twin."""
+    """Expected counts of one EM update on nursery: the compiled sweep over joined columns and its plain version."""
     X = load_dataset("nursery")[0].drop(columns="class")
     read = encode(X)
     rng = np.random.default_rng(seed)

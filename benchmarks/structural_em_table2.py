@@ -13,7 +13,7 @@ from ._common import paper_table, parser, print_table, run, save_csv
 from ._random_models import random_augmented_naive_bayes
 
 TABLE = True
-ARCS = (0, 2, 5, 10, 15, 18)  # beside the 20 arcs from the cluster
+ARCS = (0, 2, 5, 10, 15, 18)  # in addition to the 20 arcs from the cluster
 WAYS = {
     "BS-EM": {"preset": "paper"},
     "BS-BC+EM": {"preset": "paper", "parameters": "bound_collapse"},

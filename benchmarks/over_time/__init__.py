@@ -1,0 +1,1 @@
+"""Speed over time: what asv and `python -m benchmarks instructions` run on several commits."""
