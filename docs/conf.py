@@ -1,8 +1,8 @@
 """The documentation site: ``python -m sphinx -W docs build/site``.
 
-Pages of docs/ are read as they are. Made at build time, into folders that git does not keep: the reference (api/), from the
-docstrings of every public name; the tutorials, with the output that their notebooks keep (nothing is executed); the gallery of
-pictures; the glossary, from the words that reports explain.
+Pages of docs/ are read as they are; the first page is README.md. Made at build time, into folders that git does not keep: the
+reference (api/), from the docstrings of every public name; the tutorials, with the output that their notebooks keep (nothing is
+executed); the gallery of pictures; the glossary, from the words that reports explain.
 """
 
 import re
@@ -22,9 +22,9 @@ project = "pgm_bma"
 author = "the pgm_bma authors"
 version = release = pgm_bma.__version__
 extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_nb"]
-exclude_patterns = ["README.md"]  # the table of contents for readers of the repository
 html_theme = "furo"
 html_title = f"pgm_bma {release}"
+html_static_path, html_css_files = ["static"], ["tables.css"]
 html_show_copyright = html_show_sourcelink = False
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
@@ -58,17 +58,24 @@ def setup(app):
 
 def reference(folder):
     """A page per group of public names."""
-    contents = ["# Reference", "", "Made from the docstrings.", "", "```{toctree}", ":maxdepth: 2", ""]
+    contents, table = [], ["| name | what it does |", "|---|---|"]
     for title, names in GROUPS.items():
         page = title.lower().replace(" ", "_")
         contents.append(page)
+        table += [f"| [`{name}`]({page}.rst) | {_summary(getattr(pgm_bma, name))} |" for name in names]
         (folder / f"{page}.rst").write_text(_page(title, [f"pgm_bma.{name}" for name in names]), encoding="utf-8")
     for module, title in MODULES.items():
         contents.append(module)
         names = getattr(pgm_bma, module).__all__ if hasattr(getattr(pgm_bma, module), "__all__") else _functions(module)
         full = [f"pgm_bma.{module}.{name}" for name in names]
         (folder / f"{module}.rst").write_text(_page(f"{title}: pgm_bma.{module}", full), encoding="utf-8")
-    (folder / "index.md").write_text("\n".join([*contents, "```", ""]), encoding="utf-8")
+    head = ["# Every class and function", "", "```{toctree}", ":maxdepth: 2", ":hidden:", "", *contents, "```", ""]
+    (folder / "index.md").write_text("\n".join([*head, *table, ""]), encoding="utf-8")
+
+
+def _summary(thing):
+    """Return the first paragraph of a docstring as one line of a table."""
+    return " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def _functions(module):
@@ -110,8 +117,19 @@ def ours(app, what, name, thing, skip, options):
 
 
 def inside(app, page, source):
-    """Pages refer to the tutorials as they lie in the repository."""
+    """Put README.md on the first page, and follow links as they lie in the repository."""
+    if page == "index":
+        source[0] = first_page() + source[0].partition("-->")[2]
     source[0] = source[0].replace("](../tutorials/", "](/tutorials/").replace("](../CHANGELOG.md)", "](changelog.md)")
+    source[0] = re.sub(r"\[([^]]*)\]\(\.\./benchmarks/README\.md\)", r"`\1`", source[0])
+
+
+def first_page():
+    """Return README.md without what only a checkout has, its links as seen from docs/."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"Run its tests:\n\n```sh\n.*?```\n\n", "", text, flags=re.DOTALL)
+    text = text.replace("](docs/", "](").replace("](tutorials/)", "](tutorials/1_first_steps.ipynb)")
+    return re.sub(r"\[([^]]*)\]\((?:CONTRIBUTING\.md|CITATION\.cff|index\.md)\)", r"\1", text)
 
 
 def gallery(folder):
@@ -119,7 +137,7 @@ def gallery(folder):
     import gallery as drawn
 
     parts = [
-        "# Gallery",
+        "# Gallery of pictures",
         "",
         "Every function of `pgm_bma.plotting`, drawn from small random models by `python docs/gallery.py`.",
         "",
@@ -133,7 +151,7 @@ def gallery(folder):
 
 def glossary(path):
     """The words that reports explain."""
-    parts = ["# Words", "", "The words of reports and of these pages, for readers who come from their field.", ""]
+    parts = ["# Glossary", "", "The words of reports and of these pages, each in a sentence.", ""]
     for word, meaning in TERMS.values():
         parts += [word, f": {meaning}", ""]
     path.write_text("\n".join(parts), encoding="utf-8")

@@ -2,7 +2,7 @@
 # # 1. First steps: which votes split a parliament?
 #
 # In 1984 the members of the U.S. House of Representatives voted on sixteen key questions. We hide the party of each member,
-# look for two groups of members who vote alike, and ask **which votes have to do with the groups**.
+# look for two groups of members who vote alike, and ask **which votes make the groups**.
 #
 # You learn to: load a table, find clusters with `EMAClusterer`, read the relevance of every column, look at single rows, choose
 # the number of clusters, and save the result.
@@ -44,9 +44,11 @@ print("first members:", clusterer.labels_[:10])
 # Are these groups the parties? The clusterer never saw them, so this is a fair comparison.
 
 # %%
-print(pd.crosstab(pd.Series(clusterer.labels_, name="cluster"), party))
+pd.crosstab(pd.Series(clusterer.labels_, name="cluster"), party)
+
+# %%
 agreement = pgm_bma.metrics.clustering_accuracy(party, clusterer.labels_)
-print(f"\n{agreement:.1%} of the members are where their party is")
+print(f"{agreement:.1%} of the members are where their party is")
 
 # %% [markdown]
 # ## Which votes matter?
@@ -59,20 +61,19 @@ _ = plot_relevance(clusterer, title="Which votes depend on the group")
 
 # %%
 both = pd.DataFrame({"dependence": clusterer.cluster_dependence_, "posterior": clusterer.arc_posterior_})
-print(both.sort_values("dependence").head(4).round(3).to_string())
+both.sort_values("dependence").head(4).round(3)
 
 # %% [markdown]
-# The dependence ranks the votes. The posterior decides about the last of them: immigration does not follow the groups (below
-# one half), and on the water project the data do not decide (near one half). All the others are close to one, so the
-# posterior cannot rank them; and as probabilities they are too sure of themselves, because the method treats its own grouping
-# as if it had been observed.
+# The dependence ranks the votes. The posterior says which of them matter at all. Immigration does not follow the groups (below
+# one half). On the water project the data do not decide (near one half). All the others are close to one, so the posterior
+# cannot rank them. These probabilities are also too sure: the method treats the clusters it found as if they had been observed.
 
 # %% [markdown]
 # ## What the averaging does: four structures of two votes
 #
-# Take the two least certain votes. Each may depend on the group or not, so there are four possible structures. A
-# method that picks one of them must bet. `EMAClusterer` keeps all four, each with its probability; with sixteen
-# votes it keeps all 2^16 = 65,536, at the price of a single one.
+# Take the two least certain votes. Each may depend on the group or not, so there are four possible structures. Most methods
+# choose one of them. `EMAClusterer` keeps all four, each with its probability. With sixteen votes it keeps all 2^16 = 65,536, at
+# the cost of a single one.
 
 # %%
 pair = ["water-project-cost-sharing", "immigration"]
@@ -107,12 +108,12 @@ table.rename_axis("group").round(4)
 
 # %% [markdown]
 # The last two columns agree: that is all the averaging there is. A vote that says nothing about the groups gets nearly the
-# common table in both groups, and falls silent.
+# common table in both groups, and so has no influence.
 #
 # ## What the groups are like
 #
-# `describe()` lists the votes that mark each group, `plot_cluster_profiles` draws all of them. The black tick is the whole
-# house; the further the bars are from it, the more the vote tells the groups apart.
+# `describe()` lists the votes that mark each group, `plot_cluster_profiles` draws all of them. The black tick is the share among
+# all members. The further the bars are from it, the more the vote separates the groups.
 
 # %%
 clusterer.describe(n_states=4).round(2)
@@ -123,8 +124,8 @@ _ = plot_cluster_profiles(clusterer)
 # %% [markdown]
 # ## One member
 #
-# `explain` takes one row apart: the log evidence of every vote for each group. Of the members who took part in every vote, take the
-# one whose group is least certain.
+# `explain` shows the log evidence of every vote for each group, for one row. Of the members who took part in every vote, take
+# the one whose group is least certain.
 
 # %%
 complete = votes.dropna()
@@ -158,11 +159,15 @@ print(f"{clusterer.starts_['collapsed'].sum()} of {len(clusterer.starts_)} start
 
 # %%
 several = pgm_bma.EMAClusterer(n_clusters=range(1, 8), random_state=0).fit(votes)
-print(several.n_clusters_path_[["n_clusters", "score"]].round(1).to_string(index=False))
-print(f"\nchosen: {several.n_clusters_}\n")
+several.n_clusters_path_[["n_clusters", "score"]].set_index("n_clusters").T.round(1)
+
+# %%
+print(f"chosen: {several.n_clusters_}")
 groups = pd.crosstab(pd.Series(several.labels_, name="cluster"), party)
-print(groups)
-print(f"\n{groups.max(axis=1).sum() / len(votes):.1%} of the members are in a group where their party has the majority")
+groups.head(len(groups))
+
+# %%
+print(f"{groups.max(axis=1).sum() / len(votes):.1%} of the members are in a group where their party has the majority")
 
 # %% [markdown]
 # Five groups score best. They cut finer than the parties and yet mix them less than two groups did: the two groups put
@@ -170,7 +175,7 @@ print(f"\n{groups.max(axis=1).sum() / len(votes):.1%} of the members are in a gr
 # it as a description, not as a score.) What marks them:
 
 # %%
-print(several.describe(n_states=3).round(2).to_string(index=False))
+several.describe(n_states=3).round(2)
 
 # %% [markdown]
 # The groups 0 and 4 are mostly Republican, 1, 2 and 3 mostly Democrat. Group 3 holds Democrats who voted *for* aid to El
@@ -182,7 +187,7 @@ print(several.describe(n_states=3).round(2).to_string(index=False))
 # itself can be saved and loaded (tutorial 5 has more).
 
 # %%
-temporary = TemporaryDirectory()  # a folder that goes when Python ends
+temporary = TemporaryDirectory()  # removed when Python ends
 folder = Path(temporary.name)
 pgm_bma.write_bif(clusterer.model_, folder / "voting.bif")
 clusterer.save(folder / "voting.pgm")

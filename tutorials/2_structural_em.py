@@ -1,12 +1,12 @@
 # %% [markdown]
-# # 2. Clusters whose variables talk to each other
+# # 2. Clusters whose columns depend on each other
 #
-# Simple clustering assumes that inside a cluster the variables have nothing more to do with each other. Real variables do:
-# two questions of a survey that mean nearly the same go together in every group of people. A method that cannot say so
-# has to invent clusters instead.
+# Simple clustering assumes that variables are independent inside a cluster. Real variables are not: two questions of a survey
+# that mean nearly the same go together in every group of people. A method without arcs between variables has to invent clusters
+# instead.
 #
-# `StructuralEMClusterer` finds clusters *and* the arcs between variables. `ForestAveragedClusterer` does not settle for one
-# set of arcs but averages over all of them. First we try them where the truth is known, then on real data.
+# `StructuralEMClusterer` finds clusters *and* the arcs between variables. `ForestAveragedClusterer` averages over all sets of
+# arcs instead of choosing one. First we try them where the truth is known, then on real data.
 
 # %%
 import warnings
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
-warnings.filterwarnings("ignore", category=FutureWarning)  # pgmpy announces changes of its own
+warnings.filterwarnings("ignore", category=FutureWarning)  # pgmpy announces changes
 
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
@@ -64,7 +64,7 @@ _ = plot_network(between_variables(truth), title="the true arcs between variable
 # ## Three clusterers
 #
 # All three know that there are three clusters. We judge them on 3000 new rows: the *adjusted Rand index* compares
-# the clusters with the true ones (1 is perfect, 0 is chance), the log probability per row tells how well the model
+# the clusters with the true ones (1 is perfect, 0 is chance), the log probability per row shows how well the model
 # describes new data (higher is better). The true network itself shows what is possible.
 
 # %%
@@ -86,7 +86,7 @@ pd.DataFrame(result, index=["Rand index", "log p per row"]).T.round(3)
 #
 # ## Which arcs were found?
 #
-# Mind the arcs more than their arrowheads: in a chain of variables, data say little about which end comes first.
+# Look at the arcs more than at their direction: in a chain of variables, data say little about which end comes first.
 
 # %%
 structural = clusterers["structural EM"]
@@ -95,7 +95,7 @@ _ = plot_structure_difference(
 )
 
 # %% [markdown]
-# Structural EM gives *one* structure and does not say how sure it is of each arc. The averaged clusterer does:
+# Structural EM gives *one* structure, without a probability for each arc. The averaged clusterer has them:
 # `edge_posterior_` is the probability of each arc, summed over every structure of this kind.
 
 # %%
@@ -117,13 +117,15 @@ arcs = either_way(averaged.edge_posterior_).rename("posterior").to_frame()
 arcs["in structural EM"] = [pair in pairs(structural.model_) for pair in arcs.index]
 arcs["true"] = [pair in pairs(truth) for pair in arcs.index]
 shown = arcs[arcs["in structural EM"] | arcs["true"] | (arcs["posterior"] > 0.2)]
-print(shown.sort_values("posterior", ascending=False).round(2).to_string())
+shown.sort_values("posterior", ascending=False).round(2)
+
+# %%
 sure = arcs[arcs["posterior"] > 0.9]
-print(f"\n{sure['true'].sum()} of the {len(sure)} arcs above 0.9 are true")
+print(f"{sure['true'].sum()} of the {len(sure)} arcs above 0.9 are true")
 
 # %% [markdown]
-# Most of the arcs it is sure of are true, but not all: the posterior takes the clusters it found for observed facts, so it
-# is too sure of itself. Use it to rank arcs.
+# Most of the arcs with a high posterior are true, but not all: the posterior treats the clusters it found as observed, so it is
+# too sure. Use it to rank arcs.
 #
 # ## Not one world but five
 #
@@ -149,14 +151,14 @@ table.round(3)
 
 # %% [markdown]
 # With arcs the Rand index is higher in every world, and about twice as high on average. Which of the three methods with
-# arcs is best changes from world to world. (Structural BC+EM is the variant of Peña, Lozano and Larrañaga that assigns clear cases
+# arcs is best changes from world to world. (Structural BC+EM is the variant of Peña, Lozano and Larrañaga. It assigns clear rows
 # first, by *bound and collapse*, and then goes on with EM.)
 #
 # ## Real data: are there clusters at all?
 #
 # 286 breast-cancer patients (Ljubljana): age, menopause, size and grade of the tumour, and so on. We let the methods choose
-# the number of clusters, with and without arcs. Both scores approximate the log evidence of the data (higher is better). They
-# do so in two ways, a lower bound and the Cheeseman-Stutz score, so between the columns only large differences count.
+# the number of clusters, with and without arcs. Both scores approximate the log evidence of the data (higher is better). One is a
+# lower bound, the other the Cheeseman-Stutz score, so only large differences between the columns count.
 
 # %%
 patients, outcome = pgm_bma.load_dataset("breast-LJ")
@@ -169,12 +171,12 @@ evidence = pd.DataFrame(
         "with arcs": with_arcs.n_clusters_path_.set_index("n_clusters")["score"],
     }
 )
-print(evidence.round(1).to_string())
-print(f"\nchosen: {simple.n_clusters_} clusters without arcs, {with_arcs.n_clusters_} with arcs")
+print(f"chosen: {simple.n_clusters_} clusters without arcs, {with_arcs.n_clusters_} with arcs")
+evidence.round(1)
 
 # %% [markdown]
 # Without arcs, three clusters look best. But one cluster with arcs scores far higher than any number without: by this score,
-# what looked like groups of patients is better explained by variables that go together in everyone. These:
+# what looked like groups of patients is better explained by variables that go together in all patients. These are the arcs:
 
 # %%
 _ = plot_network(between_variables(with_arcs.model_), title="breast cancer: arcs between variables")
@@ -195,8 +197,10 @@ evidence_votes = pd.DataFrame(
         "with arcs": groups.n_clusters_path_.set_index("n_clusters")["score"],
     }
 )
-print(evidence_votes.round(1).to_string(), "\n")
-print(pd.crosstab(pd.Series(groups.labels_, name="cluster"), party))
+evidence_votes.round(1)
+
+# %%
+pd.crosstab(pd.Series(groups.labels_, name="cluster"), party)
 
 # %% [markdown]
 # Three groups are enough when votes may depend on each other, and they describe the data better than five groups without
@@ -212,10 +216,10 @@ _ = plot_network(between_variables(groups.model_), title="arcs between votes, in
 _ = plot_starts(groups, label="score of the completed data")
 
 # %% [markdown]
-# They did not: the worst start is far below the best. Keep the starts many (`n_init`), and look at this picture.
+# They did not: the worst start is far below the best. Use many starts (`n_init`), and look at this picture.
 #
-# ## To take along
+# ## Summary
 #
 # - Variables that depend on each other can make simple clustering find clusters that are not there, or the wrong ones.
 # - `StructuralEMClusterer` gives one network to read and to draw; let it choose the number of clusters, one included.
-# - `ForestAveragedClusterer` says how probable each arc is, and needs no bet on one structure.
+# - `ForestAveragedClusterer` says how probable each arc is, and does not choose one structure.

@@ -1,13 +1,12 @@
 # %% [markdown]
-# # 3. Which arcs can you believe? Averaging over orders
+# # 3. Which arcs can you believe? Averages over orders
 #
-# Learning *the* network from data is a bet: with a few hundred rows, thousands of networks fit about equally well. Instead
+# With a few hundred rows, thousands of networks fit about equally well. Instead
 # of one network, `OrderPosterior` gives the probability of every arc, added up over all networks, and
 # `OrderAveragedClassifier` predicts with all of them at once.
 #
-# The trick is the *order*. If we knew which variable comes before which, the sum over all networks would be easy.
-# So the methods sum over networks within an order, and then over the orders: over all of them while there are few
-# variables, over a random sample when there are many.
+# If we knew the *order* of the variables, the sum over all networks would be easy. So the methods sum over the networks of an
+# order, and then over the orders: over all of them while there are few variables, over a random sample when there are many.
 
 # %%
 import warnings
@@ -16,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-warnings.filterwarnings("ignore", category=FutureWarning)  # pgmpy announces changes of its own
+warnings.filterwarnings("ignore", category=FutureWarning)  # pgmpy announces changes
 warnings.filterwarnings("ignore", message="the chains have not converged")  # classifiers below: said in the text
 
 from pgmpy.models import DiscreteBayesianNetwork
@@ -39,7 +38,7 @@ print(posterior)
 _ = plot_network(asia, title="asia: the true network")
 
 # %% [markdown]
-# The sum over all orders is exact and takes a moment only. Here are the arc posteriors, from row to column:
+# The sum over all orders is exact and fast. Here are the arc posteriors, from row to column:
 
 # %%
 _ = plot_arc_posteriors(posterior)
@@ -66,11 +65,11 @@ def compare(network, fitted):
 
 
 pairs = compare(asia, posterior)
-print(pairs.head(10).round(2).to_string())
-print(f"\nthe arc asia - tub, which is true, has posterior {joined(posterior)['asia', 'tub']:.2f}")
+print(f"the arc asia - tub, which is true, has posterior {joined(posterior)['asia', 'tub']:.2f}")
+pairs.head(10).round(2)
 
 # %% [markdown]
-# The six surest pairs are all true. Then it becomes doubtful, and the posterior says so: `lung` and `either` compete for the arc
+# The six most probable pairs are all true. Below them the posterior shows the doubt: `lung` and `either` compete for the arc
 # to `dysp` (`either` means lung cancer or tuberculosis, which is rare), and the arc from `asia` (a visit to Asia, rarer still) to
 # `tub` cannot be seen in 500 rows. More data settle most of the rest:
 
@@ -84,14 +83,14 @@ for n in (100, 500, 5000):
     )
 
 # %% [markdown]
-# One caution belongs to every arc posterior: **it depends on the prior**. Counting every order once favours networks that
+# One caution about every arc posterior: **it depends on the prior**. Counting every order once favours networks that
 # fit many orders. The alternative counts every network once (`structure_weighting="dag"`):
 
 # %%
 by_dag = pgm_bma.OrderPosterior(structure_weighting="dag", random_state=0).fit(patients)
 both_ways = pd.DataFrame({"every order once": joined(posterior), "every network once": joined(by_dag)})
 both_ways["difference"] = both_ways.iloc[:, 1] - both_ways.iloc[:, 0]
-print(both_ways.sort_values("difference", key=abs, ascending=False).head(5).round(2).to_string())
+both_ways.sort_values("difference", key=abs, ascending=False).head(5).round(2)
 
 # %% [markdown]
 # Doubtful pairs can move by 0.1 and more. Say which weighting you used when you report an arc posterior.
@@ -99,8 +98,8 @@ print(both_ways.sort_values("difference", key=abs, ascending=False).head(5).roun
 # ## Alarm: 37 variables, a sample of orders
 #
 # *Alarm* describes the monitoring of patients under anaesthesia. 37 variables have 37! orders, about 10 to the 43, so a
-# Markov chain walks through them. Two chains from different random starts should meet. First a short walk that keeps
-# the beginning, to see it:
+# Markov chain samples them. Two chains from different random starts should come to agree. First a short chain that keeps its
+# beginning:
 
 # %%
 alarm = pgm_bma.load_network("alarm")
@@ -115,10 +114,9 @@ ax = plot_score_traces(scores, burn_in=40, title="every 100th step of two chains
 _ = ax.set_xlabel("steps / 100")
 
 # %% [markdown]
-# Both chains climb a long way and then move on the same level. But the beginning does not belong into the average, and swaps
-# of two variables are slow. By default one variable at a time is put back into any place with exactly the right
-# probabilities, in four chains that go on until no arc differs by more than 0.05 between them; if they never agree, the
-# estimator says so:
+# Both chains climb a long way and then stay on the same level. The beginning does not belong in the average, and swaps of two
+# variables are slow. By default one variable at a time is put back into any place, with exact probabilities, in four chains. They
+# go on until they agree on every arc. If they never agree, a warning says so:
 
 # %%
 chains = pgm_bma.OrderPosterior(random_state=0).fit(monitored)
@@ -129,12 +127,17 @@ for threshold in (0.5, 0.9):
         f"above {threshold}: {len(sure)} pairs, {sure['true'].sum()} of them true; the truth has {arcs['true'].sum()}"
     )
 doubtful = chains.diagnostics_.sort_values("difference_of_chains", ascending=False)
-print("\nwhere the chains differ most:")
-print(doubtful[["what", "mean", "difference_of_chains"]].head(4).round(2).to_string(index=False))
+
+# %% [markdown]
+# The chains differ most on these arcs:
+
+# %%
+doubtful[["what", "mean", "difference_of_chains"]].head(4).round(2)
 
 # %% [markdown]
 # 43 of the 46 pairs are found, and one that is not in the network. Where the chains differ most, it is about the *direction*
-# of an arc. If such an arc matters to you, let the chains run longer (`GibbsSampler` with a smaller `tol`, a larger `max_sweeps`).
+# of an arc. If such an arc matters to you, let the chains run longer (`GibbsSampler` with a smaller `tol`, a larger
+# `max_sweeps`).
 
 # %%
 _ = plot_arc_posteriors(chains)
@@ -178,10 +181,12 @@ methods = {
 rng = np.random.default_rng(0)
 accuracy = {}
 for share in (0.0, 0.1, 0.3, 0.5):
-    gappy = test.mask(rng.random(test.shape) < share)
-    accuracy[f"{share:.0%} missing"] = {name: m.fit(train, y_train).score(gappy, y_test) for name, m in methods.items()}
+    incomplete = test.mask(rng.random(test.shape) < share)
+    accuracy[f"{share:.0%} missing"] = {
+        name: m.fit(train, y_train).score(incomplete, y_test) for name, m in methods.items()
+    }
 accuracy = pd.DataFrame(accuracy).round(3)
-print(accuracy.to_string())
+accuracy.round(3)
 
 # %%
 figure, ax = plt.subplots(figsize=(5.5, 3.2))
@@ -192,36 +197,36 @@ ax.legend(frameon=False)
 ax.grid(axis="y", alpha=0.4)
 
 # %% [markdown]
-# Summing out is better than filling in at random wherever something is missing, and the more so the more is missing. With
-# 30 % or more gone, filling in is worse than naive Bayes, which simply leaves missing features out.
+# Summing out is better than filling in at random wherever something is missing, and the gain grows with the share that is
+# missing. With 30 % or more missing, filling in is worse than naive Bayes, which simply leaves missing features out.
 #
 # ## On alarm too
 #
 # Predict `CATECHOL` from 500 patients; in the 200 new ones every tenth feature is missing.
-# (The chains stop with an arc or two still in dispute, and say so; the warning is left out here.)
+# (The chains stop with an arc or two still open. The warning about it is left out here.)
 
 # %%
 train, test = pgm_bma.simulate(alarm, 500, random_state=1), pgm_bma.simulate(alarm, 200, random_state=2)
 y_train, y_test = train.pop(target), test.pop(target)
-gappy = test.mask(np.random.default_rng(0).random(test.shape) < 0.1)
+incomplete = test.mask(np.random.default_rng(0).random(test.shape) < 0.1)
 for name, method in {
     "orders, summed out": pgm_bma.OrderAveragedClassifier(random_state=0),
     "orders, filled in": pgm_bma.OrderAveragedClassifier(unobserved="fill", random_state=0),
     "naive Bayes": pgm_bma.NaiveBayesClassifier(),
 }.items():
     method.fit(train, y_train)
-    complete, missing = method.score(test, y_test), method.score(gappy, y_test)
-    print(f"{name:20s} accuracy {complete:.3f} with all features, {missing:.3f} with gaps")
+    complete, missing = method.score(test, y_test), method.score(incomplete, y_test)
+    print(f"{name:20s} accuracy {complete:.3f} with all features, {missing:.3f} with missing ones")
 print(f"\nstandard error of such an accuracy: about {np.sqrt(0.96 * 0.04 / len(test)):.3f}")
 
 # %% [markdown]
-# The averaged networks are ahead of naive Bayes; between the two ways to treat gaps the difference is within the error
-# here.
+# The averaged networks are ahead of naive Bayes. The difference between the two ways to treat missing features is within the
+# error here.
 #
-# ## To take along
+# ## Summary
 #
-# - Ask for arc posteriors instead of a best network; add both directions unless direction is what you need.
+# - Use arc posteriors instead of a best network; add both directions unless direction is what you need.
 # - Arc posteriors are exact up to 20 variables, classification up to 12 (16 on request). Beyond, run several chains and look at
 #   `diagnostics_`.
-# - The posterior depends on the prior over structures: name it.
+# - The posterior depends on the prior over structures: name it when you report an arc.
 # - Leave missing features missing; the classifier sums them out.

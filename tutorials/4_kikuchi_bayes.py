@@ -1,11 +1,11 @@
 # %% [markdown]
-# # 4. Kikuchi-Bayes: attributes that only speak together
+# # 4. Kikuchi-Bayes: columns that matter only together
 #
-# Naive Bayes listens to one attribute at a time. Some attributes say nothing alone and everything together: whether two
-# letters are *equal*, whether three squares are *in a row*. `KikuchiBayesClassifier` looks for such **regions** of
-# attributes, tests each of them against chance, and combines the regions it takes in closed form.
+# Naive Bayes looks at one attribute at a time. Some attributes say nothing alone and everything together: whether two letters
+# are *equal*, whether three squares are *in a row*. `KikuchiBayesClassifier` looks for such **regions** of attributes, tests
+# each of them against chance, and combines the regions it takes in closed form.
 #
-# We try it on data made by known rules, so that we can check what is found, and on real data with a trap in them.
+# We try it on data made by known rules, so that we can check what is found, and on real data where it can fail.
 
 # %%
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ def regions(classifier):
 # is 1**. The first 124 rows are for learning, the other 432 for testing. (These are all possible robots, so the 124 occur again
 # among them.)
 #
-# `interaction_strength_` has on its diagonal what each attribute alone says about the class, and beside it what each
+# `interaction_strength_` has on its diagonal what each attribute alone says about the class, and off the diagonal what each
 # *pair* says beyond its two attributes (in nats, from counts).
 
 # %%
@@ -66,10 +66,10 @@ print(f"right on the 432 test rows: naive Bayes {plain.score(robots[124:], label
 print(f"Kikuchi-Bayes {monk.score(robots[124:], label[124:]):.3f}")
 
 # %% [markdown]
-# `a` and `b` say little each and much together; `e` speaks for itself: that is the rule.
+# `a` and `b` say little alone and much together; `e` says something alone. That is the rule.
 #
-# The **region graph** shows how the regions are put together. Each region has a *counting number*: what overlapping
-# regions share would be counted twice, so it is taken back once.
+# The **region graph** shows how the regions are combined. Each region has a *counting number*: what overlapping regions share
+# would count twice, so it is subtracted once.
 
 # %%
 _ = plot_region_graph(monk)
@@ -119,14 +119,9 @@ lines = ["tl tm tr", "ml mm mr", "bl bm br", "tl ml bl", "tm mm bm", "tr mr br",
 tests = triples.tests_[triples.tests_["level"] == 3].copy()
 tests["squares"] = [" ".join(sorted(region - {"class"})) for region in tests["region"]]
 tests["is a line"] = tests["squares"].isin([" ".join(sorted(line.split())) for line in lines])
-print(
-    tests.sort_values("loss", ascending=False)
-    .head(12)[["squares", "is a line", "loss"]]
-    .round(3)
-    .to_string(index=False)
-)
 taken = tests[tests["taken"]]
-print(f"\n{len(tests)} triples tested, {len(taken)} taken, {int(taken['is a line'].sum())} of them are lines")
+print(f"{len(tests)} triples tested, {len(taken)} taken, {int(taken['is a line'].sum())} of them are lines")
+tests.sort_values("loss", ascending=False).head(12)[["squares", "is a line", "loss"]].round(3)
 
 # %% [markdown]
 # The eight winning lines have the eight largest losses of all 84 triples (the *loss* is what smaller regions cannot say).
@@ -142,8 +137,8 @@ methods = {
 scores["tic-tac-toe"] = compare(methods, boards, won)
 
 # %% [markdown]
-# With triples every board is judged right, naive Bayes errs on three in ten. Logistic regression comes near
-# (98 %) without any pair or triple.
+# With triples every board is classified correctly; naive Bayes errs on three in ten. Logistic regression comes near (98 %)
+# without any pair or triple.
 #
 # ## Car: which properties belong together?
 #
@@ -175,11 +170,11 @@ methods = {
 scores["car"] = compare(methods, cars, verdict)
 
 # %% [markdown]
-# ## A trap, and the way out
+# ## Where it fails, and the cure
 #
-# Counting numbers are exact while regions form a tree. Where many attributes repeat each other, as votes in parliament
-# do, each pair takes back what its two votes share, and in the end too much is taken back. `preset="K2"` does what the
-# paper of 2004 did. The default learns a weight for every region instead, and `weights="tree"` counts copies once.
+# Counting numbers are exact while regions form a tree. Where many attributes repeat each other, as votes in parliament do,
+# each pair subtracts what its two votes share, and in the end too much is subtracted. `preset="K2"` is the method of the
+# paper of 2004. The default learns a weight for every region instead, and `weights="tree"` counts copies once.
 
 # %%
 votes, party = load("voting")
@@ -195,8 +190,8 @@ scores["voting"] = compare(methods, votes, party)
 # Plain counting numbers do worse than a coin here. With tree weights or learned weights, interactions help: both are
 # better than naive Bayes, and learned weights best of the four.
 #
-# ## To take along
+# ## Summary
 #
-# - Draw the interactions first: they tell which attributes only speak together.
+# - Draw the interactions first: they show which attributes matter only together.
 # - The default (pairs, learned weights) was at least as good as naive Bayes on all of these; `level=3` finds triples too.
 # - A rule that needs many attributes at once cannot be seen in pairs or triples.

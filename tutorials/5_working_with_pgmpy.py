@@ -1,12 +1,12 @@
 # %% [markdown]
-# # 5. Working with pgmpy: hidden variables, gaps in the data, other tools
+# # 5. Working with pgmpy: hidden variables, missing values, other tools
 #
 # [pgmpy](https://pgmpy.org) is a Python library for Bayesian networks. Every model of `pgm_bma` is a pgmpy network, and
 # `EMEstimator` plugs into pgmpy's own `fit`. In this tutorial you
 #
 # 1. build a network in pgmpy,
-# 2. learn its tables from patients whose illness was **never recorded** and whose files are **full of gaps**,
-# 3. ask the network questions, and fill the gaps,
+# 2. learn its tables from patients whose illness was **never recorded** and whose files have **many missing values**,
+# 3. ask the network questions, and fill in the missing values,
 # 4. write it to a file and open it in another program.
 
 # %%
@@ -19,7 +19,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-warnings.filterwarnings("ignore", category=FutureWarning)  # pgmpy announces changes of its own
+warnings.filterwarnings("ignore", category=FutureWarning)  # pgmpy announces changes
 
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.inference import VariableElimination
@@ -88,15 +88,19 @@ model = DiscreteBayesianNetwork(arcs, latents={"illness"})
 estimator = pgm_bma.EMEstimator(state_names=states, seed=0, show_progress=False)
 model.fit(patients, estimator=estimator)
 print(f"log-likelihood {estimator.log_likelihood_:.1f}, {estimator.n_iter_} updates, converged: {estimator.converged_}")
-print("\nP(x-ray | illness), learned:")
-print(pd.DataFrame(model.get_cpds("xray").values.round(3), index=states["xray"], columns=["not ill", "ill"]))
 
 # %% [markdown]
-# The names of hidden states are ours to give; data cannot tell them. `EMEstimator` numbers the states by falling
-# probability, so the first name, `no`, goes to the more common one.
+# The learned table P(x-ray | illness):
+
+# %%
+pd.DataFrame(model.get_cpds("xray").values.round(3), index=states["xray"], columns=["not ill", "ill"])
+
+# %% [markdown]
+# Data cannot name hidden states. `EMEstimator` numbers the states by falling probability, so the first name, `no`, goes to the
+# more common one.
 #
-# How near are the tables to the truth? And would it have done to throw away the incomplete files, as much software does?
-# The numbers are mean absolute errors of the probabilities.
+# How near are the tables to the truth? And would the complete files alone have been enough? The numbers are mean absolute errors
+# of the probabilities.
 
 # %%
 few = DiscreteBayesianNetwork(arcs, latents={"illness"})
@@ -112,7 +116,7 @@ comparison.loc["mean"] = comparison.mean()
 comparison.round(3)
 
 # %% [markdown]
-# Using all files makes the tables about twice as accurate as using the complete ones only (last line).
+# With all files the tables are about twice as accurate as with the complete ones only (last line).
 #
 # ## 3. Ask questions
 #
@@ -127,16 +131,19 @@ print(VariableElimination(model).query(["illness"], evidence={"cough": "yes", "f
 # %%
 risk = pgm_bma.predict_proba(model, patients, "illness")
 asked = pgm_bma.predict_proba(model, pd.DataFrame({"cough": ["yes"], "fever": ["yes"]}), "illness")
-print(asked.round(4).to_string(index=False))
+asked.round(4)
 
+# %%
 best_possible = pgm_bma.predict_proba(truth, patients, "illness")
 for name, answer in {"learned": risk, "true": best_possible}.items():
-    print(f"{name} network: {((answer['yes'] > 0.5) == (illness == 'yes')).mean():.1%} of the patients judged right")
+    print(
+        f"{name} network: {((answer['yes'] > 0.5) == (illness == 'yes')).mean():.1%} of the patients classified correctly"
+    )
 
 # %% [markdown]
-# The learned network judges as well as the true one; that it is a little ahead is chance.
+# The learned network does as well as the true one; that it is a little ahead is chance.
 #
-# Can the probabilities be trusted? Of the patients whose risk is said to be 80 %, about 80 % should be ill.
+# Can the probabilities be trusted? Of the patients with a predicted risk of 80 %, about 80 % should be ill.
 
 # %%
 judged = {"learned": risk.to_numpy(), "true network": best_possible.to_numpy()}
@@ -145,19 +152,19 @@ _ = plot_calibration(illness, judged, classes=["no", "yes"], n_bins=5)
 # %% [markdown]
 # They can: the mean distance from the diagonal is 0.009, that of the true network 0.008.
 #
-# ## Fill the gaps
+# ## Fill in missing values
 #
 # `impute` puts the most probable state into every empty cell. The simple alternative is the most frequent value of the column.
 
 # %%
-gaps = patients.isna()
+empty = patients.isna()
 filled = pgm_bma.impute(model, patients)
 simple = patients.fillna(patients.mode().iloc[0])
 right = pd.DataFrame(
     {
-        "gaps": gaps.sum(),
-        "right: impute": ((filled == complete) & gaps).sum() / gaps.sum(),
-        "right: most frequent": ((simple == complete) & gaps).sum() / gaps.sum(),
+        "missing": empty.sum(),
+        "right: impute": ((filled == complete) & empty).sum() / empty.sum(),
+        "right: most frequent": ((simple == complete) & empty).sum() / empty.sum(),
     }
 )
 right.round(3)
@@ -166,12 +173,12 @@ right.round(3)
 # The network guesses better in every column, by one to five points: five other answers about a patient say something about the
 # sixth, but not everything.
 #
-# A filled table looks more certain than the data are; do not treat its values as observed. `method="sample"` draws
-# from the possible values instead of taking the likeliest, for statistics over several filled tables.
+# A filled table looks more certain than the data are; do not treat its values as observed. `method="sample"` draws from the
+# possible values instead of taking the most probable, for statistics over several filled tables.
 #
 # ## Known tables stay fixed
 #
-# Often a table is known from elsewhere, such as the error rates of a test. Pass it as `fixed_cpds` and EM leaves it alone.
+# Often a table is known from elsewhere, such as the error rates of a test. Pass it as `fixed_cpds`, and EM does not change it.
 
 # %%
 known = pgm_bma.EMEstimator(state_names=states, fixed_cpds=[truth.get_cpds("xray")], seed=0, show_progress=False)
@@ -181,16 +188,15 @@ print(f"mean error of the other tables: {errors(with_known).drop('xray').mean():
 print(f"without that knowledge {errors(model).drop('xray').mean():.3f}")
 
 # %% [markdown]
-# Here the data had told the x-ray table well enough already, so the other tables hardly change. Fix tables because you know
-# them, not in the hope that the rest will improve.
+# Here the data already determined the x-ray table well, so the other tables hardly change.
 #
 # ## 4. Take it elsewhere
 #
-# `write_bif` writes the network as a BIF file, a text format that many programs read. Before it says done, it reads
-# the file back and compares. `read_bif` gives back the very same network, hidden variables included.
+# `write_bif` writes the network as a BIF file, a text format that many programs read. It reads the file back and compares before
+# it returns. `read_bif` restores the same network, hidden variables included.
 
 # %%
-temporary = TemporaryDirectory()  # a folder that goes when Python ends
+temporary = TemporaryDirectory()  # removed when Python ends
 folder = Path(temporary.name)
 path = pgm_bma.write_bif(model, folder / "clinic.bif")
 back = pgm_bma.read_bif(path)
@@ -199,7 +205,7 @@ print("...", path.read_text()[-330:])
 print("read back, same tables:", same, "| hidden:", set(back.latents))
 
 # %% [markdown]
-# Now another program: [pyAgrum](https://agrum.gitlab.io). (This cell says so and goes on if it is not installed.)
+# Now another program: [pyAgrum](https://agrum.gitlab.io), if it is installed.
 
 # %%
 try:

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 7. Tables larger than memory
 #
-# A register or a log of clicks has more rows than memory. Every method of this package needs only sums over rows, so the rows
-# can stay where they are. This page makes such a table, clusters it twice (folded, and in passes), and writes a label for every
-# row. It makes 200,000 rows; set the environment variable `TUTORIAL_ROWS` to 20000000 to see the same with twenty million.
+# A register or a log of clicks can have more rows than fit into memory. The methods of this package need only sums over rows,
+# so the rows can stay in their files. This page makes such a table, clusters it twice (folded, and in passes), and writes a
+# label for every row. It has 200,000 rows; set the environment variable `TUTORIAL_ROWS` to 20000000 to see the same with
+# twenty million.
 
 # %%
 import os
@@ -20,14 +21,14 @@ from pgm_bma.plotting import plot_relevance
 
 plt.rcParams["figure.dpi"] = 90
 n_rows = int(os.environ.get("TUTORIAL_ROWS", 200_000))
-temporary = TemporaryDirectory()  # a folder that goes when Python ends
+temporary = TemporaryDirectory()  # removed when Python ends
 folder = Path(temporary.name)
 
 # %% [markdown]
 # ## A survey in many files
 #
 # Three hidden groups answer twelve questions. Eight answers depend on the group, four are noise, and one answer in twenty is
-# missing. Every file is written and forgotten, so that the table is never in memory.
+# missing. The files are written one after the other, so the whole table is never in memory.
 
 # %%
 rng = np.random.default_rng(0)
@@ -53,8 +54,8 @@ write_parts("survey", shares)
 # %% [markdown]
 # ## Fold first
 #
-# `scan_parquet` reads nothing yet. `fit` asks a sample whether equal rows repeat enough, lets DuckDB fold them into distinct rows
-# with their counts, and runs as ever.
+# `scan_parquet` reads nothing yet. `fit` looks at a sample to see whether rows repeat, lets DuckDB fold them into distinct
+# rows with their counts, and runs on these.
 
 # %%
 survey = pgm_bma.scan_parquet(folder / "survey" / "part-*.parquet")
@@ -66,8 +67,8 @@ plot_relevance(clusterer)
 plt.show()
 
 # %% [markdown]
-# The four questions that do not depend on the group come out as what they are. Nothing was approximated: the fit has the same
-# bits as a fit on the rows in memory, which this small table allows us to check.
+# The four questions that do not depend on the group are found. Nothing was approximated: the fit equals a fit on the rows in
+# memory bit for bit, which we can check on this small table.
 
 # %%
 in_memory = pd.concat(
@@ -80,8 +81,8 @@ print("the same bits:", same_bits, raw.log_likelihood_ == clusterer.log_likeliho
 # %% [markdown]
 # ## A label for every row
 #
-# `labels_` would need memory for every row; `predict_to` writes them part by part, with any columns that should go along. A second
-# call finds everything done.
+# `labels_` would need memory for every row. `predict_to` writes labels part by part, with any columns that you want to keep.
+# A second call finds everything done.
 
 # %%
 files = clusterer.predict_to(folder / "labels", keep=["key", "group"])
@@ -91,28 +92,28 @@ print(f"{len(files)} files, {accuracy:.1%} of the rows in the right group")
 labels.head(3)
 
 # %% [markdown]
-# ## When rows do not collapse
+# ## When rows do not repeat
 #
-# Forty questions repeat hardly ever. Told to stay below 10 MB, a method that needs the distinct rows in memory refuses, and says
-# how many there are; most methods go over the rows in passes instead (docs/scale.md lists them). Thirty starts of a clusterer are
-# screened on a sample, and the best of them that differ see all rows: `stage` 2 in `starts_`.
+# Rows with forty answers hardly ever repeat. With a limit of 10 MB, a method that needs the distinct rows in memory raises an
+# error that says how many there are. Most methods go over the rows in passes instead (docs/howto/large_tables.md lists them).
+# Thirty starts of a clusterer are screened on a sample, and the best of them see all rows: `stage` 2 in `starts_`.
 
 # %%
 write_parts("long", np.concatenate([rng.dirichlet([1.0, 1.0, 1.0], size=(40, 3))]))
 long = pgm_bma.scan_parquet(folder / "long" / "part-*.parquet", memory="10MB").drop("key")
 try:
     pgm_bma.OrderPosterior().fit(long)
-except MemoryError as refusal:
-    print(refusal)
+except MemoryError as error:
+    print(error)
 in_passes = pgm_bma.EMAClusterer(n_clusters=3, random_state=0).fit(long.drop("group"))
 in_passes.starts_[["start", "stage", "score", "n_iter", "weight"]].sort_values("score").tail(3)
 
 # %% [markdown]
 # ## On a cluster
 #
-# A dask DataFrame goes into `fit` as it is. Where a client is open, its workers hold the rows, and one round trip makes an
-# iteration. Here the "cluster" lives in this process; give `Client` the address of a scheduler for a real one. Sums are added in an
-# order that is fixed by the files, so that the number of workers changes no bit.
+# A dask DataFrame goes into `fit` as it is. Where a client is open, its workers hold the rows, and an iteration takes one
+# round trip. Here the "cluster" runs in this process; give `Client` the address of a scheduler for a real one. Sums are added
+# in an order that the files fix, so the number of workers does not change the result.
 
 # %%
 import dask.dataframe as dd

@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 8. Latent class analysis, from a questionnaire to a paper's tables
 #
-# Who comes from poLCA, StepMix, Mplus or Latent GOLD wants the figures that every latent-class paper reports: fit of several
-# numbers of classes, profiles with standard errors, what the classes leave unexplained, what predicts membership, what follows
-# from it. This page goes that way once, from the file to three tables. `docs/latent_class_words.md` maps the words of those
-# programs to ours; classes are called clusters here.
+# A latent-class paper reports the fit of several numbers of classes, profiles with standard errors, what the classes leave
+# unexplained, what predicts membership, and what follows from it. This page goes from the file to three such tables. Classes are
+# called clusters here; docs/howto/coming_from.md translates the words of poLCA, StepMix, Mplus and Latent GOLD.
 
 # %%
 import warnings
@@ -32,8 +31,8 @@ plt.rcParams["figure.dpi"] = 90
 # ## The file
 #
 # A questionnaire about getting to work: 900 people, eight yes-no questions, `-9` for no answer, a case number, age, place of
-# living, and satisfaction with the way to work from 0 to 100. The people are generated, so that we know what should come out:
-# three groups (drivers, riders of trains and buses, cyclists). The answers to two questions, "owns a bicycle" and "has a
+# living, and satisfaction with the way to work from 0 to 100. The data are simulated, so we know what should come out: three
+# groups (drivers, riders of trains and buses, cyclists). The answers to two questions, "owns a bicycle" and "has a
 # helmet", belong together more closely than the groups alone explain.
 
 # %%
@@ -60,31 +59,31 @@ survey = pd.DataFrame(answers).astype(int).mask(rng.random((n, 8)) < 0.03, -9)
 survey.insert(0, "case", np.arange(n) + 20_001)
 survey["age"], survey["town"] = age, town
 survey["satisfaction"] = np.clip(rng.normal(np.array([50, 55, 75])[group], 15), 0, 100).round()
-temporary = TemporaryDirectory()  # a folder that goes when Python ends
+temporary = TemporaryDirectory()  # removed when Python ends
 folder = Path(temporary.name)
 survey.to_csv(folder / "way-to-work.csv", index=False)
 survey.head()
 
 # %% [markdown]
-# In Python the codes for "no answer" become missing values, and the columns that are no answers stay out. A column that names
-# the rows would be pointed out:
+# In Python the codes for "no answer" become missing values, and the columns that are not answers stay out. A column that
+# names the rows causes a warning:
 
 # %%
 questions = list(answers)
 X = survey[questions].replace(-9, np.nan)
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     LatentClassClusterer(2, n_init=2, random_state=0).fit(X.assign(case=survey["case"]))
-print(told[0].message)
+print(caught[0].message)
 
 # %% [markdown]
-# On the command line the same file says all of that at once, and prints the command to run instead:
+# On the command line one message lists all of that, with the command to run instead:
 #
 # ```
 # pgm-bma cluster way-to-work.csv --clusters 1:5 --covariates age,town --outcome satisfaction
 # ```
 #
-# Rows with gaps stay: an answer that is missing is summed out, here as everywhere in the package.
+# Rows with missing answers stay: a missing answer is summed out.
 #
 # ## How many classes?
 #
@@ -124,7 +123,7 @@ ax = plot_residuals(residuals)
 # %% [markdown]
 # The largest residual is that of the pair that was made dependent; it bends the classes, so that other pairs suffer too. The
 # further classes divide people by bicycle and helmet together. There are two cures. Structural EM lets a question depend on
-# another one beside the class; it takes three classes, and its residuals show that nothing much is left.
+# another one in addition to the class; it takes three classes, and its residuals show that nothing much is left.
 
 # %%
 structural = StructuralEMClusterer(range(2, 6), n_init=3, random_state=0).fit(X)
@@ -133,7 +132,7 @@ print(structural.n_clusters_, "classes")
 left.head(3).round(3)
 
 # %% [markdown]
-# The other cure is that of most papers: one of the two questions goes. Then AIC, BIC and the evidence agree on three classes.
+# The other cure is that of most papers: drop one of the two questions. Then AIC, BIC and the evidence agree on three classes.
 # (On the command line `--method structural` and `--drop "has a helmet"` do the same.)
 
 # %%
@@ -184,9 +183,9 @@ table_2.rename_axis(index="answers yes", columns="class")
 # %% [markdown]
 # ## What predicts membership, and what follows from it
 #
-# Whoever regresses the most probable class on age forgets that some people were given the wrong class, and finds effects that
-# are too small. `three_step` corrects for that (maximum likelihood, or the weights of Bolck, Croon and Hagenaars), and its
-# standard errors know that the classes are estimates.
+# A regression of the most probable class on age ignores that some people were put into the wrong class, and finds effects
+# that are too small. `three_step` corrects for that (by maximum likelihood, or by the weights of Bolck, Croon and Hagenaars),
+# and its standard errors contain the uncertainty of the classes.
 
 # %%
 membership = three_step(lca, X, covariates=survey[["age", "town"]])

@@ -1,11 +1,11 @@
 # %% [markdown]
-# # 9. Tables with gaps
+# # 9. Tables with missing values
 #
-# Real tables have holes. Structure learners usually throw away every row that has one, or make "missing" a value of its own.
-# `OrderPosterior` does neither: it samples structures and missing cells together, so that the posterior of an arc is an average
-# over networks *and* over what the missing cells may have been.
+# Structure learners usually drop every row with a missing value, or treat "missing" as one more state. `OrderPosterior` does
+# neither. It samples structures and missing values together, so the posterior of an arc is an average over networks *and*
+# over what the missing values may have been.
 #
-# The table: votes of 435 members of the US congress in 1984. Their gaps are real.
+# The table: votes of 435 members of the US congress in 1984. The missing votes are real.
 
 # %%
 import warnings
@@ -26,12 +26,12 @@ short = {
 }  # fmt: skip
 table = votes[list(short)].rename(columns=short)
 n_complete = len(table.dropna())
-print(f"{len(table)} rows, {n_complete} without a gap")
+print(f"{len(table)} rows, {n_complete} of them complete")
 
 # %% [markdown]
 # ## With and without the incomplete rows
 #
-# `missing="auto"`, the default, keeps every row. `missing="drop"` is the usual way.
+# `missing="auto"`, the default, keeps every row. `missing="drop"` drops incomplete rows, as is usual.
 
 # %%
 posterior = pgm_bma.OrderPosterior(random_state=0).fit(table)
@@ -44,8 +44,8 @@ plot_arc_posteriors(posterior.edge_posterior_, ax=axes[0], title=f"all {len(tabl
 _ = plot_arc_posteriors(dropped.edge_posterior_, ax=axes[1], title=f"the {n_complete} complete rows")
 
 # %% [markdown]
-# Two out of five rows are lost on the right, because of 280 empty cells out of 3,915. The question that matters most is whether
-# two columns are joined at all, so add both directions (`skeleton_posterior_`) and list where the two answers differ most.
+# On the right, two out of five rows are lost, because of 280 empty cells out of 3,915. First we ask whether two columns are
+# joined at all, in either direction (`skeleton_posterior_`), and list where the two answers differ most.
 
 # %%
 names = list(posterior.skeleton_posterior_)
@@ -58,24 +58,24 @@ pairs = pd.DataFrame(
     columns=["first", "second", "all rows", "complete rows"],
 )
 pairs["difference"] = pairs["all rows"] - pairs["complete rows"]
-print(
-    pairs.reindex(pairs["difference"].abs().sort_values(ascending=False).index).head(6).round(2).to_string(index=False)
-)
+pairs.reindex(pairs["difference"].abs().sort_values(ascending=False).index).head(6).round(2)
 
 # %% [markdown]
-# Some pairs move by more than a half. Neither answer is wrong: the second one asks fewer people, and not the same kind of
-# people, since those who did not vote are not a random choice. (What the first one assumes is that, given the cells
-# that are there, a gap says nothing about the value behind it.)
+# Some pairs move by more than a half. The second answer rests on fewer people, and not on the same kind of people: those who
+# did not vote are not a random choice. The first answer assumes that values are missing at random: given the votes that are
+# there, it says nothing about a vote that it is missing.
 #
 # ## What was missing, and what that costs
 #
-# `gaps_` says what was missing where. `arc_spread_` is the standard deviation of an arc's posterior from one completed table to
-# the next: what the gaps themselves leave open. `converged_` and `diagnostics_` say whether the chains agree.
+# `gaps_` says what was missing in each column. `arc_spread_` is the standard deviation of an arc's posterior between completed
+# tables: what the missing values leave open. `converged_` and `diagnostics_` say whether the chains agree.
 
 # %%
-print(posterior.gaps_[posterior.gaps_["missing"] > 0].round(3).to_string())
+posterior.gaps_[posterior.gaps_["missing"] > 0].round(3)
+
+# %%
 spread = posterior.arc_spread_.stack().sort_values(ascending=False)
-print("\nlargest spread of an arc:", spread.index[0], f"{spread.iloc[0]:.2f}")
+print("largest spread of an arc:", spread.index[0], f"{spread.iloc[0]:.2f}")
 print("chains agree:", posterior.converged_, f"after {posterior.n_sweeps_} sweeps")
 
 # %% [markdown]
@@ -92,5 +92,5 @@ print(f"answers only: {(known == 'y').mean():.3f} of {len(known)}")
 print(f"completed:    {shares.mean():.3f}, from {shares.min():.3f} to {shares.max():.3f} over 20 tables")
 
 # %% [markdown]
-# From the command line: `pgm-bma structure votes.csv` keeps incomplete rows too, and `pgm-bma impute votes.csv --copies 20` writes
-# the completed tables.
+# From the command line: `pgm-bma structure votes.csv` keeps incomplete rows too, and `pgm-bma impute votes.csv --copies 20`
+# writes the completed tables.
