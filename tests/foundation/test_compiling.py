@@ -74,6 +74,16 @@ def test_the_key_follows_the_content_of_a_kernel_and_of_those_it_imports(monkeyp
     assert keys[0] == keys[2]
 
 
+def test_each_version_of_numba_has_its_own_folders(monkeypatch):
+    keys = []
+    for version in ("0.60.0", "0.61.0"):
+        monkeypatch.setattr(compiling.numba, "__version__", version)
+        compiling.content_key.cache_clear()
+        keys.append(compiling.content_key(compiling.__file__))
+    compiling.content_key.cache_clear()
+    assert keys[0] != keys[1]
+
+
 def test_small_products_have_one_thread_and_large_ones_what_they_had():
     from threadpoolctl import threadpool_info, threadpool_limits
 

@@ -2,7 +2,8 @@
 
 `compiled` is ``numba.njit(cache=True)``. The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache folder
 (platformdirs). Below it stands one folder for each kernel file and each content of that file and of the kernel files that it
-imports: a kernel includes code of others, which numba's own time stamp does not see. Nothing is written next to the sources.
+imports: a kernel includes code of others, which numba's own time stamp does not see. Each version of numba has its own folders:
+two versions that write to one folder at the same time read each other's files. Nothing is written next to the sources.
 Without a folder that can be written, kernels are compiled in every process.
 """
 
@@ -93,7 +94,7 @@ def _takes_files(folder):
 
 @lru_cache
 def content_key(file):
-    """Hash of a kernel source, of every kernel source that it imports, directly or not, and of how they are compiled."""
+    """Hash of a kernel source, of every kernel source that it imports, directly or not, and of what compiles them."""
     found, waiting = {Path(__file__)}, [Path(file)]
     while waiting:
         path = waiting.pop()
@@ -103,7 +104,7 @@ def content_key(file):
                 parts = [*module.split("."), *([name] if name else [])]
                 if parts[-1].endswith("kernels"):
                     waiting.append(_PACKAGE.joinpath(*parts).with_suffix(".py"))
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(numba.__version__.encode())
     for path in sorted(found):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
