@@ -2,6 +2,7 @@
 
 import io
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
