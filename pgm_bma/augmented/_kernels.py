@@ -20,7 +20,7 @@ from pgm_bma.foundation.runtime.compiling import compiled
 _SMALL = 1e-100
 
 
-class PassSpace(NamedTuple):
+class StructurePassSpace(NamedTuple):
     """Of the passes over rows with missing cells."""
 
     messages: np.ndarray  # (n_features, most states)

@@ -145,7 +145,7 @@ def _missing_joint(cases, layout, parameters, joint, shift):
 def make_space(cards, n_clusters):
     """Space of the passes over rows with missing cells, for columns of these cardinalities."""
     n, widest = len(cards), int(cards.max(initial=1))
-    return kernels.PassSpace(
+    return kernels.StructurePassSpace(
         np.empty((n, widest)), np.empty((n, widest)), np.empty((widest, widest)), np.empty(n, dtype=bool), np.empty(n_clusters)
     )  # fmt: skip
 

@@ -177,7 +177,7 @@ def _source(X):
     return "dataset" if module == "pyarrow._dataset" and name.endswith("Dataset") else None
 
 
-class Folded(NamedTuple):
+class FoldedScan(NamedTuple):
     """Distinct rows of a scan: a DataFrame, one weight per row, and how many rows they stand for (those of weight 0 are absent)."""
 
     frame: pd.DataFrame
@@ -264,7 +264,7 @@ class Scan:
     def _selected(self, columns):
         return self if columns is None else self.select(columns)
 
-    def fold(self, weight: str | None = None, states: Any = None) -> Folded:
+    def fold(self, weight: str | None = None, states: Any = None) -> FoldedScan:
         """All rows as distinct rows with weights, exactly.
 
         Parameters
@@ -276,7 +276,7 @@ class Scan:
 
         Returns
         -------
-        Folded
+        FoldedScan
             `frame`, `weights` and `n_rows`.
 
         Raises
@@ -291,7 +291,7 @@ class Scan:
         if any(new is not old for new, old in zip(typed, piece.values)):  # several texts may mean one value
             piece = scan_pieces.join_pieces(names, [piece._replace(values=typed)])
         undeclared = [name for name in names if name not in (states or {}) and name != weight]
-        return Folded(*scan_pieces.folded_frame(names, piece, self._rows.categories(undeclared), weight))
+        return FoldedScan(*scan_pieces.folded_frame(names, piece, self._rows.categories(undeclared), weight))
 
     def check_weight(self, weight: str | None) -> None:
         """An error unless the weights are a column of the scan, or absent.

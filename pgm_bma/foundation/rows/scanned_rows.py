@@ -13,7 +13,7 @@ import pandas as pd
 from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.foundation.rows.blocks import Block, ClusterRows, Profile, Rows, StreamedRows, cut_blocks, n_blocks
 from pgm_bma.foundation.rows.pieces import row_weights, texts_like
-from pgm_bma.foundation.rows.scan import Folded
+from pgm_bma.foundation.rows.scan import FoldedScan
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import (
     check_states,
@@ -208,7 +208,7 @@ def weighed(block, cardinalities):
 
 
 def margin_table(scan, target, declared=None, weight=None):
-    """`Folded` rows with the same counts of every column of the scan under every value of the column `target`."""
+    """`FoldedScan` rows with the same counts of every column of the scan under every value of the column `target`."""
     rows = scanned_rows(scan, declared, weight)
     schema, cardinalities = rows.schema, rows.schema.cardinalities
     position = schema.index(target)
@@ -226,7 +226,7 @@ def margin_table(scan, target, declared=None, weight=None):
             for i, (name, states) in enumerate(zip(schema.names, schema.states))
         }
     )
-    return Folded(frame, np.concatenate(weights), rows.n_rows)
+    return FoldedScan(frame, np.concatenate(weights), rows.n_rows)
 
 
 def count_block(block, target, cardinalities):
