@@ -4,11 +4,13 @@ Everything runs on one thread except the last line. Plain numpy is the usual way
 a log-sum-exp per iteration.
 """
 
+import time
 import tracemalloc
 import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from pgm_bma.foundation.rows.blocks import table_rows
@@ -28,7 +30,7 @@ def main(argv=None):
     options.add_argument("--repeats", type=int, default=25, help="the best of so many short timings counts")
     chosen = options.parse_args(argv)
     with threadpool_limits(1):
-        lines = [*against_numpy(chosen), *averaging_cost(chosen), *against_stepmix(chosen)]
+        lines = [*against_numpy(chosen), *averaging_cost(chosen), *numbers_cost(chosen), *against_stepmix(chosen)]
     lines += wide_run(chosen)
     print_table(lines, "ratios and times, with what is asked for", digits=4)
     curve = growth(chosen)
@@ -77,6 +79,58 @@ def averaging_cost(chosen):
                 {"what": name, "ours (ms)": other * 1e3, "other (ms)": em * 1e3, "ratio": ratio, "asked": asked}
             )
     return lines
+
+
+def numbers_cost(chosen):
+    """An iteration with 10 columns of numbers and 10 of states over one with 20 of states, and peers on the same rows."""
+    n_rows, n_columns, _, n_clusters = TALL
+    half, lines = n_columns // 2, []
+    numbers = np.random.default_rng(chosen.seed).standard_normal((n_rows, half))
+    numbers = (numbers - numbers.mean(0)) / numbers.std(0)
+    what = f"{n_rows} x ({half} numbers + {half} of states), {n_clusters} clusters"
+    for n_states in (3, 2):  # columns of two states are joined, many to one, so the numbers weigh more beside them
+        codes, ratios = table(n_rows, n_columns, n_states, chosen.seed), []
+        for _ in range(3):
+            plain = iteration_time(codes, n_states, n_clusters, None, 1, chosen.repeats)
+            mixed = iteration_time(codes[:, :half], n_states, n_clusters, None, 1, chosen.repeats, numbers=numbers)
+            ratios.append((mixed / plain, mixed, plain))
+        ratio, mixed, plain = sorted(ratios)[1]
+        name = f"{what}, over {n_columns} columns of {n_states} states"
+        line = {"what": name, "ours (ms)": mixed * 1e3, "other (ms)": plain * 1e3, "ratio": ratio, "asked": 1.5}
+        lines.append(line)
+    both = np.column_stack([numbers, codes[:, :half]])
+    warnings.filterwarnings("ignore", category=ConvergenceWarning)  # peers are stopped on purpose
+
+    def gaussians(n_iter):
+        how = {"covariance_type": "diag", "init_params": "random", "random_state": 0, "tol": 0.0}
+        GaussianMixture(n_clusters, max_iter=n_iter, **how).fit(both)
+
+    def mixed_stepmix(n_iter):
+        models = {"numbers": "gaussian_diag", "states": "binary"}
+        parts = {name: {"model": model, "n_columns": half} for name, model in models.items()}
+        how = {"abs_tol": 0, "rel_tol": 0, "random_state": 0, "progress_bar": 0}
+        need("stepmix.stepmix").StepMix(n_clusters, measurement=parts, max_iter=n_iter, **how).fit(both)
+
+    peers = {"GaussianMixture (diag, all columns as numbers)": gaussians, "StepMix (mixed)": mixed_stepmix}
+    for peer, fit in peers.items():
+        try:
+            theirs = (cpu_seconds(lambda: fit(22)) - cpu_seconds(lambda: fit(2))) / 20  # noqa: B023
+        except Skip as reason:
+            print(f"without {peer}: {reason}")
+            continue
+        line = {"what": f"{what}, over {peer}", "ours (ms)": mixed * 1e3, "other (ms)": theirs * 1e3}
+        lines.append(line | {"ratio": mixed / theirs})
+    return lines
+
+
+def cpu_seconds(function, repeats=3):
+    """Smallest CPU time of some calls: these are long, so a busy machine would interrupt every one."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def against_stepmix(chosen):
@@ -191,17 +245,18 @@ def table(n_rows, n_columns, n_states, seed):
     return np.asfortranarray(rng.integers(0, n_states, (n_rows, n_columns), dtype=np.int8))
 
 
-def iteration_time(codes, n_states, n_clusters, averaging, n_starts, repeats, n_updates=4):
+def iteration_time(codes, n_states, n_clusters, averaging, n_starts, repeats, n_updates=4, numbers=None):
     """Seconds per iteration and start of the compiled loop; a run of u updates makes u + 1 expectation steps."""
     cardinalities = np.full(codes.shape[1], n_states)
-    problem = make_problem(table_rows(codes, cardinalities), n_clusters, None, averaging)
+    problem = make_problem(table_rows(codes, cardinalities, None, numbers), n_clusters, None, averaging)
     begin = draw_starts(problem.layout, n_clusters, np.random.default_rng(0).spawn(n_starts))
 
+    n_columns = codes.shape[1] + (0 if numbers is None else numbers.shape[1])
     rules = kernels.StepRules(problem.mode, False, n_updates, 0.0, False)
 
     def iterate():
         tables = [part.copy() for part in begin]
-        arcs, idle = np.empty((n_starts, codes.shape[1])), np.zeros(n_starts, dtype=np.int64)
+        arcs, idle = np.empty((n_starts, n_columns)), np.zeros(n_starts, dtype=np.int64)
         advance(problem, (*tables, *(part.copy() for part in tables), arcs, idle), rules)
 
     iterate()

@@ -269,8 +269,12 @@ class Folder:
             write_uai(estimator.model_, self.path / "model.uai")
             self.wrote("model.uai", "model.uai.json")
             return f"There is no model.bif: {why_not}. model.uai holds the undirected model, model.uai.json its names"
-        write_bif(network, self.path / "model.bif")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "BIF holds tables of states")  # said below
+            write_bif(network, self.path / "model.bif")
         self.wrote("model.bif")
+        if len(getattr(estimator, "densities_", ())):
+            return "model.bif holds the columns of states, densities.csv those of numbers, estimator.pgm both"
         if getattr(estimator, "model_is_exact_", True):
             return "model.bif is the fitted model itself"
         predicts = hasattr(estimator, "predict_proba")

@@ -58,7 +58,8 @@ def write_bif(model: Any, path: Any) -> Path:
     Warns
     -----
     UserWarning
-        If a variable has a single state: pyAgrum refuses such files.
+        If a variable has a single state: pyAgrum refuses such files. If the network is that of clusters with numeric columns,
+        which are not in it.
 
     Examples
     --------
@@ -78,6 +79,8 @@ def write_bif(model: Any, path: Any) -> Path:
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:
         warn(f"variables with one state, which pyAgrum refuses to read: {single}")
+    if left_out := model.graph.get("left_out"):
+        warn(f"BIF holds tables of states; these numeric columns are not in the file: {left_out}; save() keeps them")
     for name, cpt in zip(arrays.names, arrays.cpts):
         if (off := np.abs(cpt.sum(axis=1) - 1).max()) > ROW_SUM_TOLERANCE:
             raise ValueError(f"a column of the CPD of {name!r} is off one by {off:.3g}; call its normalize() first")

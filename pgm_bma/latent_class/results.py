@@ -479,7 +479,10 @@ class LatentClassResults(ClustererBase):
         from pgm_bma.networks.objects import augmented_network
 
         names, states = self.schema_.names, self.schema_.states
-        return augmented_network(self.cluster_name, range(len(theta_c)), theta_c, names, states, tables, latent=True)
+        built = augmented_network(self.cluster_name, range(len(theta_c)), theta_c, names, states, tables, latent=True)
+        if self._numbers.names:
+            built.graph["left_out"] = list(self._numbers.names)  # `write_bif` says so
+        return built
 
     def _arc_posteriors(self):
         """Of the arcs that `model_` has."""

@@ -54,6 +54,8 @@ def test_clusters_of_numbers_ordered_answers_and_categories_in_one_call(tmp_path
     out, err = run(capsys, *words, "--out", tmp_path / "out")
     assert "numbers taken as they are: 'size'" in err and "The rows fall into 2 clusters" in out
     assert re.search(r"stands out by size 1(89|90|91)", " ".join(out.split()))
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "model.bif holds the columns of states, densities.csv those of numbers" in page + out + err
     model = pgm_bma.load(tmp_path / "out" / "estimator.pgm")
     assert model.numeric_columns_ == ["size"] and model.ordered_columns_ == ["answer"]
     profiles = pd.read_csv(tmp_path / "out" / "profiles.csv")

@@ -163,7 +163,7 @@ def test_pictures_of_what_are_no_probabilities(probabilities, words):
         plotting.plot_calibration([0, 1, 1], probabilities)
 
 
-def test_pictures_of_nothing(close_figures):
+def test_pictures_of_nothing():
     for empty in (pd.DataFrame({"a": [], "b": []}), pd.DataFrame(index=["a"])):
         with pytest.raises(ValueError, match="there is no arc to show"):
             plotting.plot_arc_posteriors(empty)
@@ -175,7 +175,7 @@ def test_pictures_of_nothing(close_figures):
 
 
 @pytest.mark.parametrize("path", [b"", b"a.png", HALF + ".png", "no_folder/a.png", "a.nothing"], ids=repr)
-def test_a_picture_that_cannot_be_written_leaves_nothing(path, tmp_path, monkeypatch, close_figures):
+def test_a_picture_that_cannot_be_written_leaves_nothing(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60)})
     model = pgm_bma.AdditiveBayesClassifier(random_state=0).fit(X, np.where(X["x"] > 0, "u", "v"))
@@ -258,11 +258,3 @@ def test_a_root_whose_probabilities_do_not_sum_to_one_has_no_empty_row(tmp_path)
         ValueError, match=r"the table of 'a' is not a probability distribution: \[0\.5, 0\.4\] sums to 0\.9"
     ):
         pgm_bma.read_bif(path)
-
-
-@pytest.fixture
-def close_figures():
-    import matplotlib.pyplot as plt
-
-    yield
-    plt.close("all")

@@ -111,6 +111,9 @@ def test_what_reads_a_fit(build, tmp_path):
     text = shown.loc[shown["column"] == "length", "state"].iloc[0]
     assert "±" in text and shown["cluster"].tolist() == [0] * 4 + [1] * 4
     assert set(model.model_.nodes()) == {"cluster", "first", "second", "coin"} and not model.model_is_exact_
+    with pytest.warns(UserWarning, match=r"not in the file: \['length', 'width', 'noise'\]; save\(\) keeps them"):
+        pgm_bma.write_bif(model.model_, tmp_path / "model.bif")
+    assert set(pgm_bma.read_bif(tmp_path / "model.bif").nodes()) == {"cluster", "first", "second", "coin"}
     assert model.to_networkx().number_of_edges() == 3
     assert "length" in model.top_structures(1)["dependent"][0]
     assert list(model.starts_.columns[-6:]) == [f"I_P[{name}]" for name in X]
