@@ -117,7 +117,7 @@ def test_what_is_no_network_or_no_weight_is_refused():
         lambda: metrics.kl_divergence(model, 3),
         lambda: metrics.holdout_log2_likelihood("text", pd.DataFrame({"a": [1]})),
     ):
-        with pytest.raises(TypeError, match="wanted a DiscreteBayesianNetwork"):
+        with pytest.raises(TypeError, match="expected a DiscreteBayesianNetwork"):
             call()
     rows = simulate(model, 2, random_state=0)
     with pytest.raises(ValueError, match="negative"):

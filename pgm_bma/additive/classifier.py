@@ -311,7 +311,7 @@ class AdditiveBayesClassifier(ClassifierBase):
                 sets.add(tuple(sorted(place[name] for name in term)))
             elif term != "(gaussian)":
                 raise ValueError(
-                    f"terms holds {term!r}, which is no column with a term, no pair of pairs_ and not '(gaussian)'"
+                    f"terms holds {term!r}, which is neither a column with a term, nor a pair of pairs_, nor '(gaussian)'"
                 )
         fewer = copy(self)
         fewer._result = [without_terms(fit, sets, "(gaussian)" in terms) for fit in self._result]
@@ -490,4 +490,4 @@ def _plain(value):
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, int, float, bool)):
         return value
-    raise ValueError(f"{value!r} is no text and no number, so that JSON cannot name it; fit with texts instead")
+    raise ValueError(f"{value!r} is neither a text nor a number, so JSON cannot hold it; fit with texts instead")

@@ -155,8 +155,8 @@ def factors(model):
     """[(variables, logs)] over elementary bins, the class last; an error where slopes or densities make it no network of bins."""
     if model.slopes or model.densities:
         raise AttributeError(
-            "linear and gaussian terms of numbers are no factors over bins, so that no network equals the model and model_ does "
-            "not exist; fit with terms=('single', 'pair') to have it"
+            "model_ does not exist: linear and gaussian terms use the numbers themselves, and a network has tables of bins only; "
+            "fit with terms=('single', 'pair') to have it"
         )
     n = len(model.tables)
     singles = [((j, n), table) for j, table in enumerate(model.tables)]

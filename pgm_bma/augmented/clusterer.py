@@ -392,7 +392,9 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
             responsibilities = self.predict_proba(X)
         responsibilities = np.asarray(responsibilities, dtype=float)
         if responsibilities.ndim != 2 or len(responsibilities) != len(codes):
-            raise ValueError(f"responsibilities has shape {responsibilities.shape}, want ({len(codes)}, n_clusters)")
+            raise ValueError(
+                f"responsibilities has shape {responsibilities.shape}, expected ({len(codes)}, n_clusters)"
+            )
         if not (responsibilities >= 0).all() or not np.isfinite(responsibilities).all():
             raise ValueError(
                 "responsibilities holds a negative, infinite or NaN value; pass the probabilities of the clusters"

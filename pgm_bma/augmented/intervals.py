@@ -72,7 +72,7 @@ def bound_and_collapse(
     1  y  0.333        0.4  0.500
     """
     if not hasattr(model, "predecessors"):
-        raise TypeError(f"wanted a pgmpy DAG or DiscreteBayesianNetwork, got {type(model).__name__}")
+        raise TypeError(f"expected a pgmpy DAG or DiscreteBayesianNetwork, got {type(model).__name__}")
     check_frame(data)
     tables = {cpd.variable: cpd for cpd in getattr(model, "cpds", None) or []}
     network = read_network(model, data, _all_states(tables, state_names), latent_card, sample_weight=sample_weight)
@@ -80,7 +80,7 @@ def bound_and_collapse(
     alphas = alpha_per_node(alpha, network, equivalent_sample_size)
     for node, values in zip(network.names, alphas):
         if np.ndim(values):
-            raise ValueError(f"alpha[{node!r}] is an array; intervals want one pseudo-count per table")
+            raise ValueError(f"alpha[{node!r}] is an array; pass one pseudo-count per table")
     patterns = _patterns(missing_pattern, network)
     records = bound_and_collapse_families(
         network.codes,
@@ -124,7 +124,7 @@ def _patterns(missing_pattern, network):
             raise ValueError(f"missing_pattern[{node!r}]={missing_pattern[node]!r} must hold numbers") from None
         if values.shape not in (shape, shape[1:]):
             raise ValueError(
-                f"missing_pattern[{node!r}] has shape {values.shape}, want (n_states,) = {shape[1:]} or "
+                f"missing_pattern[{node!r}] has shape {values.shape}, expected (n_states,) = {shape[1:]} or "
                 f"(n_parent_states, n_states) = {shape}"
             )
         if not np.isfinite(values).all() or (values < 0).any() or (values.sum(axis=-1) <= 0).any():

@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.metrics import confusion_matrix
 
 from pgm_bma import catalogue, plotting
-from pgm_bma.commands.findings import Findings, arc_findings, column_dependence, percent, region_findings, relevance
+from pgm_bma.commands.findings import Findings, column_dependence, percent, region_findings, relevance
 from pgm_bma.commands.output import UsageError, collected_warnings, count, ends_at_once, listed, one_line
 from pgm_bma.commands.preparation import conform, pipeline
 from pgm_bma.commands.session import (
@@ -28,13 +28,14 @@ from pgm_bma.commands.session import (
     source_record,
     with_row_names,
 )
-from pgm_bma.commands.structure import chain_findings, gap_findings
+from pgm_bma.commands.structure import arc_findings, chain_findings, gap_findings
 from pgm_bma.commands.tabular_files import closest, read_table
 from pgm_bma.report.live_data import row_data
 
 SURELY = 2  # standard errors of a difference, less may be chance
 N_CALIBRATED = 3  # lines that can be told apart in one picture
 TINY_CLASS = 10
+NOTICED = 0.2  # of the most used column of an additive model, whose noise columns keep small weights
 SMALLEST = 1e-15  # a probability below it counts as this much in the log loss
 
 
@@ -140,7 +141,7 @@ def _read_classes(run, consequence):
 
 def folds(wanted, target):
     if wanted > len(target):
-        raise ValueError(f"--cv {wanted} wants more folds than there are rows with a class ({len(target)})")
+        raise ValueError(f"--cv {wanted} asks for more folds than there are rows with a class ({len(target)})")
     return wanted
 
 
@@ -192,7 +193,7 @@ def _on_test_file(run, frame, target, weights):
     judged = Findings()
     if truth is None or truth.isna().all():
         judged.words.append(
-            f"{count(len(X), 'row')} of {Path(raw.source).name} were predicted; it does not tell their true classes."
+            f"{count(len(X), 'row')} of {Path(raw.source).name} were predicted; the file does not hold their true classes."
         )
         return judged, table, model
     seen = truth.notna().to_numpy()
@@ -286,16 +287,38 @@ def classifier_findings(estimator, frame, target, judged=None, names=None):
     found = judged or Findings()
     known = np.eye(len(target.cat.categories))[target.cat.codes]
     states = as_states(estimator, frame)
-    found.add(relevance(estimator, repr(target.name), column_dependence(states, known)))
+    judge = _used_columns if hasattr(estimator, "pairs_") else relevance
+    found.add(judge(estimator, repr(target.name), column_dependence(states, known)))
     found.add(arc_findings(estimator)).add(region_findings(estimator, states, target)).add(chain_findings(estimator))
     return found.add(_explained_rows(estimator, frame, target, names))
+
+
+def _used_columns(estimator, root, dependence):
+    """Relevance of the columns in an additive model: a column may say nothing alone and much in a pair."""
+    used = pd.Series(estimator.feature_importances_, index=dependence.index)
+    used = used.sort_values(ascending=False, kind="stable")
+    found = Findings()
+    if used.iloc[0] > 0:
+        strong = used.index[used > NOTICED * used.iloc[0]][:8]
+        found.words.append(f"The prediction of {root} rests mostly on: {listed(strong, 8)}.")
+    label, caption = (
+        "change of the evidence (nats)",
+        f"Change of the evidence for {root} by the terms that hold the column",
+    )
+    caption += ", alone and in pairs: the spread over the classes, averaged over the rows."
+    table = pd.DataFrame({label: used, "alone, beyond chance (nats)": dependence.astype(float)}).reindex(used.index)
+    said = f"{caption} Alone: mutual information of the column and {root}, less what chance gives."
+    found.table("Relevance of the columns", table.rename_axis("column").reset_index(), said)
+    if used.iloc[0] > 0:
+        found.figure("Which columns matter", lambda: plotting.plot_relevance(used, label=label), caption)
+    return found
 
 
 def _explained_rows(estimator, frame, target, names):
     """Rows to pick, and what each column says in them."""
     caption = (
-        "Pick a row: bars to the right speak for the first class, bars to the left for the second, in nats. The rows that went "
-        "most wrong come first. Probabilities are those of the final model, which has seen the row."
+        "Choose a row. Bars to the right are evidence for the first class, bars to the left for the second, in nats. The worst "
+        "predictions come first. Probabilities are those of the final model, which was fitted to the row too."
     )
     make = lambda: row_data(estimator, frame, target, names)  # noqa: E731
     return Findings(live=[("Why a row is predicted as it is", "rows", make, caption, None)])
@@ -309,10 +332,10 @@ def prediction_findings(truth, proba, baseline, how):
     found = Findings(
         words=[
             f"{how}: {percent(ours.accuracy)} of the rows are classified correctly (standard error "
-            f"{100 * ours.accuracy_error:.1f} points); who always says {listed([frequent])} reaches "
-            f"{percent((codes == classes.index(frequent)).mean())}.",
+            f"{100 * ours.accuracy_error:.1f} points). Always predicting {listed([frequent])} "
+            f"would be right for {percent((codes == classes.index(frequent)).mean())}.",
             f"The mean log loss is {ours.log_loss:.3f} (standard error {ours.log_loss_error:.3f}); class frequencies alone have "
-            f"{simple.log_loss:.3f}. Lower is better; it punishes sure and wrong predictions.",
+            f"{simple.log_loss:.3f}. Lower is better; confident wrong predictions cost most.",
         ],
         numbers={
             "accuracy": float(ours.accuracy),
@@ -328,7 +351,7 @@ def prediction_findings(truth, proba, baseline, how):
     found.head("True and predicted classes", table, "Rows of each true class by what was predicted.")
     if ours.log_loss > simple.log_loss:
         found.warnings.append(
-            "the predictions are worse than class frequencies alone (by log loss): too sure where they are wrong"
+            "the predictions are worse than class frequencies alone (by log loss): they are too confident where they are wrong"
         )
     if len(codes) >= 30:
         found.figure(
@@ -336,7 +359,7 @@ def prediction_findings(truth, proba, baseline, how):
             lambda: plotting.plot_calibration(
                 np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
             ),
-            "Of the rows predicted with some probability, how many came true. On the diagonal they can be taken at their word.",
+            "Share of the rows that came true, by predicted probability. On the diagonal the probabilities are right.",
         )
     return found
 
@@ -417,7 +440,7 @@ def _compare_findings(table, n_folds, probabilities, target):
     close = [row["method"] for row in table.to_dict("records") if row["difference"] == "may be chance"]
     found.words.append(f"Lowest log loss in {n_folds}-fold cross-validation: {best} ({table['log loss'].iloc[0]:.3f}).")
     if best not in probabilities:
-        found.words.append(f"No method predicts {target.name!r} better than somebody who knows its frequencies only.")
+        found.words.append(f"No method predicts {target.name!r} better than the class frequencies alone.")
     if close:
         found.words.append(
             f"Not clearly worse, the difference may be chance (within two standard errors of it): {', '.join(close)}."
@@ -437,6 +460,6 @@ def _compare_findings(table, n_folds, probabilities, target):
     found.figure(
         "Can the probabilities be believed?",
         lambda: plotting.plot_calibration(truth, shown, classes=classes),
-        "Of the rows predicted with some probability, how many came true; the methods of lowest log loss.",
+        "Share of the rows that came true, by predicted probability, for the methods of lowest log loss.",
     )
     return found

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2
 
 import pgm_bma
 from pgm_bma import plotting
@@ -18,7 +19,6 @@ from pgm_bma.commands.findings import (
     PATH,
     Findings,
     NumberChosen,
-    arc_findings,
     column_dependence,
     fewer_with_arcs,
     fit_words,
@@ -26,6 +26,8 @@ from pgm_bma.commands.findings import (
     numbers_tried,
     percent,
     relevance,
+    start_findings,
+    with_method,
 )
 from pgm_bma.commands.output import UsageError, collected_warnings, count, listed
 from pgm_bma.commands.session import (
@@ -36,6 +38,7 @@ from pgm_bma.commands.session import (
     with_last_step,
     with_row_names,
 )
+from pgm_bma.commands.structure import arc_findings
 from pgm_bma.commands.tabular_files import is_scanned
 from pgm_bma.latent_class.fit_tests import bootstrap_profiles
 from pgm_bma.report.live_data import cluster_data
@@ -68,7 +71,7 @@ RELATION_COLUMNS = {
 def cluster(arguments, console):
     """Find clusters, and say what marks them."""
     if arguments.discretize == "mdl":
-        raise UsageError("--discretize mdl needs classes, which clustering does not have; take frequency or width")
+        raise UsageError("--discretize mdl needs classes, which clustering does not have; use frequency or width")
     _check_criterion(arguments)
     run = CommandRun(arguments, console, "clusterer")
     target = arguments.target if arguments.target is not None else run.raw.target
@@ -84,7 +87,7 @@ def cluster(arguments, console):
     estimator, one_more = _chosen(estimator, seen, weights, arguments, console)
     model = with_last_step(model, estimator)
     proba = model.predict_proba(frame)
-    residuals = residual_findings(estimator, seen, weights)
+    residuals = residual_findings(estimator, seen, weights, arguments.words)
     number = NumberChosen(
         arguments.criterion or "evidence",
         goodness_of_fit(estimator, seen, weights, arguments.seed, arguments.jobs),
@@ -120,7 +123,9 @@ def _check_criterion(arguments):
     if wanted in (None, "evidence") and not arguments.blrt:
         return
     if arguments.method in ("structural", "forest"):
-        raise UsageError(f"{option} is for --method em and ema; --method {arguments.method} has its evidence")
+        raise UsageError(
+            f"{option} is for --method em and ema; --method {arguments.method} chooses by its own evidence"
+        )
     if (arguments.blrt or wanted == "blrt") and is_scanned(arguments):
         raise UsageError(f"{option} draws tables like the one given; give one file, without --memory and --workers")
     if wanted in (None, "evidence"):
@@ -150,7 +155,7 @@ def _finish_scan(run, estimator):
     seen, criterion = run.scanned.table.frame[list(run.data.frame.columns)], run.arguments.criterion or "evidence"
     if criterion != "evidence":
         estimator = estimator.chosen_by(criterion)
-    residuals = residual_findings(estimator, seen, None)
+    residuals = residual_findings(estimator, seen, None, run.arguments.words)
     number = NumberChosen(criterion, is_dependent=residuals.numbers.get("dependent_pairs", 0) > 0)
     found = cluster_findings(estimator, seen, estimator.predict_proba(seen), run.data.target, number)
     if estimator.n_clusters_ > 1:
@@ -211,7 +216,7 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
     found.add(arc_findings(estimator))
     if truth is not None and k > 1:
         found.add(_against_classes(labels, truth))
-    found.add(_starts(estimator))
+    found.add(start_findings(estimator))
     if path is not None:
         found.figures += tried.figures  # behind what the clusters look like
     if path is not None and number.fewer is None and k == path["n_clusters"].max() > path["n_clusters"].min():
@@ -263,9 +268,7 @@ def fit_findings(estimator, frame, proba, weights):
     }
     caption = "Criteria: lower is better."
     if not estimator.model_is_exact_:
-        caption += (
-            " Parameters are those of the most probable structure, the likelihood is that of the average over all."
-        )
+        caption += " Parameters are those of the most probable structure, the likelihood is that of the average."
     table = pd.DataFrame([figures]).rename(columns={**PATH, **MORE})
     kept = {name: value for name, value in figures.items() if name != "n_clusters"}
     return Findings(headline=[("Fit of the model", table, caption)], numbers=kept)
@@ -301,12 +304,11 @@ def profile_findings(estimator, frame, weights, arguments):
         named = {"column": profiles["column"].fillna(SIZE), "state": profiles["state"].fillna("")}
         files["profiles.csv"] = profiles.assign(**named)
         caption = f"Share of each value inside each cluster, its standard error and 95 % interval{by}. {ESTIMATED}"
-        if estimator.n_clusters_ > 1:
-            if len(schema.names):
-                of_states = profiles[~profiles["column"].isin(getattr(estimator, "numeric_columns_", ()))]
-                picture = partial(plotting.plot_profile_intervals, of_states)
-                said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
-                found.figure("Profiles with intervals", picture, said)
+        if estimator.n_clusters_ > 1 and len(schema.names):
+            of_states = profiles[~profiles["column"].isin(getattr(estimator, "numeric_columns_", ()))]
+            picture = partial(plotting.plot_profile_intervals, of_states)
+            said = "Share of a value inside each cluster, with its 95 % interval; of two values the second."
+            found.figure("Profiles with intervals", picture, said)
     if _has_numbers(estimator):
         files["densities.csv"] = estimator.densities_
         said = "Normal density of every numeric column in each cluster, times the size of the cluster; ticks are rows."
@@ -316,12 +318,13 @@ def profile_findings(estimator, frame, weights, arguments):
     return found, files
 
 
-def residual_findings(estimator, frame, weights):
-    """Pairs of columns that depend on each other more than the clusters explain, and the method that models them."""
+def residual_findings(estimator, frame, weights, words):
+    """Pairs of columns that depend on each other more than the clusters explain, and the method that models them.
+
+    words : of the command line
+    """
     if frame.shape[1] < 2 or estimator.n_clusters_ < 2:
         return Findings()
-    from scipy.stats import chi2
-
     is_latent = _is_latent_class(estimator)
     is_quick = is_latent and not _has_numbers(estimator) and _is_quick(estimator, frame)
     n_bootstrap = N_BOOTSTRAP if is_quick else 0
@@ -332,23 +335,34 @@ def residual_findings(estimator, frame, weights):
     found = Findings(numbers={"dependent_pairs": len(left)})
     if len(left):
         said = "; ".join(f"{row.first} with {row.second}" for row in left.head(5).itertuples())
-        cure = "; --method structural or forest models such dependences" if is_latent else ""
-        if _has_numbers(estimator):
-            cure = "; numbers that depend on each other inside clusters make the evidence ask for more clusters: compare ICL"
         who, more = "The clusters" if is_latent else "The clusters and arcs", " and others" if len(left) > 5 else ""
-        found.words.append(f"{who} leave {count(len(left), 'pair')} of columns dependent: {said}{more}{cure}.")
+        found.words.append(
+            f"{who} leave {count(len(left), 'pair')} of columns dependent: {said}{more}.{_cure(estimator, words)}"
+        )
     else:
         where = f"Inside these {estimator.n_clusters_} clusters" if is_latent else "Beyond the clusters and arcs"
         found.words.append(f"{where} no pair of columns is clearly dependent.")
     names = {"x2": "X2", "df": "degrees of freedom", "p_value": "p (bootstrap)"}
     shown = pairs.dropna(axis=1, how="all").head(MOST_PAIRS).rename(columns=names)
-    caption = "Observed against expected tables of pairs: X2 by its degrees of freedom; near 1 is what chance gives."
+    caption = (
+        "X2 of the observed and expected table of each pair, divided by its degrees of freedom; chance gives about 1."
+    )
     heading = "Pairs that the clusters leave dependent" if is_latent else "Pairs that clusters and arcs leave dependent"
     if not len(left):
         heading = "Pairs of columns inside the clusters"
     found.table(heading, shown, caption)
     found.figure(heading, lambda: plotting.plot_residuals(pairs), caption)
     return found
+
+
+def _cure(estimator, words):
+    """Return what to do about pairs that stay dependent; arcs join columns of states only."""
+    if not _is_latent_class(estimator):
+        return ""
+    risk = " Such pairs can make the number of clusters too large"
+    if _has_numbers(estimator):
+        return f"{risk}: compare ICL, or model them with states in place of numbers: {with_method(words, True)}."
+    return f"{risk}; --method structural or forest models them."
 
 
 def _one_cluster(c, sizes, marks):
@@ -360,7 +374,7 @@ def _one_cluster(c, sizes, marks):
         if not row.lift <= MARKED
     ]
     share = percent(sizes[c] / max(sizes.sum(), 1))
-    return f"Cluster {c} ({share}, {count(int(sizes[c]), 'row')}) stands out by {'; '.join(said) or 'nothing much'}."
+    return f"Cluster {c} ({share}, {count(int(sizes[c]), 'row')}) stands out for {'; '.join(said) or 'nothing much'}."
 
 
 def _against_classes(labels, truth):
@@ -370,33 +384,10 @@ def _against_classes(labels, truth):
     index = float(adjusted_rand_score(truth[known].cat.codes, labels[known]))
     table = pd.crosstab(pd.Series(labels[known], name="cluster"), truth[known].astype(object).to_numpy())
     table.columns = [str(c) for c in table.columns]
-    text = (
-        f"Compared with {truth.name!r}, which took no part: adjusted Rand index {index:.2f} (1 is the same partition, 0 "
-        "is chance)."
-    )
+    text = f"Agreement with {truth.name!r}, which took no part: adjusted Rand index {index:.2f} (1 same partition, 0 chance)."
     table = table.rename_axis("cluster").reset_index(allow_duplicates=True)
     headline = (f"Clusters and {truth.name}", table, "Rows of each class in each cluster.")
     return Findings([text], [headline], numbers={"adjusted_rand_index": index})
-
-
-def _starts(estimator):
-    starts = getattr(estimator, "starts_", None)
-    if not isinstance(starts, pd.DataFrame) or len(starts) < 2 or "score" not in starts:
-        return Findings()
-    found = Findings()
-    found.figure(
-        "Were the best clusters found again?",
-        lambda: plotting.plot_starts(estimator),
-        "Scores of all starts. When several reach the best one, the search can be trusted.",
-    )
-    finished = starts[starts["stage"] == 2] if "stage" in starts else starts
-    ranked = finished["score"].dropna().sort_values(ascending=False).to_numpy()
-    if len(ranked) > 1 and ranked[0] - ranked[1] > 1.0:
-        found.warnings.append(
-            f"the best of {len(starts)} starts was found once only (the next scores {ranked[0] - ranked[1]:.1f} lower); "
-            f"more starts, --set n_init={4 * len(starts)}, may find better clusters"
-        )
-    return found
 
 
 # ---------------------------------------------------------------------------------------- covariates and outcome
@@ -425,9 +416,8 @@ def _covariates(estimator, frame, columns, weights):
     tests = result.tests.sort_values("p_value", kind="stable")
     likely = tests[tests["p_value"] < SIGNIFICANT]
     said = "; ".join(f"{row.test} ({_wald(row)})" for row in likely.itertuples())
-    found.words.append(
-        f"What predicts the cluster: {said}." if said else "None of the covariates clearly predicts the cluster."
-    )
+    none = "None of the covariates clearly predicts the cluster."
+    found.words.append(f"Covariates that predict the cluster: {said}." if said else none)
     if len(likely) and len(likely) < len(tests):
         rest = ", ".join(str(name) for name in tests["test"][len(likely) :])
         found.words[-1] += f" Not clearly: {rest}."

@@ -14,8 +14,8 @@ from functools import partial
 
 import pandas as pd
 
-from pgm_bma.commands.findings import arc_table
 from pgm_bma.commands.output import Folder, write_csv
+from pgm_bma.commands.structure import arc_table
 from pgm_bma.foundation.runtime.atomic import replacing
 from pgm_bma.report.page import Report
 

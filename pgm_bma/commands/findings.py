@@ -21,13 +21,10 @@ from pgm_bma.foundation.numbers.families import information
 from pgm_bma.latent_class.results import CRITERIA, SIGNIFICANT
 from pgm_bma.latent_class.statistics import ROWS_PER_CELL
 from pgm_bma.report.live_data import INTERACTIONS, interaction_data, with_target
+from pgm_bma.report.page import column_cell
 
 CLUSTER = "the cluster"
-SURE = 0.9
-TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
 FAINT = 0.05  # of the strongest dependence: weaker ones are not named
-MANY_COLUMNS = 40  # with more, the model is drawn by its strongest arcs only
-LEAST_DRAWN = 0.05  # with no arc above, a picture of all would show nothing
 MANY_REGIONS = 60  # with more, the interactions are drawn in place of the regions
 
 
@@ -87,9 +84,13 @@ def relevance(estimator, root, dependence):
             found.words.append(f"Columns that probably say nothing about {root}: {listed(silent, 8)}.")
     strong = [name for name in dependence.index[dependence > FAINT * dependence.iloc[0]] if name not in silent]
     if strong:
-        what = "What differs most between the clusters" if root == CLUSTER else f"What tells most about {root}"
+        what = (
+            "Columns that differ most between the clusters"
+            if root == CLUSTER
+            else f"Columns that say most about {root}"
+        )
         found.words.insert(0, f"{what}: {listed(strong[:5])}.")
-    caption = f"Sorted by how much a column tells about {root}: 0 is no more than chance."
+    caption = f"Sorted by how much a column alone says about {root}: 0 is no more than chance."
     found.table("Relevance of the columns", table.rename_axis("column").reset_index(), caption)
     if dependence.iloc[0] > 0:
         label = f"dependence on {root} (nats)"
@@ -118,52 +119,6 @@ def column_dependence(frame, proba):
         found = float(information(joint / n_known)) if known.any() and free > 0 else 0.0
         values[name] = found - free / (2 * n_known) if found > 0 and chi2.sf(2 * n_known * found, free) < 0.01 else 0.0
     return pd.Series(values)
-
-
-def arc_findings(estimator):
-    """Posteriors of the arcs between columns, where the method has them."""
-    posterior = getattr(estimator, "edge_posterior_", None)
-    if not isinstance(posterior, pd.DataFrame):
-        return Findings()
-    arcs = arc_table(posterior)
-    likely = arcs[arcs["posterior"] >= 0.5]
-    many = {0: "none has", 1: "1 has"}.get(len(likely), f"{len(likely)} have")
-    words = [f"Of {count(len(arcs), 'possible arc')} between columns, {many} a probability of at least one half."]
-    if not len(arcs):
-        words = ["There is one column only, and nothing that it could depend on."]
-    if len(likely):
-        said = [f"{row[0]} -> {row[1]} ({row[2]:.2f})" for row in likely.head(8).itertuples(index=False, name=None)]
-        words.append(f"The most probable: {', '.join(said)}.")
-    undecided = _undecided(posterior)
-    if undecided:
-        pairs = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
-        words.append(f"Connected almost surely, but the data do not tell which way: {pairs}.")
-    caption = "Arcs with a probability of at least 0.01."
-    if hasattr(estimator, "structure_weighting_"):  # posteriors mean little without their prior
-        once = "order" if estimator.structure_weighting_ == "order" else "network"
-        caption += (
-            f" Prior: {estimator.structure_prior!r} for sets of parents; every {once} of the columns counts once."
-        )
-    found = Findings(words)
-    found.table("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], caption)
-    if len(posterior) <= MANY_COLUMNS and posterior.to_numpy().max(initial=0.0) >= LEAST_DRAWN:
-        picture = lambda: plotting.plot_arc_posteriors(posterior)  # noqa: E731
-        found.figure("Probability of every arc", picture, "From the row to the column.")
-    return found
-
-
-def arc_table(posterior):
-    """DataFrame parent x child -> (from, to, posterior), the most probable first."""
-    long = posterior.rename_axis(index="from", columns="to").stack().rename("posterior").reset_index()
-    long = long[[a != b for a, b in zip(long["from"], long["to"])]]
-    return long.sort_values("posterior", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def _undecided(posterior):
-    names, values = list(posterior.index), posterior.to_numpy()
-    either = np.tril(values + values.T, -1)
-    found = np.argwhere((either >= SURE) & (np.maximum(values, values.T) < TURNED * either))
-    return [(names[j], names[i]) for i, j in sorted(found.tolist(), key=lambda pair: -either[*pair])]
 
 
 def region_findings(estimator, frame, target):
@@ -220,12 +175,33 @@ def _pair_findings(estimator, target):
     """Pairs of an additive model; the picture of the model shows them."""
     sure = estimator.interactions_.query("low > 0").head(8)
     if not len(sure):
-        return Findings([f"No pair of columns clearly tells more about {target!r} together than apart."])
+        return Findings([f"No pair of columns clearly says more about {target!r} together than apart."])
     said = "; ".join(
         f"{a} with {b} ({percent(share)} of the explained log odds, 95 % interval {100 * low:.1f} to {percent(high)})"
         for a, b, share, low, high in sure.itertuples(index=False, name=None)
     )
-    return Findings([f"More about {target!r} together than apart tell: {said}."])
+    return Findings([f"Pairs of columns that say more about {target!r} together than apart: {said}."])
+
+
+def start_findings(estimator):
+    """Scores of the starts of a search, and a warning where the best one was found once."""
+    starts = getattr(estimator, "starts_", None)
+    if not isinstance(starts, pd.DataFrame) or len(starts) < 2 or "score" not in starts:
+        return Findings()
+    found = Findings()
+    found.figure(
+        "Were the best clusters found again?",
+        lambda: plotting.plot_starts(estimator),
+        "Scores of all starts. When several starts reach the best score, the search has probably found it.",
+    )
+    finished = starts[starts["stage"] == 2] if "stage" in starts else starts
+    ranked = finished["score"].dropna().sort_values(ascending=False).to_numpy()
+    if len(ranked) > 1 and ranked[0] - ranked[1] > 1.0:
+        found.warnings.append(
+            f"the best of {len(starts)} starts was found once only (the next scores {ranked[0] - ranked[1]:.1f} lower); "
+            f"more starts, --set n_init={4 * len(starts)}, may find better clusters"
+        )
+    return found
 
 
 def percent(share):
@@ -249,6 +225,9 @@ COMPARED = ("evidence", "bic", "icl", "blrt")  # criteria whose disagreement is 
 STARTS = 6  # of the forests, at each number
 MOST_CELLS = 400_000  # distinct rows x columns x clusters of all numbers tried, for the forests
 LIKELY = 0.5  # posterior of an arc that is named
+CLEAR_GAP = (
+    3.0  # nats: with less, the second number of clusters has more than a twentieth of the probability of the first
+)
 
 # columns of `n_clusters_path_` in words; the first ones are printed, all are in the report
 PATH = {
@@ -346,11 +325,15 @@ def _one_more(p):
 def _tried(path, k, criterion):
     best = path.groupby("n_clusters")["score"].max().sort_values(ascending=False)
     tried = f"{best.index.min()} to {best.index.max()} were tried"
-    by = f" by {NAMES[criterion]}" if "bic" in path else ""
+    by = f" by {NAMES[criterion]}"
     if len(best) < 2 or k != best.index[0]:
         return f"{by} ({tried})"
     gap = best.iloc[0] - best.iloc[1]
-    return f"{by} ({tried}; the next best number, {best.index[1]}, scores {gap:.1f} lower in natural logs)"
+    if gap < CLEAR_GAP:
+        other = count(best.index[1], "cluster")
+        verb = "is" if best.index[1] == 1 else "are"
+        return f"{by}, but {other} {verb} almost as probable ({gap:.1f} nats less; {tried})"
+    return f"{by} ({tried}; the next best number, {best.index[1]}, scores {gap:.1f} nats lower)"
 
 
 def _disagreement(path, criterion):
@@ -377,19 +360,20 @@ def _same(agreed):
 def _inflated(fewer, words):
     pairs = f"{'; '.join(fewer.pairs[:3])}{' and others' if len(fewer.pairs) > 3 else ''}"
     text = (
-        f"This number is probably too large: the model takes columns as independent inside a cluster, and {pairs} are not, which "
-        f"is paid for with further clusters. With arcs between such columns {count(fewer.n_clusters, 'cluster')} "
-        f"{'is' if fewer.n_clusters == 1 else 'are'} enough. Run: {_with_method(words)} (or structural)."
+        f"This number is probably too large. The model assumes that columns are independent inside a cluster, but they are not: "
+        f"{pairs}. Further clusters stand in for that dependence. With arcs between such columns "
+        f"{count(fewer.n_clusters, 'cluster')} {'is' if fewer.n_clusters == 1 else 'are'} enough. Run: {with_method(words)} "
+        "(or structural)."
     )
     warning = (
-        f"the number of clusters rests on independence inside clusters, which does not hold ({pairs}); its probability means "
-        "little, --method forest or structural models the dependence"
+        f"the number of clusters rests on independence inside clusters, which does not hold ({pairs}), so its probability means "
+        "little; --method forest or structural models the dependence"
     )
     return Findings([text], warnings=[warning], numbers={"n_clusters_with_arcs": fewer.n_clusters})
 
 
-def _with_method(words):
-    """The command with ``--method forest``, without what only latent-class models take."""
+def with_method(words, has_numbers=False):
+    """The command with ``--method forest``, without what only latent-class models take; numbers are cut into states."""
     kept, skip = [], False
     for word in (word for word in words if word != "--overwrite"):
         option = word.partition("=")[0]
@@ -397,7 +381,7 @@ def _with_method(words):
             skip = not skip and "=" not in word
             continue
         kept.append(word)
-    return shlex.join(["pgm-bma", *kept, "--method", "forest"])
+    return shlex.join(["pgm-bma", *kept, "--method", "forest", *(["--discretize", "frequency"] if has_numbers else [])])
 
 
 def numbers_tried(path, goodness=None, is_dependent=False):
@@ -420,11 +404,13 @@ def numbers_tried(path, goodness=None, is_dependent=False):
         text += " The probabilities hold only if columns were independent inside clusters; some are not."
     shown = [name for name in PATH if name in path]
     found = Findings(headline=[("Numbers of clusters tried", path[shown].rename(columns=names), text)])
-    how = "no p: too few rows for it"
+    how = "no p, because this table takes too long for a bootstrap"
     if goodness is not None:
         tested = goodness.set_index("n_clusters")[["g2_p", "x2_p", "pairs", "pairs_p"]].reindex(path["n_clusters"])
         path, how = path.assign(**{name: tested[name].to_numpy() for name in tested}), "p by parametric bootstrap"
     more = [name for name in ("n_clusters", *MORE) if name in path and path[name].notna().any()]
+    if "g2" not in more and "df" in more:  # of numbers
+        more.remove("df")
     if len(more) > 1:
         caption = (
             f"Criteria: lower is better. G2 and X2 compare observed with expected patterns of answers, X2 of pairs the tables of "
@@ -449,9 +435,9 @@ def fit_words(goodness, k, n_rows, n_patterns, n_bootstrap):
         return Findings()
     lines = goodness.set_index("n_clusters")
     line = lines.loc[k]
-    tests = [(f"{name} {line[name.lower()]:.4g}", line[f"{name.lower()}_p"]) for name in ("G2", "X2")]
+    tests = [(f"{name} {column_cell(name, line[name.lower()], 1)}", line[f"{name.lower()}_p"]) for name in ("G2", "X2")]
     patterns = _tested(tests)
-    pairs = _tested([(f"X2 {line['pairs']:.4g}", line["pairs_p"])])
+    pairs = _tested([(f"X2 {column_cell('X2', line['pairs'], 1)}", line["pairs_p"])])
     is_sparse, possible = (
         n_rows < ROWS_PER_CELL * n_patterns,
         f"{n_patterns:.0f}" if n_patterns < 1e6 else f"{n_patterns:.1e}",
@@ -463,8 +449,9 @@ def fit_words(goodness, k, n_rows, n_patterns, n_bootstrap):
         text = f"The model does not fit everywhere: {said}."
     elif is_sparse:
         text = (
-            f"Whether all patterns of answers occur as often as the model expects, {n_rows} rows cannot tell: {possible} patterns "
-            f"are possible. The test with power here, of all pairs of columns, finds no misfit ({pairs}; {how}){_power(lines, k)}."
+            f"{n_rows} complete rows are too few to test whether all {possible} possible patterns of answers occur as often as "
+            f"the model expects. The test that has power here, of all pairs of columns, finds no misfit ({pairs}; {how})"
+            f"{_power(lines, k)}."
         )
     else:
         text = f"No test finds a misfit: {said}{_power(lines, k)}."

@@ -296,7 +296,7 @@ def _clusters(text):
             return range(first, last + 1)
         return _positive(text)
     except (ValueError, argparse.ArgumentTypeError):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a choice (2:8)") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number (3) nor a range (2:8)") from None
 
 
 def _codes(text):

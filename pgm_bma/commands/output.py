@@ -277,6 +277,8 @@ class Folder:
             return "model.bif holds the columns of states, densities.csv those of numbers, estimator.pgm both"
         if getattr(estimator, "model_is_exact_", True):
             return "model.bif is the fitted model itself"
+        if getattr(estimator, "numeric_columns_", ()):
+            return "model.bif holds the columns of states; estimator.pgm holds the numeric columns too"
         predicts = hasattr(estimator, "predict_proba")
         averaged = "the predictions average" if predicts else "the probabilities of the arcs are averages"
         return f"model.bif holds the single best network; {averaged} over many, which estimator.pgm keeps"

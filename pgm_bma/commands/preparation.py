@@ -380,8 +380,8 @@ def _weights(column, source):
     if wrong.any():
         row = int(np.argmax(wrong.to_numpy())) + 1
         raise ValueError(
-            f"{source}: {count(int(wrong.sum()), 'row')} without a weight of at least zero in {column.name!r} (row {row} first); "
-            "give every row one"
+            f"{source}: {count(int(wrong.sum()), 'row')} without a weight of at least zero in {column.name!r} (the first is row "
+            f"{row}); give every row one"
         )
     if not numbers.sum() > 0:
         raise ValueError(f"{source}: all weights in {column.name!r} are zero")

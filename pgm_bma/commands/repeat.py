@@ -37,15 +37,15 @@ def read_record(path):
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no run.json: {error}") from None
+        raise ValueError(f"{path} is not a run.json: {error}") from None
     if isinstance(document, dict) and document.get("unfinished") is True:
         raise ValueError(f"{path}: that run was not finished; run its command again")
     missing = set(_RECORD_SHAPE) - {"test", "versions"} - set(document if isinstance(document, dict) else ())
     if missing:
-        raise ValueError(f"{path} is no run.json of pgm-bma: it lacks {', '.join(sorted(missing))}")
+        raise ValueError(f"{path} is not a run.json of pgm-bma: it lacks {', '.join(sorted(missing))}")
     for name, is_right in _RECORD_SHAPE.items():
         if name in document and not is_right(document[name]):
-            raise ValueError(f"{path} is no run.json of pgm-bma: {name!r} is not as it was written")
+            raise ValueError(f"{path} is not a run.json of pgm-bma: {name!r} is not as it was written")
     return document, path.parent
 
 

@@ -134,7 +134,7 @@ class CommandRun:
         for entry in getattr(self.arguments, "set", None) or []:
             name, separator, text = entry.partition("=")
             if not separator:
-                raise UsageError(f"--set wants NAME=VALUE, got {entry!r}")
+                raise UsageError(f"--set needs NAME=VALUE, got {entry!r}")
             if name in OPTIONS and name in known:
                 raise UsageError(f"--set {entry}: take {OPTIONS[name]} instead")
             owner = name.partition("__")[0]  # sampler__tol is a field of the record sampler
@@ -251,7 +251,9 @@ class CommandRun:
             report.table(heading, frame, caption)
         report.facts("Data", self._data_facts())
         report.table(
-            "Columns", column_table(self.data.frame), "Different values, most frequent one, and missing cells."
+            "Columns",
+            column_table(self.data.frame),
+            "Different values, the most frequent one or the range of numbers, and missing cells.",
         )
         if model is not None:
             report.code("Use the model", self._how_to_load(last_step(model)))
@@ -409,11 +411,13 @@ def column_table(frame):
     for name, column in frame.items():
         values = column.value_counts()
         values = values[values > 0]
-        top = values.index[0] if len(values) else ""
-        top = f"{top:g}" if isinstance(top, float) else top
-        usual = f"{top} ({values.iloc[0]})" if 0 < len(values) < len(column) else ""
+        usual = ""
+        if column.dtype.kind == "f" and len(values):
+            usual = f"{column.min():.4g} to {column.max():.4g}, median {column.median():.4g}"
+        elif len(values) and values.iloc[0] > 1:
+            usual = f"{values.index[0]} ({values.iloc[0]})"
         rows.append((name, len(values), usual, int(column.isna().sum())))
-    return pd.DataFrame(rows, columns=["column", "different values", "most frequent (rows)", "missing"])
+    return pd.DataFrame(rows, columns=["column", "different values", "most frequent (rows), or range", "missing"])
 
 
 def with_row_names(table, index):

@@ -7,11 +7,15 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma import plotting
-from pgm_bma.commands.findings import Findings, arc_findings, arc_table, percent
+from pgm_bma.commands.findings import Findings, percent
 from pgm_bma.commands.output import UsageError, count, listed
 from pgm_bma.commands.session import CommandRun, as_seen, last_step, with_row_names
 from pgm_bma.commands.tabular_files import closest, is_scanned
 
+SURE = 0.9
+TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
+MANY_COLUMNS = 40  # with more, the model is drawn by its strongest arcs only
+LEAST_DRAWN = 0.05  # with no arc above, a picture of all would show nothing
 DONE = {
     "augment": "they were sampled together with the structures (missing at random), so every row counts",
     "drop": "the rows that lack one were left out",
@@ -51,7 +55,7 @@ def _fit_structures(arguments, console):
     """The run, what was fitted to all columns of its table, and the estimator in it."""
     if arguments.discretize == "mdl":
         raise UsageError(
-            f"--discretize mdl needs a class, and {arguments.command} treats all columns alike; take frequency or width"
+            f"--discretize mdl needs a class, and {arguments.command} treats all columns alike; use frequency or width"
         )
     run = CommandRun(arguments, console, "structure")
     run.read(None)
@@ -173,6 +177,64 @@ def chain_findings(estimator):
         caption = "One chain has nothing to agree with: --set sampler__n_chains=4 runs several."
     found.figure("Scores along the chains", lambda: plotting.plot_score_traces(estimator), caption)
     return found
+
+
+def arc_findings(estimator):
+    """Posteriors of the arcs between columns, where the method has them."""
+    posterior = getattr(estimator, "edge_posterior_", None)
+    if not isinstance(posterior, pd.DataFrame):
+        return _arcs_of_one(estimator)
+    arcs = arc_table(posterior)
+    likely = arcs[arcs["posterior"] >= 0.5]
+    many = {0: "none has", 1: "1 has"}.get(len(likely), f"{len(likely)} have")
+    words = [f"Of {count(len(arcs), 'possible arc')} between columns, {many} a probability of at least one half."]
+    if not len(arcs):
+        words = ["There is one column only, and nothing that it could depend on."]
+    if len(likely):
+        said = [f"{row[0]} -> {row[1]} ({row[2]:.2f})" for row in likely.head(8).itertuples(index=False, name=None)]
+        words.append(f"The most probable: {', '.join(said)}.")
+    undecided = _undecided(posterior)
+    if undecided:
+        pairs = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
+        words.append(f"Almost surely connected, but the data do not show the direction: {pairs}.")
+    caption = "Arcs with a probability of at least 0.01."
+    if hasattr(estimator, "structure_weighting_"):  # posteriors mean little without their prior
+        once = "order" if estimator.structure_weighting_ == "order" else "network"
+        caption += (
+            f" Prior: {estimator.structure_prior!r} for sets of parents; every {once} of the columns counts once."
+        )
+    found = Findings(words)
+    found.table("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], caption)
+    if len(posterior) <= MANY_COLUMNS and posterior.to_numpy().max(initial=0.0) >= LEAST_DRAWN:
+        picture = lambda: plotting.plot_arc_posteriors(posterior)  # noqa: E731
+        found.figure("Probability of every arc", picture, "From the row to the column.")
+    return found
+
+
+def _arcs_of_one(estimator):
+    """Arcs between columns of a clusterer that keeps one structure."""
+    root = getattr(estimator, "cluster_name", None)
+    if root is None or not hasattr(estimator, "causal_graph_"):
+        return Findings()
+    arcs = [f"{a} -> {b}" for a, b in estimator.causal_graph_.edges() if root not in (a, b)]
+    if not arcs:
+        return Findings(["The model needs no arc between columns."])
+    more = f" and {len(arcs) - 8} more" if len(arcs) > 8 else ""
+    return Findings([f"The model has {count(len(arcs), 'arc')} between columns: {', '.join(arcs[:8])}{more}."])
+
+
+def arc_table(posterior):
+    """DataFrame parent x child -> (from, to, posterior), the most probable first."""
+    long = posterior.rename_axis(index="from", columns="to").stack().rename("posterior").reset_index()
+    long = long[[a != b for a, b in zip(long["from"], long["to"])]]
+    return long.sort_values("posterior", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _undecided(posterior):
+    names, values = list(posterior.index), posterior.to_numpy()
+    either = np.tril(values + values.T, -1)
+    found = np.argwhere((either >= SURE) & (np.maximum(values, values.T) < TURNED * either))
+    return [(names[j], names[i]) for i, j in sorted(found.tolist(), key=lambda pair: -either[*pair])]
 
 
 def gap_findings(estimator):

@@ -161,7 +161,7 @@ def _read_parquet(content, source):
     except ImportError:
         raise ValueError(f"{source} is a Parquet file, which needs pyarrow: pip install pyarrow") from None
     except Exception as error:  # pyarrow has its own family of errors
-        raise ValueError(f"{source} is no readable Parquet file: {error}") from None
+        raise ValueError(f"{source} is not a readable Parquet file: {error}") from None
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
     frame.columns = [str(name).strip() for name in frame.columns]

@@ -78,12 +78,14 @@ def write_bif(model: Any, path: Any) -> Path:
     arrays, path = network_arrays(model), file_path(path)
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:
-        warn(f"variables with one state, which pyAgrum refuses to read: {single}")
+        warn(f"variables with one state, which pyAgrum cannot read: {single}")
     if left_out := model.graph.get("left_out"):
         warn(f"BIF holds tables of states; these numeric columns are not in the file: {left_out}; save() keeps them")
     for name, cpt in zip(arrays.names, arrays.cpts):
         if (off := np.abs(cpt.sum(axis=1) - 1).max()) > ROW_SUM_TOLERANCE:
-            raise ValueError(f"a column of the CPD of {name!r} is off one by {off:.3g}; call its normalize() first")
+            raise ValueError(
+                f"a column of the CPD of {name!r} does not sum to 1 (off by {off:.3g}); call its normalize() first"
+            )
     content = _bif_text(arrays).encode("ascii")
     if path.suffix == ".gz":
         packed = gzip.compress(content, mtime=0)  # no time stamp: equal networks give equal files

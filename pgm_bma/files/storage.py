@@ -57,7 +57,7 @@ def save(estimator: Any, path: Any) -> None:
     import pgm_bma
 
     if _key(type(estimator)) not in ESTIMATORS:
-        raise TypeError(f"save wants an estimator of pgm_bma, got a {type(estimator).__name__}")
+        raise TypeError(f"save needs an estimator of pgm_bma, got a {type(estimator).__name__}")
     arrays: list[np.ndarray] = []
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "pgm_bma": pgm_bma.__version__}
     document["estimator"] = to_json(estimator, _encoder(arrays))
@@ -107,7 +107,7 @@ def load(path: Any) -> Any:
     try:
         estimator = from_json(archive.document["estimator"], _decoder(archive))
         if _key(type(estimator)) not in ESTIMATORS:
-            raise Damaged(f"it holds a {type(estimator).__name__}, no estimator")
+            raise Damaged(f"it holds a {type(estimator).__name__}, not an estimator")
     except Exception as error:  # whatever a stranger put there: the constructors of numpy and pandas have many
         raise ValueError(f"{path} is damaged: {error}") from error
     return estimator
@@ -215,7 +215,7 @@ def _key(kind):
 
 def _find_class(key, table):
     if key not in table:
-        raise Damaged(f"it speaks of {key!r}, which this pgm_bma does not have")
+        raise Damaged(f"it names {key!r}, which this pgm_bma does not have")
     module, name = table[key]
     return getattr(import_module(f"pgm_bma.{module}"), name)
 

@@ -294,7 +294,7 @@ class KikuchiOptions(NamedTuple):
         largest = self.level if holding is None else max((len(s) for s in holding), default=0)
         if largest > 2:
             what = f"level={self.level}" if holding is None else f"a region of {largest} attributes"
-            raise ValueError(f"weights='tree' knows pairs only, but {what} was passed; use weights='learned'")
+            raise ValueError(f"weights='tree' takes pairs only, but {what} was passed; use weights='learned'")
 
 
 class KikuchiFit(NamedTuple):

@@ -93,11 +93,13 @@ def find_candidates(n_features, size, chosen):
     n_larger = len(smaller) * (n_features - size + 1)
     cure = "drop columns that say nothing (level=1 tests them one by one), lower the level or give regions="
     if size < 3 or n_larger > limit:
-        means = f"{n_all} foci" if size < 3 else f"{n_all} foci, and {n_larger} that hold a region of level {size - 1},"
-        raise ValueError(f"level {size} with {n_features} attributes means {means} (limit {limit}); {cure}")
+        means = (
+            f"{n_all} groups" if size < 3 else f"{n_all} groups, and {n_larger} that hold a region of level {size - 1},"
+        )
+        raise ValueError(f"level {size} with {n_features} columns means {means} (limit {limit}); {cure}")
     warn(
-        f"level {size} with {n_features} attributes means {n_all} foci (limit {limit}): only those are tested that hold a region "
-        f"of level {size - 1}, so an interaction of {size} attributes without one of {size - 1} of them is not found; {cure}"
+        f"level {size} with {n_features} columns means {n_all} groups (limit {limit}): only those are tested that hold a region "
+        f"of level {size - 1}, so an interaction of {size} columns without one of {size - 1} of them is not found; {cure}"
     )
     return sorted({tuple(sorted((*s, a))) for s in smaller for a in range(n_features) if a not in s})
 

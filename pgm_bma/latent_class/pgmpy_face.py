@@ -211,7 +211,7 @@ class EMAEstimator(DiscreteParameterEstimator):
 def _latent_root(model):
     latents = list(model.latents)
     if len(latents) != 1:
-        raise ValueError(f"EMA wants one latent node, the cluster; the network has {latents or 'none'}")
+        raise ValueError(f"EMA needs one latent node, the cluster; the network has {latents or 'none'}")
     cluster = check_naive_bayes(model, [node for node in model.nodes() if node != latents[0]])
     lonely = [node for node in model.nodes() if node != cluster and not model.has_edge(cluster, node)]
     if lonely:

@@ -211,7 +211,7 @@ def _regression(columns, rows, correction, reference, level):
     design = np.column_stack(parts)
     if np.linalg.matrix_rank(design / np.maximum(np.abs(design).max(axis=0), 1e-300)) < len(terms):
         raise ValueError(
-            f"covariates {list(columns)} say the same twice (one follows from the others, or is constant over the "
+            f"covariates {list(columns)} are redundant (one follows from the others, or is constant over the "
             f"{len(design)} rows that have all of them); leave one out"
         )
     order = [reference, *(c for c in range(k) if c != reference)]  # the reference comes first in step three

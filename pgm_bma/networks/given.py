@@ -45,7 +45,7 @@ def cluster_node(network, columns):
     found = latents if len(latents) == 1 else others
     if len(found) != 1:
         raise ValueError(
-            f"cannot tell the cluster of the network among {found}; the network needs one latent, or one node that is not a column"
+            f"cannot find the cluster of the network among {found}; the network needs one latent, or one node that is not a column"
         )
     return found[0]
 
@@ -63,7 +63,7 @@ def as_augmented(parents, tables, names):
     """The same network as augmented naive Bayes: (attribute parents, class_probs, tables (n_clusters, q, r)); else an error."""
     if parents[0]:
         raise ValueError(
-            f"the arc {names[parents[0][0]]!r} -> {names[0]!r} is not augmented naive Bayes: nothing stands above the cluster"
+            f"the arc {names[parents[0][0]]!r} -> {names[0]!r} is not augmented naive Bayes: the cluster has no parents there"
         )
     attribute_parents, reshaped = [], []
     for node in range(1, len(parents)):

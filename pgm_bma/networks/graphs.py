@@ -190,10 +190,10 @@ def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable 
             model = getattr(given, name, given)
     if not isinstance(model, nx.Graph):
         raise TypeError(
-            f"wanted a pgmpy network, a DAG, a networkx DiGraph or a fitted estimator, got {brief(given, 60)}"
+            f"expected a pgmpy network, a DAG, a networkx DiGraph or a fitted estimator, got {brief(given, 60)}"
         )
     if not model.is_directed() or not nx.is_directed_acyclic_graph(model):
-        raise ValueError("d-separation wants a directed graph without a cycle; this one is undirected or has one")
+        raise ValueError("d-separation needs a directed graph without a cycle; this one is undirected or has one")
     graph = nx.DiGraph(model)  # without what a network of pgmpy asks of its arcs
     with reading("unobserved", unobserved, "the name of a node, or a list of names"):
         alone = isinstance(unobserved, str) or not isinstance(unobserved, Iterable)
@@ -217,7 +217,7 @@ def graph_metric(graph, X=None, true_graph=None, metric=None):
     from pgmpy.metrics import get_metrics
 
     if (X is None) == (true_graph is None):
-        raise ValueError("score wants either X or true_graph")
+        raise ValueError("score needs either X or true_graph")
     if metric is None:
         metric = get_metrics(
             **{"requires_data" if true_graph is None else "requires_true_graph": True}, is_default=True

@@ -95,7 +95,9 @@ def network_arrays(model):
         ``bayesian_network(*network_arrays(model))`` has the same nodes, states, tables, latents and name.
     """
     if not hasattr(model, "cpds"):
-        raise TypeError(f"wanted a DiscreteBayesianNetwork, got {type(model).__name__}; an estimator has one in model_")
+        raise TypeError(
+            f"expected a DiscreteBayesianNetwork, got {type(model).__name__}; an estimator has one in model_"
+        )
     names = tuple(model.nodes)
     index = {node: i for i, node in enumerate(names)}
     cpds = {cpd.variable: cpd for cpd in model.cpds}
@@ -175,7 +177,7 @@ def markov_network(names, states, factors, latents=()):
         scope_names, cards = [names[i] for i in scope], [len(states[i]) for i in scope]
         if values.shape != tuple(cards):
             raise ValueError(
-                f"the factor over {scope_names} has shape {values.shape}, its states ask for {tuple(cards)}"
+                f"the factor over {scope_names} has shape {values.shape}, but its states need {tuple(cards)}"
             )
         if not (np.isfinite(values).all() and (values >= 0).all()):
             raise ValueError(f"the factor over {scope_names} holds a negative or non-finite value")
@@ -198,7 +200,7 @@ def _check_parts(names, states, parents, cpts, latents):
         if len(set(node_states)) != len(node_states):
             raise ValueError(f"node {node!r} has equal states among {node_states!r} (Python holds 1 == 1.0 == True)")
         if any(not 0 <= p < len(names) for p in ps) or len(set(ps)) != len(ps):
-            raise ValueError(f"node {node!r} has parents {ps}: want different positions in 0..{len(names) - 1}")
+            raise ValueError(f"node {node!r} has parents {ps}: expected different positions in 0..{len(names) - 1}")
     unknown = sorted(set(latents) - set(names), key=str)
     if unknown:
         raise ValueError(f"latents {unknown!r} are not nodes of the network")
@@ -207,7 +209,7 @@ def _check_parts(names, states, parents, cpts, latents):
 def _checked_cpt(node, cpt, n_parent_states, n_states):
     cpt = np.asarray(cpt, dtype=float)
     if cpt.size != n_parent_states * n_states or cpt.ndim == 0 or cpt.shape[-1] != n_states:
-        raise ValueError(f"the table of {node!r} has shape {cpt.shape}, want ({n_parent_states}, {n_states})")
+        raise ValueError(f"the table of {node!r} has shape {cpt.shape}, expected ({n_parent_states}, {n_states})")
     cpt = cpt.reshape(n_parent_states, n_states)
     # `not all(>=)` also catches NaN
     if not (cpt >= 0).all() or not (np.abs(cpt.sum(axis=1) - 1) <= _ROW_SUM_TOLERANCE).all():

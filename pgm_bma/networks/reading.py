@@ -229,7 +229,7 @@ def alpha_per_node(alpha, network, equivalent_sample_size=None):
         if values.ndim:
             if values.size != n_states * n_parent_states or values.shape[0] != n_states:
                 raise ValueError(
-                    f"alpha[{node!r}] has shape {values.shape}, want a number or (n_states, n_parent_states) = "
+                    f"alpha[{node!r}] has shape {values.shape}, expected a number or (n_states, n_parent_states) = "
                     f"({n_states}, {n_parent_states})"
                 )
             values = values.reshape(n_states, n_parent_states).T

@@ -331,7 +331,7 @@ def _given_orders(settings, names, arcs):
     init = settings.sampler.init
     if settings.structure_weighting == "dag":
         raise ValueError(
-            "method='given' averages over orders; structure_weighting='dag' cannot be had from given orders"
+            "method='given' averages over orders; structure_weighting='dag' cannot be computed from given orders"
         )
     listed = isinstance(init, (list, tuple)) or (isinstance(init, np.ndarray) and init.ndim)
     orders = list(init) if listed else []

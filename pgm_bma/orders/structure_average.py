@@ -63,7 +63,7 @@ def swapped_average(table, training, weighting, starts, rngs, **run):
     """Chains of the paper's swaps over a full family table; `run` as in `order_mcmc.sample_orders`."""
     if weighting != "order":
         raise ValueError(
-            f"swaps walk over orders, so they cannot be had with structure_weighting={weighting!r}; use Gibbs moves"
+            f"swaps walk over orders, so they do not work with structure_weighting={weighting!r}; use Gibbs moves"
         )
     families = order_mcmc.prepare(table)
     found = order_mcmc.sample_orders(families, starts, rngs, **run)

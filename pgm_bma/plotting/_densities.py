@@ -121,7 +121,7 @@ def _chosen(clusterer, columns):
         with reading("columns", columns, "a list of names of columns"):
             unknown = [name for name in columns if name not in known]
         if unknown:
-            raise ValueError(f"columns= names {unknown[0]!r}, which is no numeric column of the clusterer")
+            raise ValueError(f"columns= names {unknown[0]!r}, which is not a numeric column of the clusterer")
         return list(columns)
     relevance, dependence = clusterer.arc_posterior_, clusterer.cluster_dependence_
     return sorted(known, key=lambda name: (-round(float(relevance[name]), 6), -float(dependence[name])))

@@ -84,12 +84,14 @@ def interaction_data(estimator, frame=None):
     largest = max((abs(pair[2]) for pair in pairs), default=1.0)
     values = {(a, b): w for a, b, w in pairs if abs(w) >= 0.005 * largest}
     start = sorted((abs(w) for w in values.values()), reverse=True)[: 2 * len(names)][-1:] or [0.0]
-    labels = box_labels(names)
+    step = largest / 200
+    placed = [name for name in names if any(name in pair for pair in values)] or names
+    labels, drawn = box_labels(placed), [pair for pair in pairs if pair[:2] in values][: 3 * len(names)]
     own = estimator.feature_importances_
     notes = {name: f"Its terms change the evidence for the class by {w:.3f} nats." for name, w in zip(names, own)}
     shares = hasattr(estimator, "pairs_")  # of the explained log odds, without a sign
     return {
-        **_drawn(names, labels, _ring(names, pairs[: 3 * len(names)], box_sizes(labels)), {}, notes),
+        **_drawn(names, labels, _ring(placed, drawn, box_sizes(labels)), {}, notes),
         "arcs": _arcs(names, values, {}, None),
         "directed": False,
         "measure": "share of the log odds" if shares else "interaction in nats",
@@ -97,8 +99,10 @@ def interaction_data(estimator, frame=None):
         "slider": "Interactions of at least",
         "sliding": bool(values),
         "least": 0.005 * largest,
-        "step": largest / 200,
-        "start": start[0],
+        "step": step,
+        "start": max(
+            0.005 * largest, start[0] - step
+        ),  # the slider stops at whole steps, not above the weakest one shown
         "links": "Interacts with" if shares else "Interacts with (+ more together, − partly the same)",
         "hint": f"{INTERACTIONS[shares]} {HINT}",
         "details": _column_details(estimator, names, frame),
@@ -239,7 +243,8 @@ def _network_details(estimator, names, frame):
     labels = getattr(estimator, "labels_", None)
     if frame is not None and labels is not None and len(labels) == len(frame):
         columns[estimator.cluster_name] = pd.Series(pd.Categorical(labels))
-    is_best = not getattr(estimator, "model_is_exact_", True)
+    # with numeric columns, which a network cannot hold, the tables are still those of the model
+    is_best = not getattr(estimator, "model_is_exact_", True) and not getattr(estimator, "numeric_columns_", ())
     details = []
     for name in names:
         detail = _table(tables[name], columns, is_best) if name in tables else {}
@@ -397,18 +402,26 @@ def row_data(estimator, frame, truth=None, names=None):
     names = complete if names is None else [names[i] for i in complete]
     return {
         "classes": classes,
-        "terms": [str(term) for term in terms],
+        "terms": ["(numbers together)" if term == "(gaussian)" else str(term) for term in terms],
         "rows": [
             {
                 "label": _label(names[i], classes, proba[i], None if told is None else told[i]),
                 "truth": None if told is None else told[i],
                 "p": proba[i].round(4).tolist(),
-                "values": [columns[str(term)][r] if str(term) in columns else None for term in terms],
+                "values": [_value(str(term), columns, r) for term in terms],
                 "e": [float(f"{x:.4g}") for x in evidence[r].ravel()],
             }
             for r, i in enumerate(chosen)
         ],
     }
+
+
+def _value(term, columns, row):
+    """Return the value of a column in a row, or those of the columns of a group; None where the term has no columns."""
+    if term in columns:
+        return columns[term][row]
+    members = term.split(", ")
+    return ", ".join(columns[name][row] for name in members) if all(name in columns for name in members) else None
 
 
 def _chosen(proba, told, room):

@@ -76,7 +76,7 @@ def test_unreadable_values_are_one_line(column, said, table, tmp_path, capsys):
         (["cluster", "zoo", "--clusters", "0"], "neither a number"),
         (["cluster", "zoo", "--clusters", "5:2"], "neither a number"),
         (["cluster", "zoo", "--method", "magic"], "invalid choice"),
-        (["cluster", "wine", "--discretize", "mdl"], "take frequency or width"),
+        (["cluster", "wine", "--discretize", "mdl"], "use frequency or width"),
         (["cluster", "zoo", "--set", "n_inits=3"], "has no parameter 'n_inits': did you mean 'n_init'"),
         (["cluster", "zoo", "--set", "n_init"], "--set wants NAME=VALUE"),
         (["cluster", "zoo", "--clusters", "auto"], "neither a number"),
@@ -198,7 +198,7 @@ def test_a_damaged_record_is_one_line(part, tmp_path, capsys):
         (tmp_path / "run.json").write_text(json.dumps(whole | {part: value}), encoding="utf-8")
         _, err = run(capsys, "repeat", tmp_path, code=1)
         assert len(err.splitlines()) == 1
-        assert "is no run.json of pgm-bma" in err or (part == "files" and isinstance(value, dict))
+        assert "is not a run.json of pgm-bma" in err or (part == "files" and isinstance(value, dict))
 
 
 @pytest.mark.parametrize(

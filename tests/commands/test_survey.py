@@ -225,7 +225,7 @@ def test_ways_to_write_a_choice_of_clusters(text, numbers):
 @pytest.mark.usefixtures("no_pictures")
 def test_relevance_is_sorted_by_dependence_and_terms_are_explained(tmp_path, capsys):
     out, _ = run(capsys, "classify", "zoo", "--method", "averaged-nb", "--cv", 2, "--out", tmp_path)
-    assert "What tells most about 'class'" in out
+    assert "Columns that say most about 'class'" in out
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     table = page[page.index("<h2>Relevance of the columns") :]
     values = [
@@ -306,7 +306,7 @@ def test_covariates_and_outcome_take_no_part_and_are_told_afterwards(table, tmp_
     said, _ = run(capsys, *words, "--covariates", "age,sex", "--outcome", "income")
     said = " ".join(said.split())
     assert "500 rows, 5 columns" in said  # neither age nor income was clustered, nor do they need --discretize
-    assert "What predicts the cluster: age (Wald" in said and "Not clearly: sex." in said
+    assert "Covariates that predict the cluster: age (Wald" in said and "Not clearly: sex." in said
     assert "income differs between the clusters (Wald" in said
     covariates, outcome = pd.read_csv(out / "covariates.csv"), pd.read_csv(out / "outcome.csv")
     assert covariates["term"].tolist() == ["(intercept)", "age", "sex=m"]

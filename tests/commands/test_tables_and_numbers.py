@@ -9,7 +9,8 @@ import pytest
 
 import pgm_bma
 from pgm_bma.commands import demo
-from pgm_bma.report.live_data import network_data
+from pgm_bma.commands.session import column_table
+from pgm_bma.report.live_data import interaction_data, network_data
 from tests.commands.command_line import run
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -31,11 +32,55 @@ def measured(tmp_path_factory):
 def test_classifiers_take_numbers_as_they_are(measured, tmp_path, capsys, method):
     words = ["classify", measured, "--target", "sick", "--method", method, "--cv", "3", "--out", tmp_path / "out"]
     out, err = run(capsys, *words)
-    assert "numbers taken as they are: 'age'" in err and "What tells most about 'sick': 'age'" in " ".join(out.split())
+    said = {
+        "additive": "The prediction of 'sick' rests mostly on: 'age'",
+        "tan": "Columns that say most about 'sick': 'age'",
+    }
+    assert "numbers taken as they are: 'age'" in err and said[method] in " ".join(out.split())
     found = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
     assert found["accuracy"] > 0.7
     _, err = run(capsys, *words, "--discretize", "mdl")
     assert "discretised (mdl): 'age'" in err and "as they are" not in err
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_pair_whose_columns_say_nothing_alone_is_named_and_drawn(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.choice(["u", "v"], 600) for name in "abcd"})
+    table["noise"] = rng.choice([f"z{i}" for i in range(60)], 600)
+    is_odd = (table["a"] == "u") != (table["b"] == "u")
+    table["y"] = np.where(rng.random(600) < np.where(is_odd, 0.9, 0.1), "yes", "no")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    out, _ = run(capsys, "classify", tmp_path / "t.csv", "--target", "y", "--cv", "2", "--out", tmp_path / "out")
+    said = " ".join(out.split())
+    assert re.search("The prediction of 'y' rests mostly on: ('a' and 'b'|'b' and 'a')\\.", said)
+    assert re.search(
+        r"say more about 'y' together than apart: a with b \([\d.]+ % of the explained log odds[^;]*\)\.", said
+    )
+    data = interaction_data(pgm_bma.load(tmp_path / "out" / "estimator.pgm"))
+    weakest = min(abs(value) for _, _, value, _, _ in data["arcs"])
+    at_most = data["least"] + data["step"] * np.ceil((data["start"] - data["least"]) / data["step"])
+    assert at_most <= weakest  # a slider stops at whole steps
+    assert {name for name, _, x, *_ in data["nodes"] if x is not None} == {"a", "b"}
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_dependent_answers_next_to_a_number_are_not_called_numbers(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    z = rng.integers(0, 2, 600)
+    table = pd.DataFrame({name: (rng.random(600) < np.where(z, 0.85, 0.15)).astype(int) for name in "abcd"})
+    table["b"] = np.where(rng.random(600) < 0.7, table["a"], table["b"])
+    table["size"] = rng.normal(170 + 20 * z, 5).round(1)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["cluster", tmp_path / "t.csv", "--method", "em", "--clusters", "1:2", "--set", "n_init=4"]
+    out, _ = run(capsys, *words, "--out", tmp_path / "out")
+    said = " ".join(out.split())
+    assert "dependent: a with b." in said and "numbers that depend" not in said
+    assert f"pgm-bma cluster {tmp_path / 't.csv'} --clusters 1:2 --method forest --discretize frequency." in said
+    assert "degrees of freedom" not in said  # a table with numbers has no cells to count
+    assert "model.bif holds the columns of states" in said and "single best network" not in said
+    ranges = column_table(table[["size"]])["most frequent (rows), or range"].iloc[0]
+    assert ranges.startswith(f"{table['size'].min():.4g} to {table['size'].max():.4g}")
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -53,7 +98,7 @@ def test_clusters_of_numbers_ordered_answers_and_categories_in_one_call(tmp_path
     words = ["cluster", tmp_path / "t.csv", "--clusters", "1-3", "--ordered", "answer", "--set", "n_init=4"]
     out, err = run(capsys, *words, "--out", tmp_path / "out")
     assert "numbers taken as they are: 'size'" in err and "The rows fall into 2 clusters" in out
-    assert re.search(r"stands out by size 1(89|90|91)", " ".join(out.split()))
+    assert re.search(r"stands out for size 1(89|90|91)", " ".join(out.split()))
     page = (tmp_path / "out" / "report.html").read_text()
     assert "model.bif holds the columns of states, densities.csv those of numbers" in page + out + err
     model = pgm_bma.load(tmp_path / "out" / "estimator.pgm")

@@ -434,7 +434,7 @@ def test_rounded_rows_are_normalised_and_ours_are_kept_to_the_bit(tmp_path):
     path = pgm_bma.write_bif(model, tmp_path / "net.bif")
     assert network_arrays(pgm_bma.read_bif(path)).cpts[0].tolist() == rows
     model.get_cpds("x").values[0] = 0.501
-    with pytest.raises(ValueError, match=r"CPD of 'x' is off one by 0.001; call its normalize"):
+    with pytest.raises(ValueError, match=r"CPD of 'x' does not sum to 1 .off by 0.001.; call its normalize"):
         pgm_bma.write_bif(model, path)
     wide = ", ".join(["0.003333333"] * 300)  # 300 states of nine digits are off by 1e-7
     states = ", ".join(f"s{i}" for i in range(300))

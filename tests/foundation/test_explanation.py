@@ -87,7 +87,7 @@ def test_impossible_under_both_classes_says_nothing(rows):
 
 def test_mistakes_name_the_cure(fitted, rows):
     model, X = fitted["naive"], rows[0]
-    with pytest.raises(ValueError, match="'high', which is none of the classes 'low', 'mid', 'top'"):
+    with pytest.raises(ValueError, match="'high', which is not one of the classes 'low', 'mid', 'top'"):
         model.explain(X, log_odds=("high", "low"))
     with pytest.raises(ValueError, match="name two of the classes"):
         model.explain(X, log_odds="high")

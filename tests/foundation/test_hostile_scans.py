@@ -146,5 +146,5 @@ def test_a_folder_called_like_a_value_makes_no_column(tmp_path):
 
 def test_a_column_without_a_name_is_refused(tmp_path):
     pq.write_table(pa.table({"": ["x"], "b": ["y"]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="a column has the empty text as its name"):
+    with pytest.raises(ValueError, match="a column has an empty name"):
         pgm_bma.scan_parquet(tmp_path / "t.parquet")

@@ -416,7 +416,7 @@ def test_evaluation_tells_loops_apart():
         ({"prior": "flat"}, "prior='flat'"),
         ({"prior_strength": 0}, "prior_strength=0"),
         ({"weights": "all"}, "weights='all'"),
-        ({"weights": "tree", "level": 3}, "weights='tree' knows pairs only"),
+        ({"weights": "tree", "level": 3}, "weights='tree' takes pairs only"),
         ({"ridge": "best"}, "ridge='best'"),
         ({"ridge": -1}, "ridge=-1"),
         ({"criterion": "auc"}, "criterion='auc'"),
@@ -539,7 +539,7 @@ def test_too_much_work_is_refused_with_size_limit_and_cure(monkeypatch):
     with pytest.raises(ValueError, match=r"25 regions have up to 1.02e.05 subsets .limit 81920."):
         KikuchiBayesClassifier(regions=many).fit(X, y)
     monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_CANDIDATES", 100)
-    with pytest.raises(ValueError, match=r"means 780 foci \(limit 100\); drop columns.*lower the level"):
+    with pytest.raises(ValueError, match=r"means 780 groups \(limit 100\); drop columns.*lower the level"):
         KikuchiBayesClassifier().fit(X, y)
 
 

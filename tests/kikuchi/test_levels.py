@@ -51,7 +51,7 @@ def test_of_too_many_foci_those_above_the_level_below_are_tested(monkeypatch):
     X, y = parity_of_four(n=300, n_noise=4)
     y = (y + 2 * (X[list("efg")].sum(axis=1) % 2)).rename("sum")  # parities of four and of three
     monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_CANDIDATES", 56)  # all triples of eight, 28 sets of four
-    with pytest.warns(UserWarning, match="level 4 with 8 attributes means 70 foci .limit 28.: only those are tested"):
+    with pytest.warns(UserWarning, match="level 4 with 8 columns means 70 groups .limit 28.: only those are tested"):
         model = KikuchiBayesClassifier(level=4, significance_level=0.001).fit(X, y)
     taken = {region - {"sum"} for region in model.tests_.query("level == 3 and taken").region}
     larger = {region - {"sum"} for region in model.tests_.query("level == 4").region}

@@ -18,7 +18,7 @@ ROWS = pgm_bma.simulate(ASIA, 20, random_state=0)
 )
 @pytest.mark.parametrize("function", [pgm_bma.log_likelihood, pgm_bma.predict_proba, pgm_bma.impute])
 def test_what_is_no_network_is_refused(function, model):
-    with pytest.raises(TypeError, match="wanted a DiscreteBayesianNetwork, got"):
+    with pytest.raises(TypeError, match="expected a DiscreteBayesianNetwork, got"):
         function(model, ROWS)
 
 

@@ -125,7 +125,7 @@ def test_a_report_says_all_that_was_promised(cluster_report):
     heads = re.findall(r"<h2>(.*?)</h2>", page)
     for head in ("What was asked", "Data", "Result", "The model", "Relevance of the columns", "Use the model"):
         assert head in heads
-    assert "101 rows, 16 columns" in page and "stands out by" in page and "read_bif" in page
+    assert "101 rows, 16 columns" in page and "stands out for" in page and "read_bif" in page
     assert "pgm-bma cluster zoo --clusters 2:3" in page and page.count("<img ") >= 4
 
 

@@ -114,7 +114,7 @@ def _odds(evidence, labels, classes, log_odds, names, is_one):
     for name in pair:
         if name not in classes:
             raise ValueError(
-                f"log_odds names {name!r}, which is none of the classes {', '.join(map(repr, classes[:6]))}"
+                f"log_odds names {name!r}, which is not one of the classes {', '.join(map(repr, classes[:6]))}"
             )
         places.append(classes.index(name))
     for_a, for_b = (evidence[:, :, place] for place in places)

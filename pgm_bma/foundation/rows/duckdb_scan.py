@@ -382,7 +382,7 @@ def _kind(type_):
 
 def _refuse_names(names):
     if "" in names:
-        raise ValueError("a column has the empty text as its name, which DuckDB cannot read; give it a name")
+        raise ValueError("a column has an empty name, which DuckDB cannot read; give it a name")
     known: dict[str, Any] = {}
     for name in names:
         if name.casefold() in known:

@@ -166,7 +166,7 @@ def row_weights(name, values, codes):
         value = weights[np.argmax(bad)]
         told = "a missing value" if np.isnan(value) else f"{value:g}"
         raise ValueError(
-            f"the column {name!r} of sample_weight holds {told}; weights are finite and >= 0: mend or drop those rows"
+            f"the column {name!r} of sample_weight holds {told}; weights are finite and >= 0: correct or drop those rows"
         )
     return weights
 

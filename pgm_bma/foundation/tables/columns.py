@@ -326,7 +326,7 @@ def _factorize(values, name):
     if getattr(values, "dtype", None) is not None and getattr(values.dtype, "byteorder", "=") == ">":
         values = values.astype(values.dtype.newbyteorder("="))  # pandas reads the bytes of this machine only
     if np.ndim(values) != 1:
-        raise ValueError(f"{name!r} has the shape {np.shape(values)}; one value for each row is wanted")
+        raise ValueError(f"{name!r} has the shape {np.shape(values)}; pass one value per row")
     try:
         return pd.factorize(values)
     except (TypeError, NotImplementedError):  # the latter of pyarrow, for lists and structs

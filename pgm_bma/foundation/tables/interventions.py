@@ -45,7 +45,7 @@ class Experiments(NamedTuple):
 def one_of(interventions, intervention_targets):
     """The one of two names that was passed."""
     if interventions is not None and intervention_targets is not None:
-        raise ValueError("interventions and intervention_targets are two names of one thing; pass one of them")
+        raise ValueError("interventions and intervention_targets mean the same; pass one of them")
     return intervention_targets if interventions is None else interventions
 
 

@@ -359,10 +359,10 @@ def as_table(X, estimator, fitting=False):
     """X in a form that `table` reads, or a clear error; arrays go through scikit-learn's checks."""
     X = whole_batch(X)
     if fitting and table.is_one_row(X):
-        raise ValueError(f"a {type(X).__name__} is one row; fit wants a table, pass a DataFrame or 2D array")
+        raise ValueError(f"a {type(X).__name__} is one row, and fit needs a table; pass a DataFrame or 2D array")
     if X is None or isinstance(X, (str, bytes)) or np.isscalar(X):
         raise ValueError(
-            f"{type(estimator).__name__} wants a table of discrete values, got {X!r}; pass a DataFrame or 2D array"
+            f"{type(estimator).__name__} needs a table of discrete values, got {X!r}; pass a DataFrame or 2D array"
         )
     if np.ma.isMaskedArray(X) or (getattr(getattr(X, "dtype", None), "kind", "O") in "US" and np.ndim(X) == 2):
         return table.unmasked(X)  # check_array drops the mask, and refuses bytes

@@ -53,7 +53,7 @@ def _knowledge(given):
         return given
     unknown = [word for word in given if word not in KNOWLEDGE]
     if unknown:
-        raise ValueError(f"expert_knowledge has {unknown[0]!r}; its words are {', '.join(KNOWLEDGE)}")
+        raise ValueError(f"expert_knowledge has {unknown[0]!r}; its fields are {', '.join(KNOWLEDGE)}")
     return SimpleNamespace(**{**dict.fromkeys(KNOWLEDGE), **given})
 
 
@@ -62,10 +62,10 @@ def arc_positions(parameter, arcs, names):
     position = {name: k for k, name in enumerate(names)}
     pairs = []
     if arcs is not None and (not hasattr(arcs, "__iter__") or hasattr(arcs, "tocsr")):
-        raise ValueError(f"{parameter} wants pairs (parent, child), got {arcs!r}")
+        raise ValueError(f"{parameter} needs pairs (parent, child), got {arcs!r}")
     for arc in () if arcs is None else arcs:
         if isinstance(arc, str) or not hasattr(arc, "__len__") or len(arc) != 2:
-            raise ValueError(f"{parameter} wants pairs (parent, child), got {arc!r}")
+            raise ValueError(f"{parameter} needs pairs (parent, child), got {arc!r}")
         for name in arc:
             if name not in names:
                 raise ValueError(f"{parameter} names {name!r}, which is not a variable; the variables are {names}")
