@@ -168,7 +168,7 @@ def _draw_column(ax, part, classes, label, numeric):
 
 
 def _pair_tables(classifier):
-    """What each pair adds, {(first, second): (n_bins, n_bins, n_classes)}, less its mean over the classes, in both orders."""
+    """Tables of what pairs add, {(first, second): (n_bins, n_bins, n_classes)}, less the mean over the classes, in both orders."""
     terms, names = classifier._terms, classifier.schema_.names
     found = {}
     for (i, j), table in terms.pairs.items():
