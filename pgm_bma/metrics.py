@@ -252,7 +252,7 @@ def order_correlation(order: Sequence, reference: Sequence) -> float | np.ndarra
     order : sequence of nodes, or list of such sequences
         One order, or many.
     reference : sequence of nodes
-        What they are compared with.
+        The partition that they are compared with.
 
     Returns
     -------

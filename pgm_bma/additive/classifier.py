@@ -328,12 +328,13 @@ class AdditiveBayesClassifier(ClassifierBase):
         return fewer
 
     def plot_terms(self, columns: Any = None, *, path: Any = None, n_columns: int = 3) -> Any:
-        """Draw `term_curves`: a panel per column, the evidence for each class above, the density of the data below.
+        """Draw the terms: a curve for each column, a heat map for each pair of columns.
 
         Parameters
         ----------
-        columns : list of names, optional
-            Columns to draw, default the twelve of largest `feature_importances_`.
+        columns : list of names and pairs, optional
+            Columns, and pairs (first, second), to draw. Default: the twelve of largest `feature_importances_`, and the pairs whose
+            interval in `interactions_` lies above 0.
         path : str or path, optional
             File to write to.
         n_columns : int, default=3

@@ -133,7 +133,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     n_em_updates_ : int
         EM updates of all of them.
     converged_ : bool
-        Whether the best start ended by itself.
+        True if the best start converged.
     log_likelihood_ : float
         Total log p(X), nats.
     cheeseman_stutz_ : float

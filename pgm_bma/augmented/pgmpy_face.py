@@ -33,7 +33,7 @@ from pgm_bma.networks.reading import check_frame, read_network, set_tables, warn
 
 
 class BoundCollapseEMEstimator(DiscreteParameterEstimator):
-    """Tables of a discrete Bayesian network with at most one latent variable by BC+EM.
+    """Tables of a discrete Bayesian network with at most one latent variable, by EM that starts from Bound and Collapse.
 
     Cases whose latent state is clear are assigned to it, Bound and Collapse estimates the tables from that partly completed
     data, and EM goes on from there; repeated until nothing changes. Without a latent variable (only cells are missing) Bound
@@ -83,7 +83,7 @@ class BoundCollapseEMEstimator(DiscreteParameterEstimator):
     n_iter_ : int
         EM updates of the best start.
     converged_ : bool
-        Whether the best start settled.
+        True if the best start converged.
     rounds_ : DataFrame
         One line per Bound and Collapse of the best start: cases left unassigned, EM updates, value reached.
     starts_ : DataFrame

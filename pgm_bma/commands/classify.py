@@ -311,6 +311,11 @@ def _used_columns(estimator, root, dependence):
     found.table("Relevance of the columns", table.rename_axis("column").reset_index(), said)
     if used.iloc[0] > 0:
         found.figure("Which columns matter", lambda: plotting.plot_relevance(used, label=label), caption)
+        pairs = estimator.interactions_.query("low > 0")[["first", "second"]].head(3).itertuples(index=False, name=None)
+        drawn = [*strong[:6], *pairs]
+        said = "Evidence for a class at each value of a column, with two standard errors; bars below show where the rows are. Heat "
+        said += "maps: what two columns say together beyond what each says alone."
+        found.figure("What the columns say", lambda: estimator.plot_terms(drawn).axes[0], said)
     return found
 
 

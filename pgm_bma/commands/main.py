@@ -101,22 +101,25 @@ def _add_demo(commands):
 
 
 def _add_cluster(commands):
-    parser = _table_command(commands, "cluster", "find clusters, what marks them and which columns matter")
+    parser = _table_command(commands, "cluster", "find clusters, the values that mark them and the columns that matter")
     parser.add_argument(
         "--clusters",
         type=_clusters,
         default=range(1, 9),
         metavar="K",
-        help="a number (3) or a choice (2:8) (default: 1:8)",
+        help="a number (3) or a range (2:8) (default: 1:8)",
     )
     parser.add_argument(
         "--criterion",
         choices=("evidence", "bic", "icl", "caic", "blrt"),
-        help="what chooses among several numbers of clusters (default: evidence); blrt is the bootstrapped likelihood-ratio test; "
+        help="criterion that chooses among several numbers of clusters (default: evidence); blrt is the bootstrapped "
+        "likelihood-ratio test; "
         "where others disagree, the result says so",
     )
     parser.add_argument(
-        "--blrt", action="store_true", help="test by bootstrap whether one more cluster fits better than chance allows"
+        "--blrt",
+        action="store_true",
+        help="test by bootstrap whether one more cluster would fit better than chance explains",
     )
     _method(parser, "clusterer")
     parser.add_argument(
@@ -175,12 +178,14 @@ def _add_compare(commands):
     _class_column(parser)
     _cross_validation(parser)
     offered = ", ".join(catalogue.METHODS["classifier"])
-    parser.add_argument("--methods", metavar="A,B", help=f"only some of {offered}")
+    parser.add_argument("--methods", metavar="A,B", help=f"compare only some of: {offered}")
     parser.set_defaults(run=_learn)
 
 
 def _add_reproduce(commands):
-    parser = commands.add_parser("reproduce", help="list the tables of the papers, or run one: paper against ours")
+    parser = commands.add_parser(
+        "reproduce", help="list the tables of the papers, or compute one and compare it with the paper"
+    )
     parser.add_argument(
         "table", nargs="?", metavar="TABLE", help="a name from the list, or all; without it the list is shown"
     )
@@ -232,7 +237,11 @@ def _table_command(commands, name, help):
         "--bins", type=_positive, default=3, metavar="N", help="bins of frequency and width (default: %(default)s)"
     )
     parser.add_argument(
-        "--seed", type=partial(_at_least, 0), default=0, metavar="N", help="of everything random (default: %(default)s)"
+        "--seed",
+        type=partial(_at_least, 0),
+        default=0,
+        metavar="N",
+        help="seed of all random numbers (default: %(default)s)",
     )
     parser.add_argument(
         "--jobs", type=_jobs, default=1, metavar="N", help="processors, -1 for all; results do not depend on it"
@@ -269,7 +278,7 @@ def _out(parser, text, **keywords):
 def _method(parser, kind):
     offered = catalogue.METHODS[kind]
     titles = "; ".join(f"{name}: {method.title}" for name, method in offered.items())
-    more = " (default: the one that does best in our measurements, docs/evidence.md)" if len(offered) > 1 else ""
+    more = " (default: the one that did best in measurements, see the page Evidence)" if len(offered) > 1 else ""
     parser.add_argument("--method", choices=list(offered), help=f"{titles}{more}")
     _repeatable(parser, "--set", "any parameter of the method's Python class; repeatable", "NAME=VALUE")
 

@@ -115,7 +115,7 @@ def _check_name(option, name, names):
 
 EQUIVALENT = (
     "DAGs that imply the same independences fit rows without experiments equally well. Where such rows alone decide, the direction "
-    "of an arc, and an effect that rests on it, are opinions of the prior. Causes that are no column are not accounted for."
+    "of an arc, and an effect that rests on it, come from the prior. Causes that are not in the table are not accounted for."
 )
 
 
@@ -128,7 +128,7 @@ def effect_findings(run, estimator, arguments):
     if len(table) and table["size"].iloc[0] > 0:
         top = [f"{row.of} on {row.on} ({row.size:.2f})" for row in table.head(5).itertuples()]
         words.append(
-            f"The strongest effects of setting a column: {', '.join(top)}. 0 is none, 1 decides the other column."
+            f"The strongest effects of setting a column: {', '.join(top)}. 0 is no effect, 1 decides the other column."
         )
     if arguments.interventions:
         words.append(

@@ -91,7 +91,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     n_iter_ : int
         Updates of the best start.
     converged_ : bool
-        Whether it converged.
+        True if the best start converged.
     n_clusters_path_ : DataFrame
         The numbers of clusters tried, when there was a choice: score (the bound), probability from it, n_effective.
     model_ : DiscreteBayesianNetwork

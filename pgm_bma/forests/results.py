@@ -162,7 +162,7 @@ class ForestResults(HasStructure, DiscreteEstimator):
         Parameters
         ----------
         n_models : int, default=1
-            How many.
+            Number to draw.
         random_state : int, Generator, RandomState or None, default=None
             Seed of the draws; without it the estimator's own.
 

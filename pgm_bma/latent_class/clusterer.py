@@ -25,7 +25,7 @@ SHARED_DOC = f"""max_iter : int, default=1000
     cluster_name : str, default="cluster"
         Name of the cluster variable in `model_`.
     handle_unknown : {{"missing", "ignore", "error"}}, default="missing"
-        What to do with a value at predict that was not seen in fit.
+        Treatment of a value that `fit` has not seen: as missing with a warning, as missing, or as an error.
     weight_type : {{"repetition", "sampling"}}, default="repetition"
         What `sample_weight` means: how often a row was seen; or how many others it stands for, only the proportions of which
         count (they are scaled to the number of rows, standard errors are those of the sandwich).
@@ -61,7 +61,7 @@ ATTRIBUTES_DOC = """model_ : DiscreteBayesianNetwork
     n_iter_ : int
         Updates of the best start.
     converged_ : bool
-        Whether the best start converged.
+        True if the best start converged.
     {starts_}
         Also `log_likelihood`, `evidence_bound`, `collapsed`, and the I_P of every column; `start_model(i)` is its network.
     fit_statistics_ : Series

@@ -55,6 +55,10 @@ class LikelihoodRatioTest(NamedTuple):
     n_clusters: int
     bootstrap: np.ndarray
 
+    def __repr__(self) -> str:
+        found = f"statistic={self.statistic:.1f}, p_value={self.p_value:.3g}, {len(self.bootstrap)} tables"
+        return f"LikelihoodRatioTest({self.n_clusters} against {self.n_clusters + 1} clusters: {found})"
+
 
 @fill(bootstrap=BOOTSTRAP)
 def likelihood_ratio_test(

@@ -92,7 +92,7 @@ class EMAEstimator(DiscreteParameterEstimator):
     n_iter_ : int
         Updates of the best start.
     converged_ : bool
-        Whether the best start converged.
+        True if the best start converged.
     {starts_}
         Also `log_likelihood`, `evidence_bound` and `collapsed`.
 

@@ -388,7 +388,7 @@ class LatentClassResults(ClustererBase):
         Parameters
         ----------
         k : int, default=10
-            How many.
+            Number to draw.
 
         Returns
         -------

@@ -46,7 +46,7 @@ class ThreeStep(NamedTuple):
     n_left_out : int
         Rows without a value of some covariate, or of the outcome.
     converged : bool
-        Whether the equations were solved.
+        True if the equations were solved.
     """
 
     estimates: pd.DataFrame
@@ -96,9 +96,9 @@ def three_step(
     X : table of discrete values
         The rows that it was fitted to; further columns do not matter.
     covariates : table, Series, or names of columns of X, optional
-        What may predict membership; numbers as they are, other values as one term per state but the first.
+        Columns that may predict membership; numbers as they are, other values as one term per state but the first.
     outcome : Series, array, or name of a column of X, optional
-        What is compared between clusters: numbers by their means, other values (and booleans) by their probabilities.
+        The column that is compared between clusters: numbers by their means, other values (and booleans) by their probabilities.
     correction : {"auto", "ml", "bch", "none"}, default="auto"
         Maximum likelihood; Bolck-Croon-Hagenaars; or none, for comparison. "auto" is "bch" for a numeric outcome, because "ml" then
         takes it as normal inside the clusters, and "ml" otherwise.

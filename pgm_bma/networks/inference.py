@@ -41,7 +41,7 @@ def log_likelihood(
     per_row : bool, default=False
         Return a Series with one value per row instead of the (weighted) sum.
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with values that are not states of their node.
+        Treatment of values that are not states of their node.
     max_clique_size : int, default=4194304
         Joint states of a clique beyond which the network is refused.
 
@@ -88,7 +88,7 @@ def predict_proba(
         What to predict; None takes all nodes that are not columns of `data`. A variable that is observed in a row has
         probability one at its value there: drop its column to predict it.
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with values that are not states of their node.
+        Treatment of values that are not states of their node.
     max_clique_size : int, default=4194304
         Joint states of a clique beyond which the network is refused.
 
@@ -155,7 +155,7 @@ def impute(
     random_state : int, Generator, RandomState or None
         Seed of "sample".
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with values that are not states of their node.
+        Treatment of values that are not states of their node.
     max_clique_size : int, default=4194304
         Joint states of a clique beyond which the network is refused.
 

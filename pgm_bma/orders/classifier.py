@@ -209,7 +209,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
     classes=CLASSES,
 )
 class FixedOrderClassifier(_OrderClassifier):
-    """Classifier averaged over all networks that fit one order of the variables (Dash and Cooper 2004; ORD eq. 9).
+    """Classifier averaged over all networks that fit one order of the variables (Dash and Cooper 2004).
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ class FixedOrderClassifier(_OrderClassifier):
 )
 class OrderAveragedClassifier(_OrderClassifier):
     """Classifier averaged over networks of all variables: over all orders exactly while they are few, over sampled orders
-    beyond (Hwang and Zhang 2005). Joints are averaged over orders, then normalised over the class (ORD eq. 11).
+    beyond (Hwang and Zhang 2005). Joints are averaged over orders, then normalised over the classes.
 
     With missing values in training and no `sampler`, 32 completed tables are averaged. On tables of 155 x 13, log loss was within
     .006 of a long run. `converged_` speaks of arcs, which may want more: pass ``sampler=GibbsSampler()``.

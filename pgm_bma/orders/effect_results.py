@@ -259,7 +259,7 @@ class EffectResults(DagResults):
         kind : {"ranked", "matrix"}, default="ranked"
             The strongest effects as dots with their intervals, or all of them as a matrix.
         top : int, default=20
-            How many effects "ranked" shows.
+            Number of effects that "ranked" shows.
         {drawn}
         """
         from pgm_bma import plotting

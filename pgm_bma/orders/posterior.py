@@ -55,7 +55,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
     state_names : dict, optional
         States of columns, in order; may hold states never seen.
     handle_unknown : {"missing", "ignore", "error"}, default="missing"
-        What a state that the fit has not seen is in `score_samples`.
+        Treatment of a state that `fit` has not seen, in `score_samples`.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         X : DataFrame or array of shape (n_samples, n_features)
             Rows with missing cells: those of the fit or others.
         n : int, default=1
-            How many copies.
+            Number of copies.
         random_state : int, Generator, RandomState or None, default=None
             Seed; without it, equal calls give equal tables.
 
@@ -332,7 +332,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
             rows); the first two are numbers, dicts, Series or lists. Or it returns an object with `params` and `bse`, as the fits
             of statsmodels are.
         n : int, default=20
-            How many copies, at least 2.
+            Number of copies, at least 2.
         X : DataFrame or array of shape (n_samples, n_features), optional
             The table; by default the rows of the fit, in another order and without further columns.
         level : float, default=0.95

@@ -116,7 +116,7 @@ class DagResults:
         Parameters
         ----------
         n_dags : int, default=1
-            How many.
+            Number to draw.
         random_state : int, Generator, RandomState or None, default=None
             Seed; without it, equal calls give equal networks.
 

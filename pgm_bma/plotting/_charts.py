@@ -106,8 +106,9 @@ def plot_relevance(
         remark = f"\n{len(shown)} of {len(ranked)} variables"
     elif len(rest):
         names = "" if len(rest) > 3 else f": {', '.join(short_labels(rest.index, 28).values())}"
-        remark = f"\n{len(rest)} more below {INVISIBLE * largest:.1g}{names}"
-    ax = new_axes(ax, 6.0, 0.9 + 0.2 * len(shown) + 0.2 * bool(remark))
+        below = "at 0" if rest.iloc[0] == 0 else f"below {INVISIBLE * largest:.1g}"
+        remark = f"\n{len(rest)} more {below}{names}"
+    ax = new_axes(ax, 5.4, 0.9 + 0.2 * len(shown) + 0.2 * bool(remark))
     y = np.arange(len(shown))
     sure = None if posterior is None else posterior.reindex(shown.index).to_numpy(dtype=float)
     ax.barh(y, shown.to_numpy(), height=0.72, **_bar_colours(shown, sure, threshold, is_flat))

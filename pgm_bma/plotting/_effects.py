@@ -36,7 +36,7 @@ def plot_effects(effects: Any, *, kind: str = "ranked", top: int = 20, title: st
     kind : {"ranked", "matrix"}, default="ranked"
         The strongest effects as dots with their intervals, or all of them as a matrix.
     top : int, default=20
-        How many effects "ranked" shows.
+        Number of effects that "ranked" shows.
     {drawn}
 
     Examples

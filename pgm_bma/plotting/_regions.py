@@ -173,12 +173,15 @@ def plot_interactions(
             ax.add_patch(wedge)
         x, y, how = texts[v]
         ax.text(x, y, labels[v], fontsize=FONT * scale, color=INK, rotation_mode="anchor", parse_math=False, **how)
-    handles = [
-        Line2D([], [], color=BLUE, linewidth=2.5, label="more together (positive)"),
-        Line2D([], [], color=VERMILION, linewidth=2.5, linestyle=(0, (3, 1.5)), label="shared (negative)"),
-    ]
+    handles = []
+    if any(w > 0 for *_, w in edges):
+        handles.append(Line2D([], [], color=BLUE, linewidth=2.5, label="say more together"))
+    if any(w < 0 for *_, w in edges):
+        handles.append(
+            Line2D([], [], color=VERMILION, linewidth=2.5, linestyle=(0, (3, 1.5)), label="say partly the same")
+        )
     if own:
-        handles.append(Line2D([], [], color=SKY, linewidth=6, label="relevance"))
+        handles.append(Line2D([], [], color=SKY, linewidth=6, label="relevance (largest: full length)"))
     legend_below(ax, handles, remark or None)
     return titled(ax, title)
 

@@ -36,16 +36,18 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 def plot_terms(
     classifier: Any, *, columns: Sequence | None = None, path: Any = None, n_columns: int = 3, title: str | None = None
 ) -> Any:
-    """Draw the curves of `AdditiveBayesClassifier.term_curves`, a panel per column; grey bars show where the data are.
+    """Draw the terms of an additive classifier: a curve for each column, a heat map for each pair of columns.
 
-    Bands are two standard errors wide on either side of a curve.
+    Bands are two standard errors wide on either side of a curve, and the bars below show where the data are. A heat map shows what
+    a pair says beyond its two columns; with more than two classes there is one for each class.
 
     Parameters
     ----------
     classifier : fitted AdditiveBayesClassifier
         The model whose terms are drawn.
-    columns : sequence of names, optional
-        Columns to draw, default the twelve of largest `feature_importances_`.
+    columns : sequence of names and pairs, optional
+        Columns, and pairs (first, second) of the model, to draw. Default: the twelve columns of largest `feature_importances_`,
+        and the pairs whose interval in `interactions_` lies above 0, as many as twelve panels show.
     path : str or path, optional
         File to write to.
     n_columns : int, default=3
@@ -74,31 +76,48 @@ def plot_terms(
     if path is not None:
         path = file_path(path)
         path = path if path.suffix else path.with_name(f"{path.name}.png")
-    names = list(classifier.schema_.names)
+    names, classes = list(classifier.schema_.names), list(classifier.classes_)
+    shown = classes[1:] if len(classes) == 2 else classes  # of two classes one curve is the other upside down
     if columns is None:
         order = np.argsort(-classifier.feature_importances_, kind="stable")
-        columns = [names[j] for j in order[:MOST_PANELS]]
-    with reading("columns", columns, "a list of names of columns"):
+        sure = classifier.interactions_.query("low > 0")[["first", "second"]].head(MOST_PANELS // len(shown))
+        columns = [*(names[j] for j in order[:MOST_PANELS]), *sure.itertuples(index=False, name=None)]
+    pairs = _pair_tables(classifier)
+    with reading("columns", columns, "a list of names of columns, and pairs of them"):
         columns = [columns] if isinstance(columns, str) else list(columns)
-        unknown = [name for name in columns if name not in names]
+        unknown = [name for name in columns if name not in names and name not in pairs]
     if not columns:
         raise ValueError(f"columns= names no column; the columns are {names[:20]}")
     if unknown:
-        raise ValueError(f"columns= names {unknown[0]!r}, which is not a column of the fit")
-    curves, classes = classifier.term_curves(), list(classifier.classes_)
-    shown = classes[1:] if len(classes) == 2 else classes  # of two classes one curve is the other upside down
-    n_columns = max(1, min(n_columns, len(columns)))
-    n_rows = -(-len(columns) // n_columns)
+        raise ValueError(
+            f"columns= names {unknown[0]!r}, which is neither a column of the fit nor a pair of its pairs_"
+        )
+    curves = classifier.term_curves()
+    panels = [(name, None) for name in columns if name in names]
+    panels += [(pair, c) for pair in columns if pair not in names for c in shown]
+    n_columns = max(1, min(n_columns, len(panels)))
+    n_rows = -(-len(panels) // n_columns)
     figure, axes = plt.subplots(
         n_rows, n_columns, figsize=(WIDTH * n_columns, HEIGHT * n_rows + 0.5), squeeze=False, layout="constrained"
     )
-    labels = short_labels(columns, 34)
-    for ax, name in zip(axes.flat, columns):
-        _draw_column(ax, curves[curves["column"] == name], shown, labels[name], name in classifier.numeric_columns_)
-    for ax in axes.flat[len(columns) :]:
+    labels = short_labels(names, 34)
+    largest = max((np.abs(pairs[pair]).max() for pair, c in panels if c is not None), default=0.0)
+    for place, (ax, (name, c)) in enumerate(zip(axes.flat, panels)):
+        if c is None:
+            _draw_column(ax, curves[curves["column"] == name], shown, labels[name], name in classifier.numeric_columns_)
+            if place % n_columns == 0:
+                ax.set_ylabel("evidence (nats)", fontsize=FONT - 1, color=SOFT)
+        else:
+            parts = [(curves[curves["column"] == v], v in classifier.numeric_columns_, labels[v]) for v in name]
+            mesh = _draw_pair(ax, pairs[name][:, :, classes.index(c)], parts, largest)
+            ax.set_title(f"{labels[name[0]]}, {labels[name[1]]}" + (f": {c}" if len(shown) > 1 else ""),
+                         fontsize=FONT, color=INK, loc="left", parse_math=False)  # fmt: skip
+    if largest > 0:
+        bar = figure.colorbar(mesh, ax=list(axes.flat), shrink=min(1.0, 1.6 / n_rows), aspect=25, pad=0.02)
+        bar.set_label("evidence of pairs (nats)", fontsize=FONT - 1, color=SOFT)
+        bar.ax.tick_params(labelsize=FONT - 2)
+    for ax in axes.flat[len(panels) :]:
         ax.remove()
-    for row in axes:
-        row[0].set_ylabel("evidence (nats)", fontsize=FONT - 1, color=SOFT)
     handles = [
         plt.Line2D([], [], color=SERIES[k % len(SERIES)], linestyle=DASHES[k % len(DASHES)], label=str(c))
         for k, c in enumerate(shown)
@@ -146,6 +165,34 @@ def _draw_column(ax, part, classes, label, numeric):
     ax.set_ylim(floor, top)
     ax.set_title(label, fontsize=FONT, color=INK, loc="left", parse_math=False)
     bare(ax)
+
+
+def _pair_tables(classifier):
+    """Tables of what pairs add, {(first, second): (n_bins, n_bins, n_classes)}, less the mean over the classes, in both orders."""
+    terms, names = classifier._terms, classifier.schema_.names
+    found = {}
+    for (i, j), table in terms.pairs.items():
+        table = table - table.mean(axis=2, keepdims=True)
+        first, second = (names[terms.columns[k]] for k in (i, j))
+        found[first, second], found[second, first] = table, table.swapaxes(0, 1)
+    return found
+
+
+def _draw_pair(ax, table, parts, largest):
+    """A heat map: bins of the first column from left to right, of the second upwards."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("evidence", [VERMILION, "white", BLUE])
+    edges = [_bounds(part) if numeric else np.arange(len(part) + 1) - 0.5 for part, numeric, _ in parts]
+    mesh = ax.pcolormesh(*edges, table.T, cmap=colours, vmin=-largest, vmax=largest, rasterized=True)
+    for (part, numeric, label), axis in zip(parts, (ax.xaxis, ax.yaxis)):
+        axis.set_label_text(label, fontsize=FONT - 1, color=SOFT, parse_math=False)
+        if not numeric:
+            states = [str(state) for state in part["bin"]]
+            few, texts = len(states) <= 12, short_labels(states, 10)
+            axis.set_ticks(range(len(states)) if few else [], [texts[s] for s in states] if few else [])
+    bare(ax)
+    return mesh
 
 
 def _bounds(part):

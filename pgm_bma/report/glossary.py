@@ -13,7 +13,8 @@ TERMS: dict[str, tuple[str, str]] = {
     ),
     r"\b[Pp]rior\b": (
         "prior",
-        "What the method takes for granted before it sees the data; with many rows it hardly matters.",
+        "What the method assumes before it sees the data. With many rows it matters little, except where the data cannot decide, "
+        "as with the direction of many arcs.",
     ),
     r"\b[Aa]rcs?\b|-&gt;": (
         "arc",
@@ -22,12 +23,12 @@ TERMS: dict[str, tuple[str, str]] = {
     ),
     r"\bI_P\b": (
         "I_P",
-        "How far the clusters pull a column apart, in nats: the mean over clusters of KL(p(X) || p(X given cluster)), the "
+        "How much a column differs between the clusters, in nats: the mean over clusters of KL(p(X) || p(X given cluster)), the "
         "divergence of the column's distribution in a cluster from the one over all rows. 0 is nothing.",
     ),
     r"dependence": (
         "dependence",
-        "How much a column tells about the cluster or the class, in nats: mutual information, or I_P for latent-class models. 0 is "
+        "How much a column says about the cluster or the class, in nats: mutual information, or I_P for latent-class models. 0 is "
         "nothing.",
     ),
     r"[Cc]lusters?\b": ("cluster", "A group of rows that the method found; in surveys also called latent class."),
@@ -41,10 +42,14 @@ TERMS: dict[str, tuple[str, str]] = {
         "How well a model with its number of clusters or its structure explains the data, in natural logs, with a price for "
         "complexity that the prior sets; higher is better.",
     ),
+    r"[Ee]vidence (?:for|of)": (
+        "evidence for a class",
+        "How far a value moves the logarithm of the odds of a class, in nats; 0.69 doubles the odds, 0 changes nothing.",
+    ),
     r"[Ll]og loss": (
         "log loss",
         "Minus the natural log of the probability that was given to what turned out true, on average; lower is better, 0.69 is a "
-        "coin with two sides. It punishes being sure and wrong.",
+        "coin with two sides. Confident wrong predictions cost most.",
     ),
     r"[Ss]tandard errors?|±": (
         "standard error, ±",
@@ -78,7 +83,8 @@ TERMS: dict[str, tuple[str, str]] = {
     ),
     r"\bp\b(?: =| <|\))|\bp (?:of|by)\b|parametric bootstrap|tables drawn from the model": (
         "p, bootstrap",
-        "How often chance alone gives at least as large a statistic; below 0.05 counts as a finding. By bootstrap: new tables are "
+        "How often chance alone gives at least as large a statistic; below 0.05 is usually taken as a finding. By "
+        "bootstrap: new tables are "
         "drawn from the fitted model and fitted again, and p is the share of them that reach the observed value.",
     ),
     r"BLRT|likelihood.ratio test": (
@@ -112,7 +118,7 @@ TERMS: dict[str, tuple[str, str]] = {
     ),
     r"\b95 %": (
         "95 % interval",
-        "Intervals made in this way hold the true figure for 95 of 100 samples.",
+        "Intervals made in this way hold the true figure for 95 of 100 samples, if the model is right.",
     ),
     r"\bstarts?\b": (
         "start",
@@ -122,5 +128,5 @@ TERMS: dict[str, tuple[str, str]] = {
         "chain, R-hat",
         "Orders of the columns are sampled in several chains; R-hat near 1 says that they agree.",
     ),
-    r"[Dd]iscretised": ("discretised", "Numbers cut into bins, because the methods work on categories."),
+    r"[Dd]iscretised": ("discretised", "Numbers cut into bins, because this method works on categories."),
 }

@@ -30,7 +30,7 @@ explorers.rows = (root, data) => {
     const shown = all ? terms : terms.slice(0, MOST);
     const longest = Math.max(...terms.map(term => Math.abs(term.odds)).filter(Number.isFinite), 1e-9);
     said.textContent = `${data.classes.map((name, c) => `P(${name}) = ${share(row.p[c])}`).slice(0, 6).join(", ")}. ` +
-      `Together the columns speak ${signed(total)} nats for ${data.classes[a]} against ${data.classes[b]}.`;
+      `Together the columns give ${signed(total)} nats of evidence for ${data.classes[a]} against ${data.classes[b]}.`;
     list.replaceChildren(...shown.map(({ term, value, odds: x }) => {
       const width = `${(50 * Math.min(1, Math.abs(x) / longest)).toFixed(1)}%`;
       return el("li", {}, el("span", { class: "what" }, value === null ? term : `${term} = ${value}`),

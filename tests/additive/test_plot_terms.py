@@ -2,6 +2,7 @@
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 
 from pgm_bma import AdditiveBayesClassifier
@@ -31,3 +32,25 @@ def test_curves_are_what_a_column_says_alone(tmp_path):
     assert values[-1] > values[0]
     with pytest.raises(ValueError, match="columns= names 'nope'"):
         model.plot_terms(["nope"])
+
+
+def test_a_pair_is_a_heat_map_of_what_it_adds():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"a": rng.choice(["u", "v"], 400), "b": rng.choice(["x", "y", "z"], 400), "c": rng.normal(size=400)}
+    )
+    y = np.where(rng.random(400) < np.where((X["a"] == "u") == (X["b"] == "x"), 0.9, 0.1), "yes", "no")
+    model = AdditiveBayesClassifier().fit(X, y)
+    figure = model.plot_terms([("b", "a")])
+    (mesh,) = figure.axes[0].collections
+    line = model.explain(pd.Series({"a": "v", "b": "y", "c": 0.0})).loc["a, b"]
+    drawn = np.asarray(mesh.get_array()).reshape(2, 3)  # a upwards, b from left to right
+    assert drawn[1, 1] == pytest.approx(line["yes"] - line.mean(), abs=1e-12)
+    assert figure.axes[0].get_title(loc="left") == "b, a" and figure.axes[0].get_xlabel() == "b"
+    titles = [ax.get_title(loc="left") for ax in model.plot_terms().axes]
+    assert "a, b" in titles and "a, c" not in titles  # pairs beyond chance only
+    z = np.where(rng.random(400) < 0.3, "maybe", y)
+    three = AdditiveBayesClassifier().fit(X, z).plot_terms([("a", "b")])
+    assert [ax.get_title(loc="left") for ax in three.axes[:3]] == ["a, b: maybe", "a, b: no", "a, b: yes"]
+    with pytest.raises(ValueError, match="is neither a column of the fit nor a pair"):
+        model.plot_terms([("a", "nope")])

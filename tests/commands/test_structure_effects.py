@@ -28,7 +28,7 @@ def test_experiments_and_effects(table, tmp_path, capsys):
     out = tmp_path / "out"
     words = ["structure", table, "--interventions", "was_set", "--effects", "b,c", "--out", out]
     said, _ = run(capsys, *words)
-    assert "c when b is set" in said and "opinions of the prior" in said and "50.0 %" in said
+    assert "c when b is set" in said and "come from the prior" in said and "50.0 %" in said
     arcs = pd.read_csv(out / "arcs.csv").set_index(["from", "to"])["posterior"]
     assert set(arcs.index.get_level_values(0)) == {"a", "b", "c"}
     assert arcs["a", "b"] > 0.95 and arcs["b", "c"] > 0.95

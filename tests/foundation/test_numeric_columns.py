@@ -90,3 +90,15 @@ def test_a_named_column_without_a_cut_says_nothing():
     with pytest.warns(UserWarning, match="'noise' holds one value only"):
         model = pgm_bma.NaiveBayesClassifier(numeric_columns=["noise"]).fit(X[["noise", "grade"]], y)
     assert len(model.schema_.states[0]) == 1
+
+
+def test_numbers_that_say_nothing_are_told_in_the_warning_about_cuts():
+    """One cause, one warning: that a column has no cut is not a second one."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"good": rng.normal(size=200), "idle": rng.normal(size=200), "sex": rng.choice(["f", "m"], 200)})
+    with pytest.warns(UserWarning) as caught:
+        model = pgm_bma.TANClassifier().fit(X, (X["good"] > 0).to_numpy())
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith("numbers of columns 'good', 'idle' were cut") and "1 of them got no cut" in message
+    assert [len(states) for states in model.schema_.states] == [2, 1, 2]
+    assert "_cached_uncut" not in vars(model)

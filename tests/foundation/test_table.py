@@ -316,11 +316,8 @@ def test_idle_columns_stay_and_are_warned_of_once():
     frame = pd.DataFrame({"a": [1, 2, 1], "e": [None] * 3, "f": [np.nan] * 3, "k": ["x"] * 3, "d": [None] * 3})
     with pytest.warns(UserWarning) as caught:
         table = encode(frame, {"d": ["u", "v"]})
-    messages = sorted(str(warning.message) for warning in caught)
-    assert [message.split(" in these")[0] for message in messages] == [
-        "column 'k' holds one value only",
-        "columns 'e', 'f', 'd' hold no value",
-    ]
+    (message,) = [str(warning.message) for warning in caught]
+    assert message.startswith("column 'k' holds one value only and columns 'e', 'f', 'd' hold no value in these rows")
     assert table.schema.states == ((1, 2), (NO_VALUE,), (NO_VALUE,), ("x",), ("u", "v"))
     np.testing.assert_array_equal(encode_like(frame, table.schema), table.codes)
     pd.testing.assert_frame_equal(

@@ -228,7 +228,7 @@ def test_impossible_rows_are_named_and_have_no_likelihood():
         predict_proba(hidden, pd.DataFrame({"a": [0, 1], "b": ["y", "y"]}), "h")
 
 
-@pytest.mark.filterwarnings("ignore:column 'b' holds 1 value that no state of that node is")  # expected of this row
+@pytest.mark.filterwarnings("ignore:column 'b' holds 1 value outside the states of that node")  # expected of this row
 def test_errors_name_the_cure():
     model = small_model()
     data = pd.DataFrame({"a": [0], "b": ["x"]})

@@ -420,9 +420,9 @@ def test_relevance_of_an_estimator_ranks_by_dependence_and_shades_by_posterior()
 def test_relevance_leaves_out_zeros_and_says_when_nothing_is_ranked():
     values = {f"v{i}": 1.0 / (i + 1) for i in range(5)} | {f"z{i}": 0.0 for i in range(55)}
     ax = plotting.plot_relevance(values)
-    assert len(ax.patches) == 5 and ax.get_xlabel() == "relevance\n55 more below 0.001"
+    assert len(ax.patches) == 5 and ax.get_xlabel() == "relevance\n55 more at 0"
     few = plotting.plot_relevance({"a": 1.0, "b": 0.5, "gone": 0.0})
-    assert few.get_xlabel() == "relevance\n1 more below 0.001: gone"
+    assert few.get_xlabel() == "relevance\n1 more at 0: gone"
     flat = plotting.plot_relevance(dict.fromkeys("cab", 1.0))
     assert flat.get_xlabel() == "relevance\nall 3 are 1: no ranking"
     assert [t.get_text() for t in flat.get_yticklabels()] == ["c", "a", "b"]  # as given

@@ -17,6 +17,7 @@ from pgm_bma.foundation.rows.predict import PredictsToFiles
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded, is_scan
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import order_states
+from pgm_bma.foundation.tables.cut_points import ONE_BIN
 from pgm_bma.foundation.tables.kinds import (
     as_frame,
     cut_frame,
@@ -238,11 +239,17 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
             cuts = without_uncut_wholes(cuts, frame, named)
             guessed = [column for column in cuts.names if column not in named]
             if guessed:
-                warn_of_cuts(guessed)
+                self._cached_uncut = [v for v, edges in zip(cuts.names, cuts.edges) if v in guessed and not len(edges)]
+                warn_of_cuts(guessed, self._cached_uncut)
         if not cuts.names:
             return X
         self._cuts = cuts
         return cut_frame(frame, cuts)
+
+    def _feature_state_names(self, X, forbidden_name):
+        """Declared states; numbers without a cut have one interval, of which the warning about cuts has spoken."""
+        uncut = {name: [ONE_BIN] for name in self.__dict__.pop("_cached_uncut", ())}
+        return {**(super()._feature_state_names(X, forbidden_name) or {}), **uncut}
 
     def _numeric_plan(self, X):
         """(columns to be cut, "mdl", "average" or "auto"): by default numbers that are hardly states, by MDL, with a warning."""

@@ -290,7 +290,7 @@ class ClustererBase(ClusterMixin, TransformerMixin, Explains, PredictsToFiles, D
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number to draw.
         random_state : int, Generator, RandomState or None, default=None
             Seed of the draws; without it the estimator's own.
 

@@ -24,7 +24,7 @@ NAMES = f"""state_names : dict, optional
     target_name : str, optional
         Name of the class in `model_`; by default that of `y`, else "class".
     handle_unknown : {{"missing", "ignore", "error"}}, default="missing"
-        What a value that fit has not seen is when rows are judged.
+        Treatment of a value that `fit` has not seen: as missing with a warning, as missing, or as an error.
     {NUMBERS}"""
 
 STARTS = """random_state : int, Generator, RandomState or None, default=None
@@ -38,7 +38,7 @@ STARTS = """random_state : int, Generator, RandomState or None, default=None
     cluster_name : str, default="cluster"
         Name of the cluster in `model_`.
     handle_unknown : {"missing", "ignore", "error"}, default="missing"
-        What a value that fit has not seen is when rows are judged."""
+        Treatment of a value that `fit` has not seen: as missing with a warning, as missing, or as an error."""
 
 CLASSES = f"""classes_ : array of shape (n_classes,)
         Class labels, in the order of the columns of `predict_proba`.

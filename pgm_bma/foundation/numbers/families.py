@@ -203,7 +203,7 @@ def check_prior(alpha, equivalent_sample_size):
 
 
 def average_families(log_scores: Any, means: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Mix posterior means of one variable over its candidate parent sets (ORD eq. 9; EMA eq. 14 is the case of two sets).
+    """Mix posterior means of one variable over its candidate parent sets by the softmax of their scores.
 
     Parameters
     ----------

@@ -229,12 +229,13 @@ def as_frame(X, names=None):
     return frame
 
 
-def warn_of_cuts(names):
-    """One line that says which columns were cut, and by what."""
+def warn_of_cuts(names, uncut):
+    """One line that says which columns were cut, and by what; `uncut` are those of them in which no cut was found."""
     shown = ", ".join(repr(name) for name in names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    idle = f"; {len(uncut)} of them got no cut, because they alone say nothing about the class" if uncut else ""
     warn(
         f"numbers of {'column' if len(names) == 1 else 'columns'} {shown} were cut into intervals as MDLDiscretizer does, "
-        "inside this fit, other columns are states; name them in numeric_columns, or take them as states by "
+        f"inside this fit (other columns are states){idle}; name them in numeric_columns, or take them as states by "
         "categorical_columns, to silence this"
     )
 

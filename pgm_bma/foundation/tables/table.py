@@ -167,20 +167,24 @@ def encode(X, state_names=None, sample_weight=None):
 
 
 def warn_of_idle(names, states, nothing, declared):
-    """Warn of columns without a value (those in `nothing` are), and of undeclared ones with one value only."""
+    """Warn once of columns without a value (those in `nothing` are) and of undeclared ones with one value only."""
     lone = {name: s[0] for name, s in zip(names, states) if len(s) == 1 and name not in declared}
     empty = [name for name in names if name in nothing or lone.get(name) == NO_VALUE]
-    _warn_idle("no value", empty, "state_names declares states, or ")
-    _warn_idle("one value only", [name for name in lone if name not in empty], "")
-
-
-def _warn_idle(what, names, cure):
-    if names:
-        many = len(names) > 1
+    constant = [name for name in lone if name not in empty]
+    parts = [_hold(some, what) for some, what in ((constant, "one value only"), (empty, "no value")) if some]
+    if parts:
+        many = len(constant) + len(empty) > 1
+        cure = ", or declare states in state_names," if empty else ""
         warn(
-            f"{'columns' if many else 'column'} {_shorten(names)} {'hold' if many else 'holds'} {what} in these rows and "
-            f"{'add' if many else 'adds'} nothing to the model; {cure}drop {'them' if many else 'it'} to silence this"
+            f"{' and '.join(parts)} in these rows: {'they add' if many else 'it adds'} nothing to the model; drop "
+            f"{'them' if many else 'it'}{cure} to silence this"
         )
+
+
+def _hold(names, what):
+    return (
+        f"{'columns' if len(names) > 1 else 'column'} {_shorten(names)} {'hold' if len(names) > 1 else 'holds'} {what}"
+    )
 
 
 def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_network=False, quiet=False):
@@ -220,12 +224,12 @@ def encode_like(X, schema, handle_unknown="error", *, by_position=False, of_netw
 
 def _unseen_words(unseen, of_network):
     """One message for all columns. unseen : {column: (number of cells, one value)}"""
-    whose = "that no state of that node is" if of_network else "unseen in fit"
-    cure = "pass handle_unknown='error' to refuse"
+    whose = "outside the states of that node" if of_network else "unseen in fit"
+    cure = "pass handle_unknown='error' to raise an error instead"
     if len(unseen) == 1:
         ((name, (n_cells, value)),) = unseen.items()
         values = f"{n_cells} {'value' if n_cells == 1 else 'values'} {whose}, such as {value!r}"
-        declare = "" if of_network else f" (or declare them: state_names={{{name!r}: [...]}})"
+        declare = "" if of_network else f", or declare them: state_names={{{name!r}: [...]}}"
         return f"column {name!r} holds {values}: taken as missing; {cure}{declare}"
     shown = [f"{name!r} ({n_cells}, such as {value!r})" for name, (n_cells, value) in list(unseen.items())[:MOST_NAMED]]
     more = f" and {len(unseen) - len(shown)} more" if len(unseen) > len(shown) else ""
