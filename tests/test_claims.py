@@ -262,6 +262,27 @@ def papers_again():
     yield f"in {len(gain)} pairs of runs; ahead in {(gain > 0).sum()} of them"
 
 
+def files_interrupts_and_sizes():
+    files = kept("tampered_files")[["changes", "found_at_load", "equal", "other_sound_numbers", "otherwise"]].sum()
+    assert files["otherwise"] == 0
+    yield "of {changes} files {found_at_load} are found at load, {equal} give".format(**files)
+    yield f"and {files['other_sound_numbers']} other sound numbers"
+    signals = kept("interrupts")
+    ended, late = signals["outcome"].value_counts(), signals.query("outcome == 'later'")["cpu_s"].sort_values()
+    yield f"{ended['within']} end within 2 CPU s and {ended['fast']} had ended before; {ended['later']}, both chains of swaps"
+    yield "take {:.1f} and {:.1f} s".format(*late)
+    places = kept("surroundings").set_index("place")["outcome"]
+    assert (places.drop("memory") == "equal").sum() == 7
+    said = {word: places["memory"].str.count(word).sum() for word in ("equal", "MemoryError", "HANGS")}
+    yield f"{said['equal']} of {3 * len(places['memory'])} give the same numbers and {said['MemoryError']} an error"
+    yield f"{said['HANGS']} did not end within 120 s"
+    growth = kept("growth")
+    cells = growth["ended"].str.split(":").str[0].value_counts()
+    most = f"at most {growth['cpu'].max():.0f} s, {growth['mb'].max() / 1000:.1f} GB"
+    yield f"of {len(growth)} cells {cells['whole']} end ({most}) and {cells['refused']} raise an error with a cure. Three are over"
+    assert cells["over 120 s"] == 3
+
+
 def missing_values():
     alarm = kept("orders_gaps_alarm").groupby("rows")
     precision, far = alarm["average precision"], alarm["rms distance"].mean()
@@ -389,7 +410,8 @@ CLAIMS = [
     (DETAILS, reversed_orders), (DETAILS, order_correlation), (EVIDENCE, forest_ranks),
     (EVIDENCE, forest_curves), (EVIDENCE, forest_clusters),
     (EVIDENCE, missing_values), (DETAILS, missing_values_in_detail),
-    (EVIDENCE, imputation), (EVIDENCE, structural), (EVIDENCE, papers_again), (EVIDENCE, relevant_columns),
+    (EVIDENCE, imputation), (EVIDENCE, structural), (EVIDENCE, papers_again), (EVIDENCE, files_interrupts_and_sizes),
+    (EVIDENCE, relevant_columns),
     (DETAILS, kikuchi_table2), (EVIDENCE, kikuchi_ranks),
     (EVIDENCE, method_to_begin_with), (EVIDENCE, near_copies), (DETAILS, triples_not_run), (DETAILS, averaged_regions),
     (EVIDENCE, judges), (EVIDENCE, kinds_of_terms), (EVIDENCE, effects), (EVIDENCE, coverage),

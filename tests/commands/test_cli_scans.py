@@ -40,6 +40,7 @@ def test_cluster(files, tmp_path, capsys, memory, how):
         assert code == 0 and "the numbers of the result came out the same" in out
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_classify_keeps_the_names_of_rows(files, tmp_path, capsys):
     words = ["classify", files, "--target", "class", "--method", "tan", "--cv", "2", "--id", "key", "--drop", "differs"]
     (tmp_path / "out" / "predictions").mkdir(parents=True)
@@ -51,8 +52,9 @@ def test_classify_keeps_the_names_of_rows(files, tmp_path, capsys):
     assert len(predicted) == 600 and list(predicted.columns) == ["key", "class"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_structure_and_compare(files, tmp_path, capsys):
-    code, _, err = run(capsys, "structure", files, *DROP, "--out", tmp_path / "arcs")
+    code, _, err = run(capsys, "structure", files, *DROP, "--set", "missing=state", "--out", tmp_path / "arcs")
     assert code == 0 and "folded into distinct rows" in err and (tmp_path / "arcs" / "arcs.csv").exists()
     words = ["structure", files, *DROP, "--memory", "2kB", "--set", "missing=state", "--set", "max_indegree=2"]
     code, _, err = run(capsys, *words, "--out", tmp_path / "passes")
@@ -62,6 +64,7 @@ def test_structure_and_compare(files, tmp_path, capsys):
     assert code == 0 and "compared on a sample of 600 of 600 rows in 3 files" in err
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_workers_of_a_scheduler_elsewhere(files, tmp_path, capsys):
     from distributed import LocalCluster
 

@@ -40,6 +40,7 @@ def test_experiments_and_effects(table, tmp_path, capsys):
     assert (tmp_path / "again" / "effects.csv").read_bytes() == (out / "effects.csv").read_bytes()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_opinions_about_arcs(table, tmp_path, capsys):
     words = ["structure", table, "--drop", "was_set", "--out", tmp_path / "out", "--overwrite"]
     run(capsys, *words, "--tiers", "c|b,a", "--require", "c:b", "--forbid", "a:b")

@@ -109,16 +109,13 @@ def test_a_node_is_put_into_layers_and_gaps_with_their_probabilities():
 
 
 @pytest.mark.parametrize("eps", [ALL, 1e-3])
-def test_no_drift_in_a_million_moves(eps):
+def test_no_drift_in_a_quarter_of_a_million_moves(eps):
     rng = np.random.default_rng(0)
     codes = chain_data(1000, n=12, noise=0.02)
     codes[:, 6:] = np.where(rng.random((1000, 6)) < 0.5, codes[:, :6], codes[:, 6:])
     f = lists_of(codes, eps)
     assert f.levels.max() > 0
-    orders, n_sweeps = (
-        rng.permutation(12)[None].copy(),
-        85_000,
-    )  # 1,020,000 moves, sums recomputed only where guards ask
+    orders, n_sweeps = rng.permutation(12)[None].copy(), 21_000  # 252,000 moves, sums recomputed only where guards ask
     out, scores = np.zeros((n_sweeps, 12), dtype=np.int64), np.zeros(n_sweeps)
     nothing, best = np.zeros(0), np.array([-np.inf])
     _relocation_kernels.run_orders(
@@ -127,7 +124,7 @@ def test_no_drift_in_a_million_moves(eps):
     )  # fmt: skip
     for k in (*range(0, n_sweeps, 1000), n_sweeps - 1):
         full = _relocation_kernels.new_replica(out[k].copy(), f).logs.sum()
-        assert abs(scores[k] - full) < 1e-8
+        assert abs(scores[k] - full) < 2.5e-9
 
 
 def run(f, seed=0, n_chains=3, **more):
