@@ -29,10 +29,10 @@ from pgm_bma.additive.model import (
     without_terms,
 )
 from pgm_bma.additive.solve import KINDS
-from pgm_bma.additive.terms import AdditiveRows, additive_data, check_terms
+from pgm_bma.additive.terms import AdditiveRows, additive_data, check_terms, effective_weights
 from pgm_bma.foundation.faces.classifier import ClassifierBase, Training, interaction_frame
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.faces.validation import Integer, Optional, Verbose, brief, check_parameters
+from pgm_bma.foundation.faces.validation import Choice, Integer, Optional, Verbose, brief, check_parameters
 from pgm_bma.foundation.runtime.jobs import progress
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.cut_points import bin_labels
@@ -61,7 +61,11 @@ class AdditiveBayesClassifier(ClassifierBase):
     n_bags : int, optional
         Number of further fits, each without one of so many parts of the rows. Scores are the mean of the fit of all rows and of
         the mean of the others, times `shrinkage_`. None: 8 below 500 rows, where one fit varies too much, else 1, which is no
-        further fit.
+        further fit. Where columns were screened (see Notes) there is none.
+    weight_type : {"repetition", "sampling"}, default="repetition"
+        What `sample_weight` means: how often a row was seen; or how many others it stands for. Of the latter, and of weights that
+        are not whole numbers, only the proportions count: they are scaled to the effective number of rows,
+        (sum w)^2 / sum of w^2.
     {names}
     random_state : int, Generator, RandomState or None, default=None
         As every classifier has it. A fit does not depend on it: folds follow from the data, whatever the order and names of rows,
@@ -104,8 +108,9 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     Notes
     -----
-    A table of more than 500 columns has terms of the 500 whose single terms say most. Where rows x classes x terms pass 60 million
-    numbers, terms and weights are those of a sample of the rows, with a warning.
+    Of more than 50 columns, those have terms that say something alone beyond the chance of so many (log evidence above the
+    logarithm of their number), if held-out rows are better predicted then; and never more than the 500 that say most. Where
+    rows x classes x terms pass 60 million numbers, terms and weights are those of a sample of the rows, with a warning.
 
     Examples
     --------
@@ -119,13 +124,18 @@ class AdditiveBayesClassifier(ClassifierBase):
     """
 
     _picture = "plot_interactions"
-    _rules = {"n_bags": Optional(Integer(1)), "verbose": Verbose()}
+    _rules = {
+        "n_bags": Optional(Integer(1)),
+        "weight_type": Choice("repetition", "sampling"),
+        "verbose": Verbose(),
+    }
 
     def __init__(
         self,
         *,
         terms: Any = KINDS,
         n_bags: int | None = None,
+        weight_type: str = "repetition",
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
@@ -136,6 +146,7 @@ class AdditiveBayesClassifier(ClassifierBase):
     ) -> None:
         self.terms = terms
         self.n_bags = n_bags
+        self.weight_type = weight_type
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
@@ -392,8 +403,8 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     def _read_training(self, X, y, sample_weight):
         X = as_table(X, self, fitting=True)
-        training = super()._read_training(X, y, sample_weight)
-        weights = table.check_weights(sample_weight, len(X))
+        weights = effective_weights(table.check_weights(sample_weight, len(X)), self.weight_type == "sampling")
+        training = super()._read_training(X, y, weights)
         values = self._raw_values(X, len(X))
         return AdditiveTraining(training, values if weights is None else values[weights > 0])
 
