@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from pgm_bma.additive.model import (
     curve_errors,
     factors,
     from_dict,
-    interaction_lines,
+    importance_lines,
     line_sets,
     model_evidence,
     model_scores,
@@ -87,11 +88,14 @@ class AdditiveBayesClassifier(ClassifierBase):
         Factor on the evidence of all fits that the rows left out of them ask for, drawn to 1; 1 without further fits.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Mean over the rows of the spread over the classes of a column's terms, in nats.
+    term_importances_ : DataFrame
+        All that the score is the sum of, but for the prior: columns `term`, `importance`, `low`, `high`, falling. A term is a
+        column (all that it says alone), a pair, or "(gaussian)", what all numbers say together, which has no picture. Importance
+        is the variance of the term over the rows as a share of that of the whole score, with a 95 % interval from the curvature
+        of the fit and from how the fits without parts of the rows differ, whichever is wider; NaN where neither is known. Terms
+        that say the same, or the opposite, make the sum of the shares differ from 1.
     interactions_ : DataFrame
-        The pairs of columns in the model, columns `first`, `second`, `importance`, `low`, `high`, falling: the variance over
-        the rows of the pair's term as a share of that of the whole score, with a 95 % interval from the curvature of the fit
-        and from how the fits without parts of the rows differ, whichever is wider.
-        A pair whose `low` is 0 may be chance.
+        The pairs among them, columns `first`, `second`, `importance`, `low`, `high`. A pair whose `low` is 0 may be chance.
     repeats_ : {"none", "data", "copies"}
         How equal rows (same cells and class), or whole weights, were taken. "data": they count as so many rows. "copies": many more
         rows are equal than the frequencies of the columns would give, so repeats say nothing new; weights are scaled to the
@@ -176,10 +180,11 @@ class AdditiveBayesClassifier(ClassifierBase):
         Returns
         -------
         DataFrame
-            One line per column and bin: column, bin, `from` and `to` (numeric columns), share of the rows, and one column per class
-            with the evidence in nats: averaged cuts, linear part (at the middle of the bin) and weights of states together, less
-            its mean over the classes. Then one column per class, its name and "error", with the standard error: from the fits
-            without parts of the rows, or, of one fit, from the curvature (of a factor on the whole curve).
+            One line per column and bin: column, bin, `from`, `to` and `middle` (numeric columns), share of the rows, and one column
+            per class with the evidence in nats: averaged cuts, linear part (at the middle, the mean of the numbers in the bin) and
+            weights of states together, less its mean over the classes. Then one column per class, its name and "error", with the
+            standard error: from the fits without parts of the rows, or, of one fit, from the curvature (of a factor on the whole
+            curve).
 
         Examples
         --------
@@ -202,10 +207,31 @@ class AdditiveBayesClassifier(ClassifierBase):
             part = pd.DataFrame(np.hstack([evidence, curve_errors(self._result, j, middle)]), columns=labels)
             bounds = [-np.inf, *edges_of[name], np.inf] if name in edges_of else [np.nan] * (len(part) + 1)
             front = {"column": [name] * len(part), "bin": list(states), "from": bounds[:-1], "to": bounds[1:]}
+            front["middle"] = bounds[1:] if middle is None else middle
             for place, (label, column) in enumerate({**front, "share": self._bin_shares[j]}.items()):
                 part.insert(place, label, column, allow_duplicates=True)
             parts.append(part)
         return pd.concat(parts, ignore_index=True)
+
+    def term_maps(self) -> pd.DataFrame:
+        """All that pairs of columns say beyond each of them, as maps: the evidence for each class in every cell.
+
+        The score of a row is the sum of "(prior)" and "(gaussian)" in `explain`, of `term_curves` and of these maps.
+
+        Returns
+        -------
+        DataFrame
+            One line per pair and cell: `first`, `second`, the names of the columns; `first bin`, `second bin`; and one column per
+            class with the evidence in nats, less its mean over the classes. Pairs stand in the order of `pairs_`.
+        """
+        names, states = self._of_terms(self.schema_.names), self._of_terms(self.schema_.states)
+        parts = [pd.DataFrame(columns=["first", "second", "first bin", "second bin", *self.classes_])]
+        for (i, j), evidence in self._terms.pairs.items():
+            cells = [(names[i], names[j], *cell) for cell in product(states[i], states[j])]
+            centred = (evidence - evidence.mean(axis=2, keepdims=True)).reshape(len(cells), -1)
+            part = pd.DataFrame(cells, columns=parts[0].columns[:4], dtype=object)
+            parts.append(pd.concat([part, pd.DataFrame(centred, columns=parts[0].columns[4:])], axis=1))
+        return pd.concat(parts[1:] or parts, ignore_index=True)
 
     def to_dict(self) -> dict:
         """Return the fitted model as plain lists, numbers and texts, which `json.dumps` takes: it can be scored without Python.
@@ -240,13 +266,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         """
         check_is_fitted(self)
         edges = dict(zip(self._number_cuts.names, self._number_cuts.edges))
-        columns = []
-        for name, states in zip(self.schema_.names, self.schema_.states):
-            if name in edges:
-                columns.append({"name": _plain(name), "kind": "number", "edges": [float(edge) for edge in edges[name]]})
-            else:
-                columns.append({"name": _plain(name), "kind": "states", "states": [_plain(s) for s in states]})
-        return as_dict(self._terms, _plain(self.target_name_), [_plain(c) for c in self.target_states_], columns)
+        return as_dict(self._terms, self.target_name_, self.target_states_, self.schema_, edges)
 
     @classmethod
     def from_dict(cls, content: dict) -> AdditiveBayesClassifier:
@@ -330,11 +350,12 @@ class AdditiveBayesClassifier(ClassifierBase):
             fewer.__dict__.pop(name, None)
         names = list(place)
         fewer.pairs_ = [pair for pair in self.pairs_ if tuple(sorted(place[name] for name in pair)) not in sets]
-        gone = [
-            tuple(sorted((place[a], place[b]))) in sets
-            for a, b in zip(*(self.interactions_[c] for c in ("first", "second")))
-        ]
-        fewer.interactions_ = self.interactions_[~np.array(gone, dtype=bool)].reset_index(drop=True)
+        lines = self.interactions_
+        gone = [tuple(sorted((place[a], place[b]))) in sets for a, b in zip(lines["first"], lines["second"])]
+        fewer.interactions_ = lines[~np.array(gone, dtype=bool)].reset_index(drop=True)
+        labels = set_labels([*sets, *([None] if "(gaussian)" in terms else [])], names)
+        lines = self.term_importances_
+        fewer.term_importances_ = lines[~lines["term"].isin(labels)].reset_index(drop=True)
         fewer.term_weights_ = fewer._weights_by_name(names)
         return fewer
 
@@ -426,7 +447,11 @@ class AdditiveBayesClassifier(ClassifierBase):
         self.ridge_, self.repeats_ = self._result[0].ridge, data.repeats
         self.n_bags_, self.shrinkage_ = max(len(self._result) - 1, 1), sum(fit.share for fit in self._result)
         self.feature_importances_ = average_importances(model, data)
-        self.interactions_ = interaction_frame(interaction_lines(self._result, data, names))
+        lines = importance_lines(self._result, data)
+        pairs = [(*(names[j] for j in s), *values) for s, values in lines if s is not None and len(s) == 2]
+        self.interactions_ = interaction_frame(pairs)
+        self.term_importances_ = pd.DataFrame([v for _, v in lines], columns=["importance", "low", "high"], dtype=float)
+        self.term_importances_.insert(0, "term", pd.Series(set_labels([s for s, _ in lines], names), dtype=object))
         shown = data.take_columns(model.columns)
         self._middles, self._bin_shares = shown.bin_middles(), shown.bin_shares()
 
@@ -440,8 +465,8 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     def _evidence_labels(self):
         """Columns and pairs; "(prior)" is the class alone, "(gaussian)" all numbers together."""
-        labels = set_labels(line_sets(self._terms), self._of_terms(self.schema_.names))
-        return [*labels, "(gaussian)"] if self._terms.densities else labels
+        sets = [*line_sets(self._terms), *([None] if self._terms.densities else [])]
+        return set_labels(sets, self._of_terms(self.schema_.names))
 
     def _build_model(self):
         from pgm_bma.networks.objects import markov_network
@@ -494,11 +519,3 @@ class AdditiveTraining(NamedTuple):
 
     training: Training
     values: np.ndarray
-
-
-def _plain(value):
-    """A name, state or class as JSON has it; an error for what it has not."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, (str, int, float, bool)):
-        return value
-    raise ValueError(f"{value!r} is no text and no number, so that JSON cannot name it; fit with texts instead")
