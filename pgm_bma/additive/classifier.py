@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from pgm_bma.additive.model import (
     curve_errors,
     factors,
     from_dict,
-    interaction_lines,
+    importance_lines,
     line_sets,
     model_evidence,
     model_scores,
@@ -29,10 +30,10 @@ from pgm_bma.additive.model import (
     without_terms,
 )
 from pgm_bma.additive.solve import KINDS
-from pgm_bma.additive.terms import AdditiveRows, additive_data, check_terms
+from pgm_bma.additive.terms import AdditiveRows, additive_data, check_terms, effective_weights
 from pgm_bma.foundation.faces.classifier import ClassifierBase, Training, interaction_frame
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.faces.validation import Integer, Optional, Verbose, brief, check_parameters
+from pgm_bma.foundation.faces.validation import Choice, Integer, Optional, Verbose, brief, check_parameters
 from pgm_bma.foundation.runtime.jobs import progress
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.cut_points import bin_labels
@@ -61,7 +62,11 @@ class AdditiveBayesClassifier(ClassifierBase):
     n_bags : int, optional
         Number of further fits, each without one of so many parts of the rows. Scores are the mean of the fit of all rows and of
         the mean of the others, times `shrinkage_`. None: 8 below 500 rows, where one fit varies too much, else 1, which is no
-        further fit.
+        further fit. Where columns were screened (see Notes) there is none.
+    weight_type : {"repetition", "sampling"}, default="repetition"
+        What `sample_weight` means: how often a row was seen; or how many others it stands for. Of the latter, and of weights that
+        are not whole numbers, only the proportions count: they are scaled to the effective number of rows,
+        (sum w)^2 / sum of w^2.
     {names}
     random_state : int, Generator, RandomState or None, default=None
         As every classifier has it. A fit does not depend on it: folds follow from the data, whatever the order and names of rows,
@@ -83,11 +88,14 @@ class AdditiveBayesClassifier(ClassifierBase):
         Factor on the evidence of all fits that the rows left out of them ask for, drawn to 1; 1 without further fits.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Mean over the rows of the spread over the classes of a column's terms, in nats.
+    term_importances_ : DataFrame
+        All that the score is the sum of, but for the prior: columns `term`, `importance`, `low`, `high`, falling. A term is a
+        column (all that it says alone), a pair, or "(gaussian)", what all numbers say together, which has no picture. Importance
+        is the variance of the term over the rows as a share of that of the whole score, with a 95 % interval from the curvature
+        of the fit and from how the fits without parts of the rows differ, whichever is wider; NaN where neither is known. Terms
+        that say the same, or the opposite, make the sum of the shares differ from 1.
     interactions_ : DataFrame
-        The pairs of columns in the model, columns `first`, `second`, `importance`, `low`, `high`, falling: the variance over
-        the rows of the pair's term as a share of that of the whole score, with a 95 % interval from the curvature of the fit
-        and from how the fits without parts of the rows differ, whichever is wider.
-        A pair whose `low` is 0 may be chance.
+        The pairs among them, columns `first`, `second`, `importance`, `low`, `high`. A pair whose `low` is 0 may be chance.
     repeats_ : {"none", "data", "copies"}
         How equal rows (same cells and class), or whole weights, were taken. "data": they count as so many rows. "copies": many more
         rows are equal than the frequencies of the columns would give, so repeats say nothing new; weights are scaled to the
@@ -104,8 +112,9 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     Notes
     -----
-    A table of more than 500 columns has terms of the 500 whose single terms say most. Where rows x classes x terms pass 60 million
-    numbers, terms and weights are those of a sample of the rows, with a warning.
+    Of more than 50 columns, those have terms that say something alone beyond the chance of so many (log evidence above the
+    logarithm of their number), if held-out rows are better predicted then; and never more than the 500 that say most. Where
+    rows x classes x terms pass 60 million numbers, terms and weights are those of a sample of the rows, with a warning.
 
     Examples
     --------
@@ -119,13 +128,18 @@ class AdditiveBayesClassifier(ClassifierBase):
     """
 
     _picture = "plot_interactions"
-    _rules = {"n_bags": Optional(Integer(1)), "verbose": Verbose()}
+    _rules = {
+        "n_bags": Optional(Integer(1)),
+        "weight_type": Choice("repetition", "sampling"),
+        "verbose": Verbose(),
+    }
 
     def __init__(
         self,
         *,
         terms: Any = KINDS,
         n_bags: int | None = None,
+        weight_type: str = "repetition",
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
@@ -136,6 +150,7 @@ class AdditiveBayesClassifier(ClassifierBase):
     ) -> None:
         self.terms = terms
         self.n_bags = n_bags
+        self.weight_type = weight_type
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
@@ -165,10 +180,11 @@ class AdditiveBayesClassifier(ClassifierBase):
         Returns
         -------
         DataFrame
-            One line per column and bin: column, bin, `from` and `to` (numeric columns), share of the rows, and one column per class
-            with the evidence in nats: averaged cuts, linear part (at the middle of the bin) and weights of states together, less
-            its mean over the classes. Then one column per class, its name and "error", with the standard error: from the fits
-            without parts of the rows, or, of one fit, from the curvature (of a factor on the whole curve).
+            One line per column and bin: column, bin, `from`, `to` and `middle` (numeric columns), share of the rows, and one column
+            per class with the evidence in nats: averaged cuts, linear part (at the middle, the mean of the numbers in the bin) and
+            weights of states together, less its mean over the classes. Then one column per class, its name and "error", with the
+            standard error: from the fits without parts of the rows, or, of one fit, from the curvature (of a factor on the whole
+            curve).
 
         Examples
         --------
@@ -191,10 +207,31 @@ class AdditiveBayesClassifier(ClassifierBase):
             part = pd.DataFrame(np.hstack([evidence, curve_errors(self._result, j, middle)]), columns=labels)
             bounds = [-np.inf, *edges_of[name], np.inf] if name in edges_of else [np.nan] * (len(part) + 1)
             front = {"column": [name] * len(part), "bin": list(states), "from": bounds[:-1], "to": bounds[1:]}
+            front["middle"] = bounds[1:] if middle is None else middle
             for place, (label, column) in enumerate({**front, "share": self._bin_shares[j]}.items()):
                 part.insert(place, label, column, allow_duplicates=True)
             parts.append(part)
         return pd.concat(parts, ignore_index=True)
+
+    def term_maps(self) -> pd.DataFrame:
+        """All that pairs of columns say beyond each of them, as maps: the evidence for each class in every cell.
+
+        The score of a row is the sum of "(prior)" and "(gaussian)" in `explain`, of `term_curves` and of these maps.
+
+        Returns
+        -------
+        DataFrame
+            One line per pair and cell: `first`, `second`, the names of the columns; `first bin`, `second bin`; and one column per
+            class with the evidence in nats, less its mean over the classes. Pairs stand in the order of `pairs_`.
+        """
+        names, states = self._of_terms(self.schema_.names), self._of_terms(self.schema_.states)
+        parts = [pd.DataFrame(columns=["first", "second", "first bin", "second bin", *self.classes_])]
+        for (i, j), evidence in self._terms.pairs.items():
+            cells = [(names[i], names[j], *cell) for cell in product(states[i], states[j])]
+            centred = (evidence - evidence.mean(axis=2, keepdims=True)).reshape(len(cells), -1)
+            part = pd.DataFrame(cells, columns=parts[0].columns[:4], dtype=object)
+            parts.append(pd.concat([part, pd.DataFrame(centred, columns=parts[0].columns[4:])], axis=1))
+        return pd.concat(parts[1:] or parts, ignore_index=True)
 
     def to_dict(self) -> dict:
         """Return the fitted model as plain lists, numbers and texts, which `json.dumps` takes: it can be scored without Python.
@@ -229,13 +266,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         """
         check_is_fitted(self)
         edges = dict(zip(self._number_cuts.names, self._number_cuts.edges))
-        columns = []
-        for name, states in zip(self.schema_.names, self.schema_.states):
-            if name in edges:
-                columns.append({"name": _plain(name), "kind": "number", "edges": [float(edge) for edge in edges[name]]})
-            else:
-                columns.append({"name": _plain(name), "kind": "states", "states": [_plain(s) for s in states]})
-        return as_dict(self._terms, _plain(self.target_name_), [_plain(c) for c in self.target_states_], columns)
+        return as_dict(self._terms, self.target_name_, self.target_states_, self.schema_, edges)
 
     @classmethod
     def from_dict(cls, content: dict) -> AdditiveBayesClassifier:
@@ -319,11 +350,12 @@ class AdditiveBayesClassifier(ClassifierBase):
             fewer.__dict__.pop(name, None)
         names = list(place)
         fewer.pairs_ = [pair for pair in self.pairs_ if tuple(sorted(place[name] for name in pair)) not in sets]
-        gone = [
-            tuple(sorted((place[a], place[b]))) in sets
-            for a, b in zip(*(self.interactions_[c] for c in ("first", "second")))
-        ]
-        fewer.interactions_ = self.interactions_[~np.array(gone, dtype=bool)].reset_index(drop=True)
+        lines = self.interactions_
+        gone = [tuple(sorted((place[a], place[b]))) in sets for a, b in zip(lines["first"], lines["second"])]
+        fewer.interactions_ = lines[~np.array(gone, dtype=bool)].reset_index(drop=True)
+        labels = set_labels([*sets, *([None] if "(gaussian)" in terms else [])], names)
+        lines = self.term_importances_
+        fewer.term_importances_ = lines[~lines["term"].isin(labels)].reset_index(drop=True)
         fewer.term_weights_ = fewer._weights_by_name(names)
         return fewer
 
@@ -393,8 +425,8 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     def _read_training(self, X, y, sample_weight):
         X = as_table(X, self, fitting=True)
-        training = super()._read_training(X, y, sample_weight)
-        weights = table.check_weights(sample_weight, len(X))
+        weights = effective_weights(table.check_weights(sample_weight, len(X)), self.weight_type == "sampling")
+        training = super()._read_training(X, y, weights)
         values = self._raw_values(X, len(X))
         return AdditiveTraining(training, values if weights is None else values[weights > 0])
 
@@ -416,7 +448,11 @@ class AdditiveBayesClassifier(ClassifierBase):
         self.ridge_, self.repeats_ = self._result[0].ridge, data.repeats
         self.n_bags_, self.shrinkage_ = max(len(self._result) - 1, 1), sum(fit.share for fit in self._result)
         self.feature_importances_ = average_importances(model, data)
-        self.interactions_ = interaction_frame(interaction_lines(self._result, data, names))
+        lines = importance_lines(self._result, data)
+        pairs = [(*(names[j] for j in s), *values) for s, values in lines if s is not None and len(s) == 2]
+        self.interactions_ = interaction_frame(pairs)
+        self.term_importances_ = pd.DataFrame([v for _, v in lines], columns=["importance", "low", "high"], dtype=float)
+        self.term_importances_.insert(0, "term", pd.Series(set_labels([s for s, _ in lines], names), dtype=object))
         shown = data.take_columns(model.columns)
         self._middles, self._bin_shares = shown.bin_middles(), shown.bin_shares()
 
@@ -430,8 +466,8 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     def _evidence_labels(self):
         """Columns and pairs; "(prior)" is the class alone, "(gaussian)" all numbers together."""
-        labels = set_labels(line_sets(self._terms), self._of_terms(self.schema_.names))
-        return [*labels, "(gaussian)"] if self._terms.densities else labels
+        sets = [*line_sets(self._terms), *([None] if self._terms.densities else [])]
+        return set_labels(sets, self._of_terms(self.schema_.names))
 
     def _build_model(self):
         from pgm_bma.networks.objects import markov_network
@@ -484,11 +520,3 @@ class AdditiveTraining(NamedTuple):
 
     training: Training
     values: np.ndarray
-
-
-def _plain(value):
-    """A name, state or class as JSON has it; an error for what it has not."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, (str, int, float, bool)):
-        return value
-    raise ValueError(f"{value!r} is neither a text nor a number, so JSON cannot hold it; fit with texts instead")

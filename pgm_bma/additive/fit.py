@@ -25,10 +25,13 @@ from pgm_bma.additive.solve import OFF, SEARCH, fit_weights
 from pgm_bma.additive.terms import (
     MOST_COLUMNS,
     MOST_INDICATORS,
+    WIDE,
     AverageTerms,
     TermWeights,
+    column_gains,
     make_terms,
     row_features,
+    strong_columns,
 )
 from pgm_bma.foundation.numbers.folds import deal, row_colours
 from pgm_bma.foundation.numbers.softmax_ridge import MAX_CONTRASTS
@@ -64,23 +67,24 @@ def fit_additive(data, kinds, n_bags=None, progress=None):
         n_bags = N_BAGS if data.weights.sum() < FEW_ROWS and size < _MOST_IN_BAGS else 1
     with few_threads(size):
         first = _fit(data, kinds, progress)
-        if n_bags < 2 or data.weights.sum() < max(2 * n_bags, SEARCH.fewest_rows):
+        screened = len(first.terms.columns) < len(
+            data.n_bins
+        )  # by all rows, so that none would be held out of a further fit
+        if n_bags < 2 or screened or data.weights.sum() < max(2 * n_bags, SEARCH.fewest_rows):
             return [first]
         return _with_bags(first, data, kinds, n_bags, progress)
 
 
 def _with_bags(first, data, kinds, n_bags, progress):
     """The fit of all rows and those without a part of them, each with its share in the sum of scores."""
-    columns = first.terms.columns
-    data = data.take_columns(columns)
     fits, scores, targets, rows = [], [], [], []
     for part in deal(data.target, data.weights, n_bags, _colours(data), data.repeats == "copies"):
-        rest, held = data.weights - part, part > 0
-        fit = _fit(data.take(rest > 0, rest[rest > 0]), kinds, progress)
+        held = part > 0
+        fit = _fit(data.without(part), kinds, progress, all_columns=True)
         scores.append(model_scores(additive_model([fit]), data.codes[held], data.values[held]))
         targets.append(data.target[held])
         rows.append(part[held])
-        fits.append(fit._replace(terms=fit.terms._replace(columns=columns, numbers=first.terms.numbers)))
+        fits.append(fit)
     factor = _held_out_factor(np.concatenate(scores), np.concatenate(targets), np.concatenate(rows))
     return [first.scaled(factor / 2), *(fit.scaled(factor / 2 / n_bags) for fit in fits)]
 
@@ -96,9 +100,10 @@ def _held_out_factor(scores, target, rows):
     return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 1.0), method="bounded").x))
 
 
-def _fit(data, kinds, progress):
-    points, shares = choose_ridges(data, kinds, progress)
-    terms, contrasts = make_terms(data, kinds)
+def _fit(data, kinds, progress, all_columns=False):
+    points, shares, bar = choose_ridges(data, kinds, progress, all_columns)
+    columns = None if all_columns else strong_columns(column_gains(data), bar)
+    terms, contrasts = make_terms(data, kinds, columns)
     thetas = [_fit_weights(contrasts, data.weights, points[0])]
     thetas += [_fit_weights(contrasts, data.weights, point, thetas[0], SEARCH.rough) for point in points[1:]]
     theta = sum(share * theta for share, theta in zip(shares, thetas))
@@ -130,12 +135,16 @@ def _sampled(data):
     return data.take(kept, part[kept])
 
 
-def choose_ridges(data, kinds, progress=None):
-    """Ridges by held-out loss: (list of kind -> ridge, best first; their shares in the average)."""
-    starts = [{kind: start[kind] for kind in kinds} for start in SEARCH.starts]
+def choose_ridges(data, kinds, progress=None, all_columns=False):
+    """Ridges by held-out loss: (list of kind -> ridge, best first; their shares in the average; bar of `strong_columns`).
+
+    Of a wide table all columns (as many as may be) are tried, and those that say something beyond the chance of so many.
+    """
+    known = SEARCH.starts + (SEARCH.wide_starts if len(data.n_bins) > WIDE else ())
+    starts = [{kind: start[kind] for kind in kinds} for start in known]
     total = data.weights.sum()
     if total < SEARCH.fewest_rows:
-        return starts[:1], np.ones(1)
+        return starts[:1], np.ones(1), -np.inf
     colours = _colours(data)
     n_parts = int(total // SEARCH.enough_rows)
     if n_parts > 1:  # ridges do not ask for all rows
@@ -144,27 +153,36 @@ def choose_ridges(data, kinds, progress=None):
     parts = deal(
         data.target, data.weights, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours, data.repeats == "copies"
     )
-    folds = _TermFolds(data, kinds, parts, progress)
-    if parts[0].sum() >= SEARCH.telling_rows:  # one fold shows which are far off
+    gains = [None if all_columns else column_gains(data.without(part)) for part in parts]
+    bars = [-np.inf] if gains[0] is None else [-np.inf, np.log(len(gains[0]))]
+    tried = []
+    for bar in bars:
+        folds = _TermFolds(data, kinds, parts, progress, [strong_columns(gain, bar) for gain in gains])
+        tried.append((bar, folds.present, _tried_points(folds, starts)))
+    bar, present, totals = min(tried, key=lambda found: min(found[2].values()))
+    keys = sorted(totals, key=totals.get)[: SEARCH.most_points]
+    losses = np.array([totals[key] for key in keys])
+    shares = np.exp((losses[0] - losses) / SEARCH.spread)
+    used = shares > SEARCH.smallest_share * shares.sum()
+    points = [{**starts[0], **dict(zip(present, key))} for key, kept in zip(keys, used) if kept]
+    return points, shares[used] / shares[used].sum(), bar
+
+
+def _tried_points(folds, starts):
+    """Held-out loss of the points on the way of the search: {ridges of the kinds that are present: loss}."""
+    if folds.parts[0].sum() >= SEARCH.telling_rows:  # one fold shows which are far off
         starts = sorted(starts, key=lambda start: folds.total(start, 1))[: SEARCH.n_final_starts]
     point = dict(min(starts, key=folds.total))
     _search(point, [kind for kind in folds.present if kind != "cell"], folds)
     if "cell" in folds.present:  # many weights: asked for after all else, and only where they gain beyond chance
-        rival = min(
-            {**point, "cell": SEARCH.cells["cell"]}, {kind: SEARCH.cells[kind] for kind in kinds}, key=folds.total
-        )
+        cells = {kind: SEARCH.cells[kind] for kind in point}
+        rival = min({**point, "cell": SEARCH.cells["cell"]}, cells, key=folds.total)
         if folds.gains(rival, point):
             point = dict(rival)
             _search(point, folds.present, folds, 1)
         elif folds.total(rival) >= folds.total(point):
             folds.forget("cell")
-    totals = folds.totals()
-    tried = sorted(totals, key=totals.get)[: SEARCH.most_points]
-    losses = np.array([totals[key] for key in tried])
-    shares = np.exp((losses[0] - losses) / SEARCH.spread)
-    used = shares > SEARCH.smallest_share * shares.sum()
-    points = [{**starts[0], **dict(zip(folds.present, key))} for key, kept in zip(tried, used) if kept]
-    return points, shares[used] / shares[used].sum()
+    return folds.totals()
 
 
 def _search(point, kinds, folds, n_rounds=2):
@@ -203,13 +221,12 @@ def _colours(data):
 class _TermFolds:
     """Training problems of the folds, and the losses of their held-out rows."""
 
-    def __init__(self, data, kinds, parts, progress):
+    def __init__(self, data, kinds, parts, progress, columns):
         self.parts, self.data, self.progress = parts, data, progress
         self.problems, self.starts = [], [None] * len(parts)
-        for part in parts:
-            rest = data.weights - part
-            train = data.take(rest > 0, rest[rest > 0])
-            terms, contrasts = make_terms(train, kinds)
+        for part, own in zip(parts, columns):
+            train = data.without(part)
+            terms, contrasts = make_terms(train, kinds, own)
             held = part > 0
             features = row_features(terms, data.codes[held], data.values[held])
             self.problems.append((train.weights, terms, contrasts, held, features))

@@ -7,10 +7,10 @@ the densities. A missing value takes out the lines, slopes and pairs of its colu
 
 `as_dict` and `from_dict` have the schema; tests/additive/score.js reads it.
 
-The term of a pair is all that its one weight and its cells add to the scores. Its importance is the variance of that over the rows
-(summed over the classes, each score less its mean over them), as a share of the same variance of the whole score. The interval is
-that of a factor on the term: its standard error follows from the curvature of the penalised likelihood of left-out rows, given
-factors on all other pairs and on the rest.
+The term of a column is all that it says alone, that of a pair all that its one weight and its cells add to the scores. Its
+importance is the variance of that over the rows (summed over the classes, each score less its mean over them), as a share of the
+same variance of the whole score. The interval is that of a factor on the term: its standard error follows from the curvature of the
+penalised likelihood of left-out rows, given factors on all other terms and on the rest.
 """
 
 from itertools import product
@@ -166,13 +166,19 @@ def factors(model):
 # ------------------------------------------------------------------------------------------------------------- JSON
 
 
-def as_dict(model, target, classes, columns):
-    """The model in plain lists and numbers, see `AdditiveBayesClassifier.to_dict`; columns : dicts that name and read them."""
+def as_dict(model, target, classes, schema, edges):
+    """The model in plain lists and numbers, see `AdditiveBayesClassifier.to_dict`; edges {name: (n_bins - 1,)} of the numbers."""
+    columns = []
+    for name, states in zip(schema.names, schema.states):
+        if name in edges:
+            columns.append({"name": _plain(name), "kind": "number", "edges": [float(edge) for edge in edges[name]]})
+        else:
+            columns.append({"name": _plain(name), "kind": "states", "states": [_plain(s) for s in states]})
     return {
         "format": FORMAT,
         "version": VERSION,
-        "target": target,
-        "classes": classes,
+        "target": _plain(target),
+        "classes": [_plain(c) for c in classes],
         "columns": columns,
         "clip": CLIP,
         "prior": model.prior.tolist(),
@@ -208,6 +214,14 @@ def as_dict(model, target, classes, columns):
             for density in model.densities
         ],
     }
+
+
+def _plain(value):
+    """A name, state or class as JSON has it; an error for what it has not."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (str, int, float, bool)):
+        return value
+    raise ValueError(f"{value!r} is neither a text nor a number, so JSON cannot hold it; fit with texts instead")
 
 
 def from_dict(content):
@@ -250,8 +264,8 @@ def _numeric_columns(model, columns):
 
 
 def set_labels(sets, names):
-    """Names of the terms of sets of columns, "(prior)" for the class alone."""
-    return [", ".join(str(names[a]) for a in s) or "(prior)" for s in sets]
+    """Names of the terms of sets of columns, "(prior)" for the class alone, "(gaussian)" for the densities (None)."""
+    return ["(gaussian)" if s is None else ", ".join(str(names[a]) for a in s) or "(prior)" for s in sets]
 
 
 def weight_series(fits, names, states, classes):
@@ -346,43 +360,41 @@ def _own_weights(contrasts, terms):
     return found
 
 
-def interaction_lines(fits, data, names):
-    """Pairs in the model: [(first, second, importance, low, high)], by falling importance.
+def importance_lines(fits, data):
+    """All that the model has beyond the prior: [(set of columns, (importance, low, high))], falling; None is the densities.
 
     Intervals come from the error of a factor on the term; where fits lack parts of the rows, also from how these differ, and
-    the wider one is taken.
+    the wider one is taken; NaN where neither is known.
     """
-    pairs = sorted({s for fit in fits for s in fit.errors if len(s) == 2})
-    if not pairs:
-        return []
-    shares = _variance_shares(additive_model(fits), data, pairs)
-    reach = SURE * np.array([fits[0].errors.get(pair, 1.0) for pair in pairs])
+    model = additive_model(fits)
+    sets = [*line_sets(model)[1:], *([None] if model.densities else [])]
+    shares = _variance_shares(model, data, sets)
+    unknown = [np.nan if s is None or len(s) == 1 else 1.0 for s in sets]
+    reach = SURE * np.array([fits[0].errors.get(s, default) for s, default in zip(sets, unknown)])
     low, high = shares * np.maximum(1.0 - reach, 0.0) ** 2, shares * (1.0 + reach) ** 2
     if len(fits) > 1:
-        found = np.stack([_variance_shares(additive_model([fit]), data, pairs) for fit in fits[1:]])
+        found = np.stack([_variance_shares(additive_model([fit]), data, sets) for fit in fits[1:]])
         reach = float(stdtrit(len(found) - 1, 0.975)) * jackknife(found)
-        low, high = np.minimum(low, np.maximum(shares - reach, 0.0)), np.maximum(high, shares + reach)
-    lines = [
-        (names[i], names[j], *values) for (i, j), *values in zip(pairs, *(v.tolist() for v in (shares, low, high)))
-    ]
-    return sorted(lines, key=lambda line: -line[2])
+        low, high = np.fmin(low, np.maximum(shares - reach, 0.0)), np.fmax(high, shares + reach)
+    lines = [(s, values) for s, *values in zip(sets, *(v.tolist() for v in (shares, low, high))) if values[0] > 0]
+    return sorted(lines, key=lambda line: -line[1][0])
 
 
-def _variance_shares(model, data, pairs):
-    """Variance over the rows of the terms of pairs, over that of the whole score: (n_pairs,)."""
-    places = {members: k for k, members in enumerate(line_sets(model)) if members in set(pairs)}
+def _variance_shares(model, data, sets):
+    """Variance over the rows of what sets of columns say, None being the densities, over that of the whole score: (n_sets,)."""
+    own = [*line_sets(model), *([None] if model.densities else [])]
     weights = data.weights / data.weights.sum()
-    means, squares = (np.zeros((len(places) + 1, data.n_classes)) for _ in range(2))
+    means, squares = (np.zeros((len(own) + 1, data.n_classes)) for _ in range(2))
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         lines = model_evidence(model, data.codes[block], data.values[block])
-        lines = np.concatenate([lines[:, list(places.values())], lines.sum(axis=1, keepdims=True)], axis=1)
+        lines = np.concatenate([lines, lines.sum(axis=1, keepdims=True)], axis=1)
         lines -= lines.mean(axis=2, keepdims=True)
         means += np.tensordot(weights[block], lines, axes=1)
         squares += np.tensordot(weights[block], lines**2, axes=1)
     spread = np.maximum(squares - np.square(means), 0.0).sum(axis=1)
-    found = dict(zip(places, spread[:-1] / spread[-1] if spread[-1] > 0 else spread[:-1]))
-    return np.array([found.get(pair, 0.0) for pair in pairs])
+    found = dict(zip(own, spread[:-1] / spread[-1] if spread[-1] > 0 else spread[:-1]))
+    return np.array([found.get(members, 0.0) for members in sets])
 
 
 def without_terms(fit, sets, densities):

@@ -185,6 +185,8 @@ class RidgeSearch:
         _of_kinds(5.0, OFF, 3.0, 10.0, 1.0, OFF),  # discriminant analysis with curves
         _of_kinds(-30.0, OFF, 0.03, 0.3, OFF, OFF),  # logistic regression that is hardly held back
     )
+    # Of wide tables in addition: logistic regression that is strongly held back, and the shares of the classes.
+    wide_starts: tuple = (_of_kinds(-OFF, OFF, 100.0, 100.0, OFF, OFF), _of_kinds(-OFF, OFF, OFF, OFF, OFF, OFF))
     # Cells have many weights, so they are asked for after all else, from a logistic regression with cells.
     cells: dict = field(default_factory=lambda: _of_kinds(-30.0, OFF, 0.3, 1.0, OFF, 1.0))
     # Ridges of the fit that shows what pairs and cells could explain: those of the first start.

@@ -5,8 +5,8 @@ ln P(c | i, j) - ln P(c | i) - ln P(c | j) + ln p_c, averaged over recursive ave
 together (see `gaussian`). These have one weight each. "linear" (standardised values of the numeric columns), "state" (indicators of
 the states of the others) and "cell" (indicators of the cells of two of these) have one weight per class, as in logistic regression.
 
-The contrasts of a training row are those of terms that were made without it. Of a very wide table the columns whose single terms
-say most have terms, the others none.
+The contrasts of a training row are those of terms that were made without it. Of a wide table the columns whose single terms say
+most have terms, the others none.
 """
 
 from collections.abc import Sequence
@@ -26,15 +26,21 @@ from pgm_bma.foundation.tables.table import fold
 CLIP = 4.0  # standard deviations at which a value stops to pull
 MOST_INDICATORS = 300  # states x classes
 MOST_COLUMNS = 500  # with terms: more of them cost memory and time, and most say nothing
+WIDE = 50  # columns above which held-out rows decide whether those that say little alone have terms
+_FEWEST_COLUMNS = 2
 
 
-def make_terms(data, kinds):
-    """All terms of training data, and their left-out contrasts: (AverageTerms, Contrasts)."""
+def make_terms(data, kinds, columns=None):
+    """All terms of training data, and their left-out contrasts: (AverageTerms, Contrasts).
+
+    columns : positions of the columns that have terms, in order; default all
+    """
     shares = averages.class_shares(data.target, data.weights, data.n_classes)
     gammas = averages.gamma_tables(data.weights.sum(), data.weights, shares)
-    columns, singles = _screened_singles(data, shares, gammas)
+    columns = np.arange(len(data.n_bins)) if columns is None else columns
     numbers = data.positions_of_numbers(columns)
     data = data.take_columns(columns)
+    singles = [_single(data, j, shares, gammas) for j in range(len(columns))]
     logs = [left_out_logs(data, j, single) for j, single in enumerate(singles)]
     values = [_prior(data, shares)]
     for j, log in enumerate(logs):
@@ -88,18 +94,27 @@ def _contrasts(data, terms, values, densities, x):
     )
 
 
-def _screened_singles(data, shares, gammas):
-    """(positions of the columns that get terms, their `ColumnAverage`s): all, or those whose averages tell most of the class."""
-    n_columns = data.codes.shape[1]
-    if n_columns <= MOST_COLUMNS:
-        return np.arange(n_columns), [_single(data, j, shares, gammas) for j in range(n_columns)]
-    gains = np.empty(n_columns)
-    for j in range(n_columns):
+def column_gains(data):
+    """Log evidence of the classes given a column, less that without it: (n_columns,); None unless there are many columns."""
+    n_columns = len(data.n_bins)
+    if n_columns <= WIDE:
+        return None
+    shares = averages.class_shares(data.target, data.weights, data.n_classes)
+    gammas = averages.gamma_tables(data.weights.sum(), data.weights, shares)
+    gains = np.full(n_columns, -np.inf)
+    for j in np.flatnonzero(np.asarray(data.n_bins) > 1):
         together = _counts(data, j).sum(axis=0, keepdims=True)
         alone = averages.average_categories(together, shares, data.unit).log_evidence
-        gains[j] = _single(data, j, shares, gammas).log_evidence - alone if data.n_bins[j] > 1 else -np.inf
-    columns = np.sort(np.argsort(-gains, kind="stable")[:MOST_COLUMNS])
-    return columns, [_single(data, j, shares, gammas) for j in columns]
+        gains[j] = _single(data, j, shares, gammas).log_evidence - alone
+    return gains
+
+
+def strong_columns(gains, bar):
+    """Positions of the columns whose gain reaches the bar, at most `MOST_COLUMNS` and at least two; None where all have terms."""
+    if gains is None:
+        return None
+    best = np.argsort(-gains, kind="stable")[:MOST_COLUMNS]
+    return np.sort(best[: max(int((gains[best] >= bar).sum()), _FEWEST_COLUMNS)])
 
 
 def _single(data, j, shares, gammas):
@@ -252,6 +267,16 @@ def check_terms(terms):
     return tuple(kind for kind in KINDS if kind in terms)
 
 
+def effective_weights(weights, sampling):
+    """Weights as numbers of rows. Of sampling weights, and of those that are not whole and so count no rows, only the proportions
+    tell: they are scaled to the effective number of rows, (sum w)^2 / sum w^2 (Kish)."""
+    if weights is None or not (sampling or np.any(weights != np.floor(weights))):
+        return weights
+    weights = weights / weights.max()
+    weights = weights * (weights.sum() / (weights @ weights))
+    return weights.astype(np.float32).astype(float)  # so that a factor on all weights changes no digit
+
+
 def additive_data(training, values, numeric):
     """`AdditiveData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions.
 
@@ -340,6 +365,11 @@ class AdditiveData(NamedTuple):
         return self._replace(
             codes=self.codes[rows], values=self.values[rows], target=self.target[rows], weights=weights
         )
+
+    def without(self, part):
+        """The rows that are left when `part` (n,) of their weights is taken away."""
+        rest = self.weights - part
+        return self.take(rest > 0, rest[rest > 0])
 
     def take_columns(self, columns):
         if len(columns) == len(self.n_bins):

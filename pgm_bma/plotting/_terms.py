@@ -169,11 +169,10 @@ def _draw_column(ax, part, classes, label, numeric):
 
 def _pair_tables(classifier):
     """Tables of what pairs add, {(first, second): (n_bins, n_bins, n_classes)}, less the mean over the classes, in both orders."""
-    terms, names = classifier._terms, classifier.schema_.names
     found = {}
-    for (i, j), table in terms.pairs.items():
-        table = table - table.mean(axis=2, keepdims=True)
-        first, second = (names[terms.columns[k]] for k in (i, j))
+    for (first, second), cells in classifier.term_maps().groupby(["first", "second"], sort=False):
+        table = cells[list(classifier.classes_)].to_numpy(dtype=float)
+        table = table.reshape(cells["first bin"].nunique(), -1, len(classifier.classes_))
         found[first, second], found[second, first] = table, table.swapaxes(0, 1)
     return found
 

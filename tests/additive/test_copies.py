@@ -56,6 +56,34 @@ def test_some_rows_more_often_than_others_keep_the_quality(estimator, source):
     assert weighted == pytest.approx(often, abs=1e-9)
 
 
+def test_of_weights_that_are_not_whole_only_the_proportions_count():
+    """Weights that add up to one row, or to a million, are the weights: they gave the shares of the classes before."""
+    X, y = numbers(150, 0)
+    plain = AdditiveBayesClassifier(n_bags=1).fit(X, y).predict_proba(X)
+    own = np.random.default_rng(0).uniform(0.5, 1.5, len(y))
+    wanted = AdditiveBayesClassifier(n_bags=1).fit(X, y, sample_weight=own).predict_proba(X)
+    for factor in (1 / own.sum(), 1e4 / 3):
+        equal = AdditiveBayesClassifier(n_bags=1).fit(X, y, sample_weight=np.full(len(y), factor))
+        np.testing.assert_array_equal(equal.predict_proba(X), plain)
+        found = AdditiveBayesClassifier(n_bags=1).fit(X, y, sample_weight=own * factor)
+        np.testing.assert_allclose(found.predict_proba(X), wanted, atol=1e-6)  # weights are kept in single precision
+
+
+def test_sampling_weights_are_no_rows():
+    """Of a table of few states, where repeats are data, 150 rows that stand for 150,000 stay 150 rows."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (150, 4))).add_prefix("x")
+    y = rng.integers(0, 2, 150)
+    weights = rng.integers(900, 1100, 150)
+    plain = AdditiveBayesClassifier().fit(X, y)
+    often = AdditiveBayesClassifier().fit(X, y, sample_weight=weights)
+    sampled = AdditiveBayesClassifier(weight_type="sampling").fit(X, y, sample_weight=weights)
+    spread = [np.ptp(model.predict_proba(X)) for model in (plain, sampled, often)]
+    assert spread[1] < spread[0] + 0.05 < spread[2]
+    with pytest.raises(ValueError, match="weight_type"):
+        AdditiveBayesClassifier(weight_type="rows").fit(X, y)
+
+
 def test_fractions_of_copies_have_gaussian_terms():
     X, y = numbers(120, 3)
     weights = np.random.default_rng(0).choice([0.3, 1.0, 4.0], len(y))

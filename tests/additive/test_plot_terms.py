@@ -54,3 +54,58 @@ def test_a_pair_is_a_heat_map_of_what_it_adds():
     assert [ax.get_title(loc="left") for ax in three.axes[:3]] == ["a, b: maybe", "a, b: no", "a, b: yes"]
     with pytest.raises(ValueError, match="is neither a column of the fit nor a pair"):
         model.plot_terms([("a", "nope")])
+
+
+@pytest.mark.parametrize("n_bags", [1, 3])
+def test_curves_maps_and_what_is_named_add_up_to_the_log_odds(n_bags):
+    """For rows whose numbers are middles of bins every term has its value in a table that is shown."""
+    X, y = mixed(300, gaps=0.0)
+    model = AdditiveBayesClassifier(n_bags=n_bags).fit(X, y)
+    curves, maps = model.term_curves(), model.term_maps()
+    assert list(dict.fromkeys(zip(maps["first"], maps["second"]))) == model.pairs_ and len(model.pairs_) > 0
+    rng, rows, total = np.random.default_rng(0), [], []
+    for _ in range(20):
+        lines = {name: part.iloc[rng.integers(len(part))] for name, part in curves.groupby("column")}
+        row = {name: line["bin"] if np.isnan(line["middle"]) else line["middle"] for name, line in lines.items()}
+        rows.append(pd.DataFrame([row])[list(X.columns)].astype(X.dtypes))
+        named = model.explain(rows[-1].iloc[0])
+        odds = sum(line["same"] - line["other"] for line in lines.values())
+        bins = {name: line["bin"] for name, line in lines.items()}
+        here = (maps["first bin"] == maps["first"].map(bins)) & (maps["second bin"] == maps["second"].map(bins))
+        assert here.sum() == len(model.pairs_)
+        odds += (maps.loc[here, "same"] - maps.loc[here, "other"]).sum()
+        for label in ("(prior)", "(gaussian)"):
+            odds += named.loc[label, "same"] - named.loc[label, "other"]
+        total.append(odds)
+    scores = model.log_scores(pd.concat(rows))
+    np.testing.assert_allclose(total, scores[:, 1] - scores[:, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("n_bags", [1, 3])
+def test_importances_are_shares_of_the_variance_with_intervals(n_bags):
+    X, y = mixed(300, gaps=0.0)
+    model = AdditiveBayesClassifier(n_bags=n_bags).fit(X, y)
+    found = model.term_importances_
+    lines, scores = model.explain(X), model.log_scores(X)
+    whole = (scores - scores.mean(axis=1, keepdims=True)).var(axis=0).sum()
+    assert found["importance"].is_monotonic_decreasing and {"c", "(gaussian)"} <= set(found["term"])
+    for term, importance, low, high in found.itertuples(index=False):
+        part = lines.xs(term, level=1).to_numpy(dtype=float)
+        assert importance == pytest.approx(
+            (part - part.mean(axis=1, keepdims=True)).var(axis=0).sum() / whole, rel=1e-8
+        )
+        assert low <= importance <= high or (term == "(gaussian)" and n_bags == 1 and np.isnan(low))
+    pairs = found[found["term"].str.contains(", ")]
+    np.testing.assert_array_equal(pairs["importance"], model.interactions_["importance"])
+    fewer = model.remove_terms(["c", "(gaussian)"])
+    assert set(found["term"]) - set(fewer.term_importances_["term"]) == {"c", "(gaussian)"}
+
+
+def test_what_a_fit_does_not_have_is_an_attribute_error():
+    X, y = mixed(100, gaps=0.0)
+    read = AdditiveBayesClassifier.from_dict(AdditiveBayesClassifier(n_bags=1).fit(X, y).to_dict())
+    for model in (AdditiveBayesClassifier(), read):
+        for name in ("term_importances_", "cut_posterior_", "interactions_", "model_"):
+            assert not hasattr(model, name) and name not in vars(model)
+    with pytest.raises(AttributeError):
+        read.term_curves()
