@@ -4,27 +4,32 @@ Ten networks and random ones, 100 to 5000 rows, three tables each, columns in ra
 20 variables). Half of the networks are for choosing, half for reporting. Scores: average precision of directed arcs and of the
 skeleton, mean log score and Brier score of arcs, expected structural Hamming distance, and of edges above .95 how many there are
 and how many are false. BDeu "averaged" weighs sample sizes by their evidence (beyond exact sums, by the score of the best network).
+"default" is the size of most evidence, "consistent" the default before it. ``--choice`` compares, on tables of at most 20 columns,
+the size that good orders choose with the one that the sum over all orders chooses, and its arcs with the averaged ones.
 """
 
 import time
 import warnings
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import average_precision_score
 
 from pgm_bma import GibbsSampler, OrderPosterior, load_network, random_dag, simulate
-from pgm_bma.orders import consensus
+from pgm_bma.orders import consensus, search
 
 from ._common import parser, print_line, print_table, run, save_csv
 
 SIZES = (1.0, 3.0, 10.0, 30.0)
+CONSISTENT = {"parameter_prior": "consistent"}  # the default before evidence chose
 PRIORS = {
     "default": {},
-    "default, fair": {"structure_prior": "fair"},
-    "default, fair+": {"structure_prior": "fair+"},
-    "default, price .2": {"arc_prior": 0.2},
-    "default, price .05": {"arc_prior": 0.05},
+    "consistent": CONSISTENT,
+    "consistent, fair": {"structure_prior": "fair", **CONSISTENT},
+    "consistent, fair+": {"structure_prior": "fair+", **CONSISTENT},
+    "consistent, price .2": {"arc_prior": 0.2, **CONSISTENT},
+    "consistent, price .05": {"arc_prior": 0.05, **CONSISTENT},
     **{f"BDeu {size:g}": {"equivalent_sample_size": size} for size in SIZES},
     "BDeu 10, fair": {"structure_prior": "fair", "equivalent_sample_size": 10.0},
     "BDeu 10, fair+": {"structure_prior": "fair+", "equivalent_sample_size": 10.0},
@@ -44,8 +49,14 @@ def main(argv=None):
     reader.add_argument("--rows", nargs="+", type=int, default=(100, 1000))
     reader.add_argument("--tables", type=int, default=3)
     reader.add_argument("--priors", nargs="+", default=list(PRIORS), choices=list(PRIORS))
+    reader.add_argument("--choice", action="store_true", help="how sizes are chosen, instead of the priors")
     options = reader.parse_args(argv)
     warnings.simplefilter("ignore")
+    if options.choice:
+        networks = [(name, a_network(name)) for name in options.networks]
+        cells = [(*each, n, k) for each in networks for n in options.rows for k in range(options.tables)]
+        save_csv([choice(*cell) for cell in cells], "arc_priors_choice", options.out, keys=["network", "rows", "table"])
+        return
     for name in options.networks:
         network = a_network(name)
         for n_rows in options.rows:
@@ -97,7 +108,8 @@ def one_table(name, network, n_rows, number, priors):
         fitted = OrderPosterior(sampler=GibbsSampler(max_time=12), random_state=number, **PRIORS[prior]).fit(data)
         seconds, edges = time.process_time() - began, fitted.edge_posterior_.to_numpy()
         about = {"network": name, "half": "choose" if name in CHOOSE else "report", "rows": n_rows, "table": number}
-        rows.append({**about, "prior": prior, **judge(edges, truth), "converged": fitted.converged_, "cpu_s": seconds})
+        found = {"converged": fitted.converged_, "cpu_s": seconds, "sample_size": fitted.equivalent_sample_size_}
+        rows.append({**about, "prior": prior, **judge(edges, truth), **found})
         if prior in [f"BDeu {size:g}" for size in SIZES]:
             evidence = fitted.log_evidence_ if fitted.method_ == "exact" else fitted.best_log_score_
             sized.append((evidence, edges))
@@ -109,6 +121,31 @@ def one_table(name, network, n_rows, number, priors):
         best = float(np.asarray(SIZES)[weights.argmax()])
         print_line({"network": name, "rows": n_rows, "table": number, "size of most evidence": best})
     return [{key: round(v, 4) if isinstance(v, float) else v for key, v in row.items()} for row in rows]
+
+
+def choice(name, network, n_rows, number):
+    """One table, 15 columns of a large network: sizes by both ways, and how far arcs of the chosen one are from averaged."""
+    draw, arcs = network
+    data = draw(n_rows, 1000 + number)
+    if data.shape[1] > 20:
+        data = data.iloc[:, np.random.default_rng([n_rows, number]).permutation(data.shape[1])[:15]]
+    data = data.loc[:, data.nunique() > 1]
+    fits = [OrderPosterior(method="exact", equivalent_sample_size=size).fit(data) for size in SIZES]
+    evidence = np.array([each.log_evidence_ for each in fits])
+    weights = np.exp(evidence - evidence.max()) / np.exp(evidence - evidence.max()).sum()
+    with mock.patch.object(search, "EXACT", 0):
+        chosen = SIZES.index(OrderPosterior(method="exact").fit(data).equivalent_sample_size_)
+    edges = np.array([each.edge_posterior_.to_numpy() for each in fits])
+    averaged, best = np.tensordot(weights, edges, axes=1), int(weights.argmax())
+    truth = np.array([[(a, b) in arcs for b in data] for a in data])
+    line = {
+        "network": name, "rows": n_rows, "table": number, "columns": data.shape[1], "by_sums": SIZES[best],
+        "by_orders": SIZES[chosen], "nats_lost": round(float(evidence[best] - evidence[chosen]), 2),
+        "weight": round(float(weights[best]), 4), "arcs_apart": round(float(abs(edges[best] - averaged).max()), 4),
+        "arcs": round(judge(edges[best], truth)["arcs"], 4), "arcs_averaged": round(judge(averaged, truth)["arcs"], 4),
+    }  # fmt: skip
+    print_line(line)
+    return line
 
 
 def judge(edges, truth):

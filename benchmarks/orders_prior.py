@@ -1,7 +1,8 @@
 """The prior of families in order averaging: what it does to classification, and to noise columns of many states.
 
 "consistent" (alpha in every cell, no table with more pseudo-counts than a quarter of the rows), "paper" (alpha in every cell), BDeu
-of one total for all tables (the square of the median number of states, 1 and 10). Classification: mean -log P(class) and error of
+of one total for all tables (the square of the median number of states, 1 and 10), and for noise "evidence", BDeu with the total of
+most evidence, the default of `OrderPosterior`. Classification: mean -log P(class) and error of
 `OrderAveragedClassifier` (at most two parents), 5 folds, development tables of at most 12 columns and 400 rows. Noise: expected
 number of arcs into a column of random states next to four binary columns that depend on each other.
 """
@@ -18,12 +19,13 @@ from ._common import parser, print_line, print_table, run, save_csv
 from .default_methods import development_tables
 
 PRIORS = {
-    "consistent": lambda cards: {},
+    "consistent": lambda cards: {"parameter_prior": "consistent"},
     "paper": lambda cards: {"parameter_prior": "paper"},
     "BDeu, median squared": lambda cards: {"equivalent_sample_size": float(np.median(cards) ** 2)},
     "BDeu, 1": lambda cards: {"equivalent_sample_size": 1.0},
     "BDeu, 10": lambda cards: {"equivalent_sample_size": 10.0},
 }
+OF_ARCS = {**PRIORS, "evidence": lambda cards: {}}  # classifiers do not have it
 STATES = (2, 20, 50, 100, 200, 350, 2000)
 ROWS = (100, 690)
 MAX_COLUMNS = 12
@@ -38,7 +40,7 @@ def main(argv=None):
     means = pd.DataFrame(rows).groupby("prior", sort=False)[["log loss", "error"]].mean().reset_index()
     print_table(means, f"means of {len(tables)} tables, 5 folds", 4)
     repeats = 20 if options.full else 5
-    kept = [noise(n, k, prior, options.seed, repeats) for n in ROWS for k in STATES for prior in PRIORS]
+    kept = [noise(n, k, prior, options.seed, repeats) for n in ROWS for k in STATES for prior in OF_ARCS]
     print_table(kept, "arcs into a noise column", 3)
     save_csv(kept, "orders_prior_noise", options.out)
 
@@ -77,7 +79,7 @@ def noise(n_rows, n_states, prior, seed, repeats):
         hidden = rng.integers(0, 2, n_rows)
         X = pd.DataFrame({f"c{i}": np.where(rng.random(n_rows) < 0.8, hidden, 1 - hidden) for i in range(4)})
         X["noise"] = rng.integers(0, n_states, n_rows)
-        posterior = pgm_bma.OrderPosterior(method="exact", max_indegree=2, **PRIORS[prior](X.nunique()))
+        posterior = pgm_bma.OrderPosterior(method="exact", max_indegree=2, **OF_ARCS[prior](X.nunique()))
         found.append(posterior.fit(X).edge_posterior_["noise"].sum())
     return {"rows": n_rows, "states": n_states, "prior": prior, "arcs": np.mean(found), "most": np.max(found)}
 

@@ -39,6 +39,8 @@ DEFAULTS = {
 OTHER_DEFAULTS = {
     ("EMEstimator", "alpha"): "maximum likelihood: no prior unless one is given",
     ("BoundCollapseEMEstimator", "alpha"): "the same",
+    ("OrderPosterior", "alpha"): "the prior of most evidence unless one is given",
+    ("OrderPosterior", "parameter_prior"): "the same",
     ("OrderPosterior", "arc_prior"): "arcs between all columns: the structure prior alone unless a price is given",
 }
 # parameters that no rule of one value can check: with another parameter or the data, where they are used

@@ -22,9 +22,9 @@ from pgm_bma.foundation.rows.scan import NeedsRows
 from pgm_bma.foundation.runtime.jobs import n_workers, progress
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
-from pgm_bma.orders import structure_average
+from pgm_bma.orders import search, structure_average
 from pgm_bma.orders.chains.gibbs import affordable_sweeps
-from pgm_bma.orders.chains.runner import R_HAT
+from pgm_bma.orders.chains.runner import R_HAT, teller
 from pgm_bma.orders.families import counted
 from pgm_bma.orders.families.arcs import arc_log_odds, named_arcs, order_positions, random_order, start_orders
 from pgm_bma.orders.families.counted import CountedTraining
@@ -34,20 +34,18 @@ from pgm_bma.orders.families.family_table import (
     Scoring,
     family_table,
     grow_lists,
-    most_cells,
     n_families,
     prune_table,
 )
 from pgm_bma.orders.gaps import augmented_average
 from pgm_bma.orders.gaps.augment import GapTable
 from pgm_bma.orders.gaps.augment_lists import LOST, expected_loss
-from pgm_bma.orders.limits import SCORING, SWEEPING, check_soft_families, lists_of
+from pgm_bma.orders.limits import SCORING, SWEEPING, check_soft_families, check_widest_family, lists_of
 from pgm_bma.orders.samplers import SAMPLER, GibbsSampler, SwapSampler
 from pgm_bma.orders.structure_average import WEIGHTINGS
 from pgm_bma.orders.sums.exact_orders import AUTO_PREDICTION
 from pgm_bma.orders.sums.fixed_order import Training
 
-MAX_CELLS = 2**26  # of one family's table
 MISSING = ("auto", "augment", "drop", "state")
 UNOBSERVED = ("sum_out", "fill")
 PRESETS = {
@@ -221,11 +219,28 @@ def max_total(settings, total):
     return most_mass(total)
 
 
-def score(training, names, settings, full, *, exact=False):
+def with_sample_size(training, names, settings):
+    """The rows with the total pseudo-count (BDeu) of most evidence, where parameter_prior="evidence" asks for it."""
+    if settings.parameter_prior != "evidence" or settings.equivalent_sample_size is not None:
+        return training
+    quick = settings._replace(sampler=GibbsSampler(beam=search.BEAM), verbose=False)
+    rows = training
+    max_indegree, arcs = reach(names, quick)
+    if isinstance(training, GapTable):
+        sized = training.sized(search.COMPLETED)
+        rows = augmented_average.one_completion(sized, _scoring(sized, max_indegree, quick, arcs), arcs.required)
+    full = len(names) <= search.EXACT
+    how = {"full": full, "grown": not full and not getattr(rows, "soft", False)}
+    families = [score(rows.sized(size), names, quick, **how)[0] for size in search.SAMPLE_SIZES]
+    evidence = search.log_evidences(families, arcs.required)
+    return training.sized(search.SAMPLE_SIZES[int(np.argmax(evidence))])
+
+
+def score(training, names, settings, full, *, exact=False, grown=False):
     """(families, arcs): a full `FamilyTable`, or `FamilyLists`; arcs as `arcs.Arcs`.
 
     full : whether a full table is wanted where it fits; else lists are pruned from it
-    exact : whether nothing else will do
+    exact : whether nothing else will do     grown : whether lists are grown even if a full table fits
     """
     n = len(names)
     max_indegree, arcs = reach(names, settings)
@@ -235,8 +250,8 @@ def score(training, names, settings, full, *, exact=False):
         families = counted.counted_table(training, scoring)
         return (families if full else prune_table(families, settings.sampler.eps)), arcs
     rows = training.codes, training.cardinalities, training.weights
-    if size <= MAX_FAMILIES:
-        _check_widest_family(training, names, max_indegree)
+    if size <= MAX_FAMILIES and not grown:
+        check_widest_family(training, names, max_indegree)
         families = family_table(*rows, scoring, training.held)
         return (families if full else prune_table(families, settings.sampler.eps)), arcs
     if exact:
@@ -322,7 +337,7 @@ def _sample(families, training, names, settings, arcs, rngs, marks, began):
         run["max_sweeps"] = min(run["max_sweeps"], most)
     run.update(climbs=given is None, max_time=sampler.max_time and sampler.max_time - (time.monotonic() - began))
     with progress(settings.verbose, "sweeps", label=kind.words) as tick:
-        run["tell"] = _teller(tick, settings.verbose)
+        run["tell"] = teller(tick, settings.verbose)
         return structure_average.sampled_average(families, training, kind.name, starts, rngs, **run)
 
 
@@ -366,7 +381,7 @@ def augment(gaps, names, settings, random_state, root, orders=None):
         run["fingerprint"] = fingerprint(gaps, names, settings, arcs, random_state, root, orders)
     sizes = n, len(gaps.codes), max_indegree, sampler
     with progress(settings.verbose, "sweeps", label=f"{kind.words} and missing cells") as tick, lists_of(*sizes):
-        run["tell"] = _teller(tick, settings.verbose)
+        run["tell"] = teller(tick, settings.verbose)
         if orders is not None:
             each = sampler.n_chains if len(orders) == 1 else 1
             rngs = [np.random.default_rng(child) for child in root.spawn(each * len(orders))]
@@ -406,21 +421,6 @@ def _warn_of_gaps(result, names, settings):
         "diagnostics_ has all arcs",
         ConvergenceWarning,
     )
-
-
-def _teller(tick, verbose):
-    """Progress of the Gibbs chains: sweeps on the bar; with verbose >= 2, a line whenever the difference is new."""
-    if tick is None:
-        return None
-    last = {"sweeps": 0, "difference": None}
-
-    def tell(sweeps, difference, seconds):
-        tick(sweeps - last["sweeps"])
-        if difference is not None and difference != last["difference"] and verbose > 1:
-            print(f"{sweeps} sweeps, {seconds:.1f} s: arcs of the chains differ by at most {difference:.3f}")
-        last.update(sweeps=sweeps, difference=difference)
-
-    return tell
 
 
 def _warn_of_the_end(result, settings):
@@ -483,15 +483,3 @@ def fingerprint(training, names, settings, arcs, random_state, root, orders=None
     # a fresh seed is new at every start: then the generators in the file carry on
     fields["random_state"] = "None" if random_state is None else repr((root.entropy, root.spawn_key))
     return fields
-
-
-def _check_widest_family(training, names, max_indegree):
-    """Raise an error where the table of a family would be too large."""
-    cells = most_cells(training.cardinalities, len(training.codes), max_indegree)
-    if cells > MAX_CELLS:
-        many = np.argsort(-training.cardinalities)[: max_indegree + 1]
-        states = ", ".join(f"{names[column]!r} {training.cardinalities[column]}" for column in many)
-        raise ValueError(
-            f"a family of the columns with the most states ({states}) has {cells:,} cells, more than {MAX_CELLS:,}; merge rare "
-            "states, drop columns, or lower max_indegree"
-        )

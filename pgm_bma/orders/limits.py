@@ -2,8 +2,11 @@
 
 from contextlib import contextmanager
 
-from pgm_bma.orders.families.family_table import MAX_FAMILIES, TooLarge, n_families
+import numpy as np
 
+from pgm_bma.orders.families.family_table import MAX_FAMILIES, TooLarge, most_cells, n_families
+
+MAX_CELLS = 2**26  # of one family's table
 # What a fit may take where no sampler was given: on tables of hundreds of columns, chains end before max_sweeps. The limit is by
 # size, not by the clock, so that fits repeat.
 SCORING = 6e10  # steps of compiled code, of about a nanosecond each
@@ -17,6 +20,18 @@ def check_soft_families(scoring, n):
         raise ValueError(
             f"intervention_type='soft' needs all families in one table, but {n} variables with max_indegree={scoring.max_indegree} "
             f"have {size}, more than {MAX_FAMILIES}; lower max_indegree, drop columns, or pass intervention_type='perfect'"
+        )
+
+
+def check_widest_family(training, names, max_indegree):
+    """Raise an error where the table of a family would be too large."""
+    cells = most_cells(training.cardinalities, len(training.codes), max_indegree)
+    if cells > MAX_CELLS:
+        many = np.argsort(-training.cardinalities)[: max_indegree + 1]
+        states = ", ".join(f"{names[column]!r} {training.cardinalities[column]}" for column in many)
+        raise ValueError(
+            f"a family of the columns with the most states ({states}) has {cells:,} cells, more than {MAX_CELLS:,}; merge rare "
+            "states, drop columns, or lower max_indegree"
         )
 
 

@@ -1,21 +1,37 @@
 """Docstring parts of the parameters and attributes that the order estimators share (`foundation.faces.docstrings.fill`)."""
 
-FAMILIES = """max_indegree : int, default=3
-        Most parents of a variable.
-    alpha : float, default=1.0
+_PARENTS = """max_indegree : int, default=3
+        Most parents of a variable."""
+
+_PRIOR = """alpha : float, default=1.0
         Pseudo-count of a cell, as `parameter_prior` spreads it.
     equivalent_sample_size : float, optional
         Total pseudo-count of every table (BDeu), instead of `alpha` and `parameter_prior`.
     parameter_prior : {"consistent", "paper"}, default="consistent"
         "consistent": alpha in every cell, but no table holds more pseudo-counts than a quarter of the rows; those of larger
         tables are spread evenly, so that no arc gains from a larger table. "paper": alpha in every cell (K2 when 1), under which
-        arcs into a column of very many states, noise or not, look certain.
-    structure_prior : {"mdl", "friedman_koller", "fair", "fair+", "uniform"}, default="mdl"
+        arcs into a column of very many states, noise or not, look certain."""
+
+_BY_EVIDENCE = """alpha : float, optional
+        Pseudo-count of a cell, as `parameter_prior` spreads it; 1 under "consistent" and "paper" unless given. If it is given,
+        "evidence" is read as "consistent".
+    equivalent_sample_size : float, optional
+        Total pseudo-count of every table (BDeu), instead of `alpha` and `parameter_prior`.
+    parameter_prior : {"evidence", "consistent", "paper"}, default="evidence"
+        "evidence": BDeu, with the total of 1, 3, 10 and 30 that has most evidence: summed over all orders up to 16 columns, else
+        under good orders. Equivalent DAGs have equal scores. "consistent": alpha in every cell, but no table holds more
+        pseudo-counts than a quarter of the rows; those of larger tables are spread evenly. "paper": alpha in every cell (K2 when
+        1), under which arcs into a column of very many states, noise or not, look certain."""
+
+_SETS = """structure_prior : {"mdl", "friedman_koller", "fair", "fair+", "uniform"}, default="mdl"
         Prior of a parent set by its size; "mdl" is the paper's (ORD eq. 13). "friedman_koller", or "fair": every number of parents
         has the same prior. "fair+": k parents have 1 / (k + 1)^2 of that.
     expert_knowledge : pgmpy ExpertKnowledge or dict, optional
         Required and forbidden arcs, a temporal order and a search space; a dict says the same in the words `required_edges`,
         `forbidden_edges` (pairs (parent, child) of names), `temporal_order` and `search_space`."""
+
+FAMILIES = "\n    ".join([_PARENTS, _PRIOR, _SETS])
+FAMILIES_BY_EVIDENCE = "\n    ".join([_PARENTS, _BY_EVIDENCE, _SETS])
 
 ARCS = """required_arcs : list of pairs, optional
         Pairs (parent, child) of names that every structure has, in addition to `expert_knowledge`.

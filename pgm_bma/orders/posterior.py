@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.docstrings import ROWS, fill
-from pgm_bma.foundation.faces.validation import brief, check_choice, check_number, resolve_preset
+from pgm_bma.foundation.faces.validation import Choice, brief, check_choice, check_number, resolve_preset
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded
 from pgm_bma.foundation.runtime.jobs import random_generator
 from pgm_bma.foundation.tables import interventions as experiments
@@ -29,7 +29,7 @@ from pgm_bma.orders.structure_average import WEIGHTINGS
 
 @fill(
     sampler=parameters.SAMPLER,
-    families=parameters.FAMILIES,
+    families=parameters.FAMILIES_BY_EVIDENCE,
     arcs=parameters.ARCS,
     rows=parameters.ROWS,
     run=parameters.RUN,
@@ -60,6 +60,8 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
     Attributes
     ----------
     {results}
+    equivalent_sample_size_ : float or None
+        Total pseudo-count of every table that was used: the given one, or the one of most evidence; None under other priors.
     {columns}
 
     Examples
@@ -75,7 +77,11 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
     """
 
     model_is_exact_ = False
-    _rules = {**fitting.FAMILY_RULES, **fitting.RUN_RULES}
+    _rules = {
+        **fitting.FAMILY_RULES,
+        **fitting.RUN_RULES,
+        "parameter_prior": Choice("evidence", "consistent", "paper"),
+    }
     _default_records = {"sampler": GibbsSampler()}
 
     def __init__(
@@ -86,9 +92,9 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         max_indegree: int = 3,
         structure_prior: str = "mdl",
         structure_weighting: str = "order",
-        alpha: float = 1.0,
+        alpha: float | None = None,
         equivalent_sample_size: float | None = None,
-        parameter_prior: str = "consistent",
+        parameter_prior: str = "evidence",
         required_arcs: Iterable | None = None,
         forbidden_arcs: Iterable | None = None,
         arc_prior: Any = 0.5,
@@ -209,7 +215,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         [[0.0, 0.17], [0.48, 0.0]]
         """
         with self._unchanged_by_failure():
-            settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
+            settings = self._settings()
             ruled = [
                 name
                 for name in ("required_arcs", "forbidden_arcs", "expert_knowledge")
@@ -245,12 +251,21 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         return 0 if settings.method == "mcmc" else WEIGHTINGS[settings.structure_weighting].exact_arcs
 
     def _fit_rows(self, sample_weight):
-        settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
+        settings = self._settings()
         rows, _ = self._read_rows(sample_weight, None)
         self._finish(self._count_passes(rows, settings), settings)
 
+    def _settings(self):
+        """The parameters, checked; an alpha that is given takes the place of "evidence"."""
+        values = resolve_preset(self, fitting.PRESETS)
+        if values["alpha"] is None:
+            values["alpha"] = 1.0
+        elif values["parameter_prior"] == "evidence":
+            values["parameter_prior"] = "consistent"
+        return fitting.checked_settings(self, values)
+
     def _fit(self, X, sample_weight, found):
-        settings = fitting.checked_settings(self, resolve_preset(self, fitting.PRESETS))
+        settings = self._settings()
         read = self._read_features(X, sample_weight, None)
         self._forget()
         self._feature_states = read.schema.states
@@ -264,6 +279,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         self._finish(fitting.training_rows(schema, codes, read.weights, settings, held, soft), settings)
 
     def _finish(self, training, settings):
+        training = fitting.with_sample_size(training, list(self._variables.names), settings)
         ready = self._average_over(training, settings, predicts=False)
         if self._average.gaps is not None:
             self._mixture(ready)
@@ -445,6 +461,11 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
             log_p = self.log_joint(X)
             return float(np.average(log_p, weights=table.check_weights(sample_weight, len(log_p))))
         return graph_metric(self.causal_graph_, X, true_graph, metric)
+
+    @property
+    def equivalent_sample_size_(self):
+        """Total pseudo-count of every table (BDeu): the given one, or the one of most evidence; None under other priors."""
+        return getattr(self._average.training, "equivalent_sample_size", None)
 
     def _fitted_summary(self):
         return f", {self.method_} over {self._weighting().words}"

@@ -1,4 +1,5 @@
-"""Good orders: climbed to from the order of the columns or from random ones, or the best that a chain and a climb find."""
+"""Good orders: climbed to from the order of the columns or from random ones, or the best that a chain and a climb find; and which
+prior of the tables has most evidence under all orders, or under good ones."""
 
 import numpy as np
 
@@ -7,7 +8,14 @@ from pgm_bma.orders.chains._relocation_kernels import new_replica, run_orders
 from pgm_bma.orders.chains.gibbs import affordable_sweeps, prepare_lists, run_gibbs
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import FamilyLists, prune_table
+from pgm_bma.orders.sums.exact_orders import sum_over_orders
 
+SAMPLE_SIZES = (1.0, 3.0, 10.0, 30.0)  # totals of pseudo-counts (BDeu) that evidence chooses from
+# missing cells are drawn once under this total, which draws the choice by a step at times: with 10 to 30 % missing, 52 of 64
+# tables had the size of the complete table; 51 under 10
+COMPLETED = 3.0
+EXACT = 16  # most variables for evidence over all orders: .05 CPU seconds
+BEAM = 3  # of the lists beyond: in 99 of 100 tables they choose as all orders do, and lose 0.1 nats in the other
 SWEEPS, SECONDS = 256, 20  # of the chain behind "best", CPU seconds
 FROZEN = 1e6  # a power that leaves only the best place
 
@@ -23,6 +31,21 @@ def find_order(families, how, required, rng):
     if lists is not families:
         return order_mcmc.climb(order_mcmc.prepare(families), start)
     return climb(prepare_lists(lists), start, rng)
+
+
+def log_evidences(families, required):
+    """Log evidence of the same rows under several priors: of all orders up to EXACT variables, else of the best order that climbs
+    find. Each prior also climbs from the orders of the others, so that no prior wins by a lucky climb.
+
+    families : per prior, a full table up to EXACT variables, else lists        required : arcs, pairs of positions
+    """
+    n = len(families[0].cardinalities)
+    if n <= EXACT:
+        return np.array([sum_over_orders(some).log_evidence for some in families])
+    rng = np.random.default_rng(0)  # the same rows have the same evidence, whatever the seed of the chains
+    start, prepared = random_order(n, rng, required), [prepare_lists(some) for some in families]
+    orders = [climb(some, start, rng) for some in prepared]
+    return np.array([max(order_score(some, climb(some, order, rng)) for order in orders) for some in prepared])
 
 
 def climbed_starts(prepared, orders, rngs):

@@ -184,6 +184,7 @@ def test_structures_without_a_class(frame, scan, tmp_path):
     got = pgm_bma.OrderPosterior(random_state=0).fit(scan.select(WHOLE).drop("w"))
     np.testing.assert_allclose(got.edge_posterior_, want.edge_posterior_, atol=1e-9)
     assert got.log_evidence_ == pytest.approx(want.log_evidence_, rel=1e-12)
+    assert got.equivalent_sample_size_ == want.equivalent_sample_size_ > 0
     np.testing.assert_allclose(got.log_joint(X), want.log_joint(X), rtol=1e-9)
     holes = X.assign(half=X["half"].where(X.index % 3 > 0))
     for a, b in zip(got.complete(holes, 2), want.complete(holes, 2)):

@@ -66,6 +66,21 @@ class Moves:
         """Change the moves between two windows."""
 
 
+def teller(tick, verbose):
+    """Progress of the Gibbs chains: sweeps on the bar; with verbose >= 2, a line whenever the difference is new."""
+    if tick is None:
+        return None
+    last = {"sweeps": 0, "difference": None}
+
+    def tell(sweeps, difference, seconds):
+        tick(sweeps - last["sweeps"])
+        if difference is not None and difference != last["difference"] and verbose > 1:
+            print(f"{sweeps} sweeps, {seconds:.1f} s: arcs of the chains differ by at most {difference:.3f}")
+        last.update(sweeps=sweeps, difference=difference)
+
+    return tell
+
+
 def run_chains(moves, chains, file, *, max_time=None, n_jobs=1, tell=None):
     """Walk all chains to the end of a window at which they agree, or to the last.
 

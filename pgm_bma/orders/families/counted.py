@@ -168,6 +168,10 @@ class CountedTraining(NamedTuple):
         """Arguments of `family_table.bounds`."""
         return self.alpha, self.equivalent_sample_size, self.max_total
 
+    def sized(self, total):
+        """The same with a total pseudo-count of every table (BDeu)."""
+        return self._replace(equivalent_sample_size=total)
+
     @property
     def digested(self):
         """Arrays by which the data are known again."""

@@ -54,6 +54,10 @@ class GapTable(NamedTuple):
     held: np.ndarray | None = None
     soft: bool = False
 
+    def sized(self, total):
+        """The same with a total pseudo-count of every table (BDeu)."""
+        return self._replace(prior=(1.0, total, None))
+
     @property
     def digested(self):
         """Arrays by which the data are known again."""

@@ -47,6 +47,7 @@ ORDER_SWEEPS = 4  # that a sweep over structures and missing cells counts for at
 # families x rows to which it counts for one: up to 20 columns and 1000 rows, where it takes some 20 ms and chains that need some
 # hundred sweeps, as with 30 % missing values, shall have them
 ONE_SWEEP = 25_000_000
+SHORT = 10  # sweeps before a table is completed once, for the evidence of priors
 TABLES = 16  # completed tables behind posterior means; more move no class probability by .001
 
 
@@ -119,6 +120,19 @@ def stacked(gaps, filled):
     codes = np.asfortranarray(rows[:, :n], dtype=np.int32)
     training = Training(codes, weights, gaps.cardinalities, *gaps.prior)
     return training._replace(held=held, soft=gaps.soft)
+
+
+def one_completion(gaps, scoring, required):
+    """The rows with the missing cells drawn once: a `Training`, from the end of a short chain whose seed is always the same.
+
+    scoring : `family_table.Scoring`        required : arcs, pairs of positions
+    """
+    rng, kind = np.random.default_rng(0), WEIGHTINGS["order"]
+    start = kind.start(len(gaps.cardinalities), rng, required)
+    found = run_augmented(gaps, kind.name, [start], [rng], scoring, n_kept=1, max_sweeps=SHORT)
+    codes = np.asfortranarray(completed(gaps, found.filled[0, -1]))
+    training = Training(codes, gaps.weights, gaps.cardinalities, *gaps.prior)
+    return training._replace(held=gaps.held, soft=gaps.soft)
 
 
 def own_mixture(average):

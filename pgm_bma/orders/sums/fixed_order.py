@@ -298,6 +298,10 @@ class Training(NamedTuple):
         """Arguments of `family_table.bounds`."""
         return self.alpha, self.equivalent_sample_size, self.max_total
 
+    def sized(self, total):
+        """The same with a total pseudo-count of every table (BDeu)."""
+        return self._replace(equivalent_sample_size=total)
+
     @property
     def first_rows(self):
         """Distinct rows in lexicographic order: all of them."""
