@@ -4,9 +4,8 @@ Nine real tables and four kinds of generated ones (three each), at most 300 rows
 numbers, and in tables with categories every second one of three states. The number of clusters is that of the classes; "evidence",
 "ICL" and "BIC" choose it among 1 to 6 (tables without noise). EMA and EM of this package, StepMix (mixed), GaussianMixture (diag,
 full), BayesianGaussianMixture and k-means on standardised numbers and one-hot states, k-prototypes (kmodes; k-means where a table
-has one kind of columns only). Peers that take no missing cells get means and most frequent states. Ten starts; three of StepMix and
-BayesianGaussianMixture and two of k-prototypes, which are slow. "auc": how well `arc_posterior_` tells the columns of the table
-from the noise. Seconds are CPU.
+has one kind of columns only). Peers that take no missing cells get means and most frequent states. Ten starts of each. "auc": how
+well `arc_posterior_` tells the columns of the table from the noise. Seconds are CPU.
 """
 
 import time
@@ -189,7 +188,7 @@ def stepmix(X, k, seed):
         coded[name] = codes.where(codes >= 0)
     kinds = {"continuous_nan": numeric, "categorical_nan": others}
     data, descriptor = get_mixed_descriptor(coded, **{kind: names for kind, names in kinds.items() if names})
-    model = StepMix(k, measurement=descriptor, n_init=3, random_state=seed, verbose=0, progress_bar=0)
+    model = StepMix(k, measurement=descriptor, n_init=STARTS, random_state=seed, verbose=0, progress_bar=0)
     return model.fit(data).predict(data), None
 
 
@@ -216,7 +215,7 @@ def k_prototypes(X, k, seed):
         return KMeans(k, n_init=STARTS, random_state=seed).fit_predict(dense(X)), None
     columns = list(range(numbers.shape[1], numbers.shape[1] + codes.shape[1]))
     data = np.column_stack([numbers.astype(object), codes.astype(object)])
-    return KPrototypes(k, n_init=2, random_state=seed, max_iter=30).fit_predict(data, categorical=columns), None
+    return KPrototypes(k, n_init=STARTS, random_state=seed, max_iter=30).fit_predict(data, categorical=columns), None
 
 
 METHODS = {
@@ -230,7 +229,9 @@ METHODS = {
         lambda k, seed: GaussianMixture(k, n_init=STARTS, reg_covar=1e-3, random_state=seed)
     ),
     "BayesianGaussianMixture": dense_peer(
-        lambda k, seed: BayesianGaussianMixture(n_components=k, covariance_type="diag", n_init=3, random_state=seed)
+        lambda k, seed: BayesianGaussianMixture(
+            n_components=k, covariance_type="diag", n_init=STARTS, random_state=seed
+        )
     ),
     "k-means": dense_peer(lambda k, seed: KMeans(k, n_init=STARTS, random_state=seed)),
     "k-prototypes": k_prototypes,

@@ -255,6 +255,7 @@ def test_nothing_is_written_into_the_top_folder():
         "README.md",
         "SECURITY.md",
         "asv.conf.json",
+        "conftest.py",
         "noxfile.py",
         "pyproject.toml",
         "setup.cfg",

@@ -190,7 +190,8 @@ def test_a_test_file(table, tmp_path, capsys):
 def test_rows_without_a_class_are_predicted(table, tmp_path, capsys):
     frame, _ = pgm_bma.load_dataset("zoo")
     frame.loc[[3, 50], "class"] = None
-    _, err = run(capsys, "classify", table(frame), "--target", "class", "--cv", 3, "--out", tmp_path / "out")
+    words = ("--target", "class", "--method", "nb", "--cv", 3, "--out", tmp_path / "out")
+    _, err = run(capsys, "classify", table(frame), *words)
     assert "note: 2 rows without a value of 'class': they are predicted only" in err
     written = pd.read_csv(tmp_path / "out" / "predictions.csv")
     assert written["fold"].isna().to_numpy().nonzero()[0].tolist() == [3, 50]
@@ -202,14 +203,14 @@ def test_a_column_that_looks_like_row_numbers_is_data_where_it_is_asked_for(tabl
     frame, _ = pgm_bma.load_dataset("zoo")
     frame = frame[["legs", "milk", "eggs", "class"]]
     three = frame.drop_duplicates("legs")[:3].assign(legs=[0, 1, 2], milk="0")
-    words = ("--target", "class", "--cv", 3, "--out", tmp_path / "out")
+    words = ("--target", "class", "--method", "nb", "--cv", 3, "--out", tmp_path / "out")
     frame.insert(0, "id", range(500, 500 + len(frame)))
     _, err = run(capsys, "classify", table(frame), *words, "--drop", "id")  # set apart already
     assert "column 'id' numbers the rows" in err
     _, err = run(capsys, "classify", table(frame), "--target", "id", "--out", tmp_path / "out", code=1)
     assert "the target 'id' holds 101 different numbers" in err
     train, test = table(frame.drop(columns="id")), table(three, "three.csv")
-    run(capsys, "classify", train, "--target", "class", "--test", test, "--out", tmp_path / "out")
+    run(capsys, "classify", train, "--target", "class", "--method", "nb", "--test", test, "--out", tmp_path / "out")
     assert pd.read_csv(tmp_path / "out" / "predictions.csv")["row"].tolist() == [1, 2, 3]
 
 
@@ -369,7 +370,8 @@ def test_repeat(table, tmp_path, capsys, monkeypatch):
     frame, _ = pgm_bma.load_dataset("zoo")
     path = table(frame)
     monkeypatch.chdir(tmp_path)
-    run(capsys, "classify", "table.csv", "--target", "class", "--drop", "legs,tail", "--cv", 3, "--out", "first")
+    words = ("--target", "class", "--method", "nb", "--drop", "legs,tail", "--cv", 3, "--out", "first")
+    run(capsys, "classify", "table.csv", *words)
     monkeypatch.chdir(tmp_path.parent)  # another folder: the data are found beside run.json
     out, _ = run(capsys, "repeat", tmp_path / "first", "--out", tmp_path / "second")
     assert "predictions.csv came out the same" in out
