@@ -119,6 +119,7 @@ def ours(app, what, name, thing, skip, options):
 def inside(app, page, source):
     """Put README.md on the first page, and follow links as they lie in the repository."""
     if page == "index":
+        app.env.note_dependency(str(ROOT / "README.md"), docname=page)
         source[0] = first_page() + source[0].partition("-->")[2]
     source[0] = source[0].replace("](../tutorials/", "](/tutorials/").replace("](../CHANGELOG.md)", "](changelog.md)")
     source[0] = re.sub(r"\[([^]]*)\]\(\.\./benchmarks/README\.md\)", r"`\1`", source[0])

@@ -165,14 +165,14 @@ def chain_findings(estimator):
     swaps = f"{percent(estimator.acceptance_rate_)} of the swaps were accepted"
     if estimator.n_sweeps_:
         end = worst.attrs
-        said = "have agreed" if estimator.converged_ else "HAVE NOT AGREED"
-        swaps = f"after {count(estimator.n_sweeps_, 'sweep')} they {said}: no arc differs by more than {end['difference']:.2f}"
+        said = "agree" if estimator.converged_ else "DO NOT AGREE"
+        swaps = f"they {said} after {count(estimator.n_sweeps_, 'sweep')}: no arc differs by more than {end['difference']:.2f}"
         swaps += "" if estimator.converged_ else f", {count(end['n_apart'], 'arc')} by more than 0.2"
     kept = len(estimator.order_log_scores_) // estimator.n_chains_
     found = Findings([f"{count(estimator.n_chains_, 'chain')} of {kept} kept orders; {swaps}."])
     means = "Means over all chains, R-hat (near 1 is good) and effective sizes."
     found.table("Where the chains differ most", worst, means)
-    caption = "Chains that have met run through each other."
+    caption = "Chains that agree overlap."
     if estimator.n_chains_ == 1:
         caption = "One chain has nothing to agree with: --set sampler__n_chains=4 runs several."
     found.figure("Scores along the chains", lambda: plotting.plot_score_traces(estimator), caption)

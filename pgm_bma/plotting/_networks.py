@@ -31,6 +31,7 @@ from pgm_bma.plotting._drawing import (
     MANY,
     ORANGE,
     PURPLE,
+    RULE,
     SKY,
     SOFT,
     TITLE,
@@ -257,7 +258,7 @@ def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = 
     ax = new_axes(ax, cell * len(columns) + longest + 1.6, cell * len(rows) + longest + 0.8 + 0.3 * bool(title))
     import matplotlib
 
-    colours = matplotlib.colormaps["viridis"].with_extremes(bad="#E6E6E6")
+    colours = matplotlib.colormaps["Blues"].with_extremes(bad="#DDDDDD")  # most arcs are improbable: white
     image = ax.imshow(values, cmap=colours, vmin=0, vmax=1, aspect="equal", interpolation="nearest")
     for axis, names, turn, room in ((ax.xaxis, columns, 90, 0), (ax.yaxis, rows, 0, 1)):
         every = 1
@@ -270,13 +271,13 @@ def plot_arc_posteriors(posteriors: Any, *, title: str | None = None, ax: Any = 
     ax.tick_params(length=0)
     ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=0.6 if small else 0.25)
+    ax.grid(which="minor", color=RULE, linewidth=0.6 if small else 0.25)
     ax.tick_params(which="minor", length=0)
     ax.set_xlabel("to", fontsize=FONT)
     ax.set_ylabel("from", fontsize=FONT)
     if small:
         for i, j in np.argwhere(np.isfinite(values)):
-            ink = "white" if values[i, j] < 0.6 else "black"
+            ink = "black" if values[i, j] < 0.6 else "white"
             ax.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=FONT - 2, color=ink)
     bar = ax.figure.colorbar(image, ax=ax, shrink=min(1.0, 3.0 / (cell * len(rows))), pad=0.02)
     bar.set_label("posterior of the arc", fontsize=FONT - 1)

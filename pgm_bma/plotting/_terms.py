@@ -101,6 +101,7 @@ def plot_terms(
         n_rows, n_columns, figsize=(WIDTH * n_columns, HEIGHT * n_rows + 0.5), squeeze=False, layout="constrained"
     )
     labels = short_labels(names, 34)
+    mesh: Any = None
     largest = max((np.abs(pairs[pair]).max() for pair, c in panels if c is not None), default=0.0)
     mesh: Any = None
     for place, (ax, (name, c)) in enumerate(zip(axes.flat, panels)):
@@ -110,10 +111,10 @@ def plot_terms(
                 ax.set_ylabel("evidence (nats)", fontsize=FONT - 1, color=SOFT)
         else:
             parts = [(curves[curves["column"] == v], v in classifier.numeric_columns_, labels[v]) for v in name]
-            mesh = _draw_pair(ax, pairs[name][:, :, classes.index(c)], parts, largest)
+            mesh = _draw_pair(ax, pairs[name][:, :, classes.index(c)], parts, largest or 1.0)
             ax.set_title(f"{labels[name[0]]}, {labels[name[1]]}" + (f": {c}" if len(shown) > 1 else ""),
                          fontsize=FONT, color=INK, loc="left", parse_math=False)  # fmt: skip
-    if largest > 0:
+    if mesh is not None:
         bar = figure.colorbar(mesh, ax=list(axes.flat), shrink=min(1.0, 1.6 / n_rows), aspect=25, pad=0.02)
         bar.set_label("evidence of pairs (nats)", fontsize=FONT - 1, color=SOFT)
         bar.ax.tick_params(labelsize=FONT - 2)

@@ -340,7 +340,7 @@ def test_arc_posterior_heat_map(n):
     shown = np.ma.filled(image.get_array(), np.nan)
     off = ~np.eye(n, dtype=bool)
     np.testing.assert_array_equal(shown[off], table.to_numpy()[off])
-    assert np.isnan(shown[~off]).all() and image.get_clim() == (0, 1) and image.get_cmap().name == "viridis"
+    assert np.isnan(shown[~off]).all() and image.get_clim() == (0, 1) and image.get_cmap().name == "Blues"
     assert [t.get_text() for t in ax.get_yticklabels()] == names and ax.get_xlabel() == "to"
     assert len(ax.texts) == (n * n - n if n <= 12 else 0)
     renderer = drawn(ax)
