@@ -78,9 +78,12 @@ def main(argv=None):
                     lines.append({"network": name, "set": k, **forest_losses(frame, holes, test, target, states)})
                     print_line(lines[-1])
                     continue
-                posterior = OrderPosterior(state_names=states, sampler=GibbsSampler(max_sweeps=40), random_state=k).fit(
-                    holes
-                )
+                posterior = OrderPosterior(
+                    state_names=states,
+                    parameter_prior="consistent",
+                    sampler=GibbsSampler(max_sweeps=40),
+                    random_state=k,
+                ).fit(holes)
                 copies = posterior.complete(holes, 10)
                 if options.clusters:
                     for title, kind in CLUSTERERS.items():

@@ -71,7 +71,9 @@ def one(name, model, seed, n_rows):
     for label, settings in VARIANTS.items():
         if (name == PRIOR and label) or ("structure_weighting" in settings and len(names) > 10):
             continue
-        posterior = OrderPosterior(state_names=states, random_state=seed, **settings)
+        posterior = OrderPosterior(
+            state_names=states, random_state=seed, **({"parameter_prior": "consistent"} | settings)
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             posterior.fit(X)

@@ -55,13 +55,19 @@ def complete_table(name, n_rows, seed):
 
 
 def averaged(holes, frame, n_copies, rng):
-    posterior = OrderPosterior(random_state=0, sampler=GibbsSampler(max_sweeps=80)).fit(holes)
+    posterior = OrderPosterior(parameter_prior="consistent", random_state=0, sampler=GibbsSampler(max_sweeps=80)).fit(
+        holes
+    )
     return shares(posterior.complete(holes, n_copies, random_state=rng), frame)
 
 
 def one_network(holes, frame, n_copies, rng):
     """The best single DAG of the same posterior with posterior-mean tables."""
-    model = OrderPosterior(random_state=0, sampler=GibbsSampler(max_sweeps=80)).fit(holes).model_
+    model = (
+        OrderPosterior(parameter_prior="consistent", random_state=0, sampler=GibbsSampler(max_sweeps=80))
+        .fit(holes)
+        .model_
+    )
     return shares([impute(model, holes, "sample", random_state=rng) for _ in range(n_copies)], frame)
 
 

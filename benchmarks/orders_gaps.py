@@ -309,7 +309,10 @@ def voting(seed, sweeps):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             posterior = OrderPosterior(
-                missing=how, sampler=GibbsSampler(max_sweeps=sweeps or 1024), random_state=seed
+                missing=how,
+                parameter_prior="consistent",
+                sampler=GibbsSampler(max_sweeps=sweeps or 1024),
+                random_state=seed,
             ).fit(data)
         arcs[how] = posterior.edge_posterior_
         plot_arc_posteriors(posterior.edge_posterior_, ax=ax, title=title)

@@ -139,7 +139,7 @@ def averaging_over_orders(names):
     assert abs(level.mean(1)[0] - level.mean(1)[1]) < 10 and (names["scores"][:, 0] < level.min() - 100).all()
     arcs = names["arcs"]
     sure = arcs[arcs["posterior"] > 0.9]
-    assert sure["true"].sum() == 43 and (~sure["true"]).sum() == 1 and arcs["true"].sum() == 46
+    assert sure["true"].sum() == 43 and sure["true"].all() and arcs["true"].sum() == 46
     accuracy = names["accuracy"]
     gain = accuracy.loc["orders, summed out"] - accuracy.loc["orders, filled in"]
     assert gain.iloc[0] == 0 and gain.is_monotonic_increasing and (gain.iloc[1:] > 0).all()
@@ -285,15 +285,20 @@ def mixed_tables(names):
 def effects_from_experiments(names):
     arcs, two, single = names["comparison"], names["two"], names["single"]
     few, many, ignored, used = (arcs.loc[name] for name in names["fits"])
-    assert 0.35 < few["turned round"] / few[["true arcs", "turned round"]].sum() < 0.45  # "two out of five"
+    assert 0.3 < few["turned round"] / few[["true arcs", "turned round"]].sum() < 0.37  # "one out of three"
     assert round(many[["true arcs", "turned round"]].sum(), 1) == 17 and 4 < many["turned round"] < 5
     assert 4 < ignored["turned round"] < 5 and used["turned round"] < 1 and used["average precision"] > 0.99
-    wrong = {(a, b) for a, b in names["network"].edges if names["used"].edge_posterior_.loc[a, b] < 0.9}
-    assert wrong == {("PIP3", "PIP2")} and names["used"].edge_posterior_.loc["PIP3", "PIP2"] < 0.5
+    unsure = {(a, b) for a, b in names["network"].edges if names["used"].edge_posterior_.loc[a, b] < 0.9}
+    assert unsure == {("Plcg", "PIP3")}
     free = names["fits"]["1080 rows, no experiments"].edge_posterior_
     back = [free.loc[b, a] for a, b in names["network"].edges]
-    assert sum(p > 0.5 for p in back) == 5 and sum(p > 0.99 for p in back) == 2
-    directions = names["directions"].xs("equivalent", axis=1, level=1)
+    assert sum(p > 0.505 for p in back) == 3 and max(back) < 0.8  # "none of them surely"
+    other = names["directions"].xs("consistent", axis=1, level=1)
+    assert (
+        other["1080 rows, no experiments"].round(2).tolist() == [0, 0, 1]
+        and other.at["PIP3 to PIP2", "experiments used"] < 0.5
+    )
+    directions = names["directions"].xs("default", axis=1, level=1)
     assert directions["1080 rows, no experiments"].between(0.2, 0.8).all()  # "leave all three arcs open"
     assert (directions["experiments used"].drop("Plcg to PIP3") > 0.99).all()
     assert round(directions.at["Plcg to PIP3", "experiments used"], 2) == 0.5
@@ -304,7 +309,7 @@ def effects_from_experiments(names):
     assert (two.drop(there.index)["zero"] > 0.99).all() and len(two) == 20
     assert (single["mean"] - single["truth"]).abs().max() < 0.05 and single["low"].min() > 0
     outside = single[~single["truth"].between(single["low"], single["high"])]
-    assert len(outside) == 3 and (outside["truth"] < 0.01).sum() == 2
+    assert len(outside) == 3 and (outside["truth"] < 0.01).sum() == 1
 
 
 CONCLUSIONS = {

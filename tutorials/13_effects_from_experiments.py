@@ -94,12 +94,13 @@ comparison.round(2)
 
 # %% [markdown]
 # The network has 17 arcs; the first three columns are expected numbers of arcs. In this table, 360 rows without experiments find
-# most pairs, but two out of five point the wrong way. Three times as many rows find all pairs and still turn almost five arcs
+# most pairs, but one out of three points the wrong way. Three times as many rows find all pairs and still turn almost five arcs
 # round. The same happens if the experiments are in the table and ignored. With the experiments used, less than one arc is turned
 # round.
 #
-# The picture shows both directions of every true arc. On the left, five arcs are more probable the wrong way round, two of them
-# almost surely. On the right the experiments have moved the directions apart, and one arc stays turned round: PIP3 to PIP2.
+# The picture shows both directions of every true arc. On the left, some arcs are more probable the wrong way round, none of them
+# surely, and those between Plcg, PIP2 and PIP3 are open. On the right the experiments have moved the directions apart. One arc
+# stays open, Plcg to PIP3: neither protein was ever set, and no row can say which comes first.
 
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(9, 4.6), sharex=True, sharey=True, layout="constrained")
@@ -117,16 +118,16 @@ fig.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", nco
 plt.show()
 
 # %% [markdown]
-# Why almost surely wrong, if rows without experiments cannot settle these arcs? Because of the prior. By default every cell of a
-# table has the same pseudo-count. This prior can prefer one direction of an arc even if both fit equally well. With
-# `equivalent_sample_size`, networks that fit equally well get the same evidence.
+# Rows without experiments leave directions open because of the prior, too. By default, networks that imply the same independences
+# get the same evidence. Not every prior does that. With `parameter_prior="consistent"` the cells of most tables have the same
+# pseudo-count, which can prefer one direction of an arc even if both fit equally well.
 
 # %%
-equivalent = {
-    "1080 rows, no experiments": pgm_bma.OrderPosterior(equivalent_sample_size=10, random_state=0).fit(
+by_cells = {
+    "1080 rows, no experiments": pgm_bma.OrderPosterior(parameter_prior="consistent", random_state=0).fit(
         rows(None, 1080, 6)[proteins]
     ),
-    "experiments used": pgm_bma.OrderPosterior(equivalent_sample_size=10, random_state=0).fit(
+    "experiments used": pgm_bma.OrderPosterior(parameter_prior="consistent", random_state=0).fit(
         table, interventions="set"
     ),
 }
@@ -136,16 +137,17 @@ directions = pd.DataFrame(
             f"{a} to {b}": fit.edge_posterior_.loc[a, b]
             for a, b in [("Raf", "Mek"), ("PIP3", "PIP2"), ("Plcg", "PIP3")]
         }
-        for name in equivalent
-        for prior, fit in (("default", fits[name]), ("equivalent", equivalent[name]))
+        for name in by_cells
+        for prior, fit in (("default", fits[name]), ("consistent", by_cells[name]))
     }
 )
 directions.round(2)
 
 # %% [markdown]
-# With this prior the rows without experiments leave all three arcs open. The experiments then settle two of them, the right way.
-# The third stays at one half: neither Plcg nor PIP3 was ever set, and no row can say which comes first. The default prior was
-# almost sure of it, and happened to be right. So use `equivalent_sample_size` if directions matter to you.
+# By default the rows without experiments leave all three arcs open. The experiments then settle two of them, the right way, and the
+# third stays at one half. With the other prior, rows without experiments are almost sure of all three arcs, and wrong about two.
+# With the experiments it still prefers the wrong direction of PIP3 to PIP2. It is almost sure of Plcg to PIP3, which no row can
+# know, and happens to be right. So keep the default if directions matter to you.
 
 # %% [markdown]
 # ## Effects
@@ -212,7 +214,7 @@ single.round(2)
 
 # %% [markdown]
 # The means are within .05 of the truth, which is in six of the nine intervals. Where the true probability is almost 0, the mean is
-# a little above it: the prior gives every state some probability, so no interval reaches 0. Two of the three misses are of this
+# a little above it: the prior gives every state some probability, so no interval reaches 0. One of the three misses is of this
 # kind.
 #
 # `contrast="difference"` compares two states of PKA.
@@ -223,8 +225,8 @@ used.effect("PKA", "Akt", contrast="difference").round(2)
 # %% [markdown]
 # ## What the numbers do not say
 #
-# - Without experiments, networks that imply the same independences fit equally well. The prior then decides between the two
-#   directions of an arc: set `equivalent_sample_size` if it should not. `zero` is the share without any effect.
+# - Without experiments, networks that imply the same independences fit equally well, and only the prior of structures decides
+#   between the two directions of an arc. `zero` is the share without any effect.
 # - The intervals hold if all common causes are among the columns, and if an experiment sets the named variable and nothing else. A
 #   drug that acts on two proteins breaks this: name both in `interventions`.
 # - If an experiment changes a protein but its parents still act on it, use `intervention_type="soft"`.

@@ -135,7 +135,7 @@ doubtful = chains.diagnostics_.sort_values("difference_of_chains", ascending=Fal
 doubtful[["what", "mean", "difference_of_chains"]].head(4).round(2)
 
 # %% [markdown]
-# 43 of the 46 pairs are found, and one that is not in the network. Where the chains differ most, it is about the *direction*
+# 43 of the 46 pairs are found, and none that is not in the network. Where the chains differ most, it is about the *direction*
 # of an arc. If such an arc matters to you, let the chains run longer (`GibbsSampler` with a smaller `tol`, a larger
 # `max_sweeps`).
 
