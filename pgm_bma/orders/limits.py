@@ -8,6 +8,7 @@ from pgm_bma.orders.families.family_table import MAX_FAMILIES, TooLarge, n_famil
 # size, not by the clock, so that fits repeat.
 SCORING = 6e10  # steps of compiled code, of about a nanosecond each
 SWEEPING = 60  # CPU seconds of all chains
+LONG, LOOSE = 300_000, 0.05  # families of pruned lists past which eps is LOOSE
 
 
 def check_soft_families(scoring, n):
