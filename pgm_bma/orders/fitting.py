@@ -36,12 +36,11 @@ from pgm_bma.orders.families.family_table import (
     grow_lists,
     most_cells,
     n_families,
-    prune_table,
 )
 from pgm_bma.orders.gaps import augmented_average
 from pgm_bma.orders.gaps.augment import GapTable
 from pgm_bma.orders.gaps.augment_lists import LOST, expected_loss
-from pgm_bma.orders.limits import LONG, LOOSE, SCORING, SWEEPING, check_soft_families, lists_of
+from pgm_bma.orders.limits import SCORING, SWEEPING, check_soft_families, lists_of, pruned
 from pgm_bma.orders.samplers import SAMPLER, GibbsSampler, SwapSampler
 from pgm_bma.orders.structure_average import WEIGHTINGS
 from pgm_bma.orders.sums.exact_orders import AUTO_PREDICTION
@@ -233,12 +232,12 @@ def score(training, names, settings, full, *, exact=False):
     scoring = _scoring(training, max_indegree, settings, arcs)
     if isinstance(training, CountedTraining):
         families = counted.counted_table(training, scoring)
-        return (families if full else _pruned(families, settings)), arcs
+        return (families if full else pruned(families, settings.sampler.eps, settings.by_default)), arcs
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES:
         _check_widest_family(training, names, max_indegree)
         families = family_table(*rows, scoring, training.held)
-        return (families if full else _pruned(families, settings)), arcs
+        return (families if full else pruned(families, settings.sampler.eps, settings.by_default)), arcs
     if exact:
         raise ValueError(
             f"{n} variables with max_indegree={max_indegree} have {size} families, more than {MAX_FAMILIES}, which method='exact' "
@@ -251,13 +250,6 @@ def score(training, names, settings, full, *, exact=False):
         limits["most_steps"] = SCORING if settings.by_default else np.inf
         lists = grow_lists(*rows, scoring, training.held, **limits, n_jobs=settings.n_jobs, progress=tick)
     return lists, arcs
-
-
-def _pruned(families, settings):
-    """Lists of a full table; by default shorter ones where they are long, because the time of a sweep grows with them."""
-    lists = prune_table(families, settings.sampler.eps)
-    long = settings.by_default and len(lists.log_marginal) > LONG
-    return prune_table(families, LOOSE) if long else lists
 
 
 def _scoring(training, max_indegree, settings, arcs):

@@ -67,16 +67,6 @@ def test_the_bound_of_grown_lists_holds_for_what_was_scored(margin):
     assert (losses <= lists.lost_mass + 1e-8).all() and max(losses) > 0  # scores of lists are summed in another order
 
 
-def test_a_dropped_set_with_a_strong_superset_is_extended():
-    """The child is the exclusive or of two columns: neither helps alone."""
-    rng = np.random.default_rng(4)
-    codes = rng.integers(0, 2, (400, 8))
-    codes[:, 7] = (codes[:, 0] + codes[:, 1]) % 2
-    lists = grow_lists(codes, [2] * 8, eps=1.0, beam=8)
-    single, pair = by_set(lists, 7).get((0,)), by_set(lists, 7).get((0, 1))
-    assert single is None and pair is not None
-
-
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("weights", [None, "whole", "fractions"])
 def test_a_list_grown_without_limits_is_the_full_table(prior, weights):

@@ -192,25 +192,22 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, marg
                 new[n_new, 0], new[n_new, 1], new[n_new, 2] = i, x, holds[x]
                 new_scores[n_new], new_bests[n_new], new_values[n_new] = score, below[x], marginal[x]
                 n_new += 1
-        chosen = np.argsort(-new_scores[:n_new], kind="mergesort")[
-            :beam
-        ]  # among all: a dropped set may have a strong superset
         stays = np.ones(n_new, dtype=np.bool_)
         for k in range(n_new):
             share = np.exp(new_scores[k] - new_bests[k])
             if share < margin:
                 charged[new[k, 2]] += share
                 stays[k] = False
-        while count + stays.sum() > room:
+        kept = np.flatnonzero(stays)
+        chosen = kept[np.argsort(-new_scores[kept], kind="mergesort")[:beam]]
+        while count + kept.size > room:
             room *= 2
         if room > values.size:
             more, more_values = np.full((room, max_indegree), np.int32(-1)), np.empty(room)
             more[:count], more_values[:count] = members[:count], values[:count]
             members, values = more, more_values
             charged = np.append(charged, np.zeros(room - charged.size))
-        for k in range(n_new):
-            if not stays[k]:
-                continue
+        for k in kept:
             _insert(base[new[k, 0]], size - 1, new[k, 1], members[count])
             values[count] = new_values[k]
             if new_scores[k] >= new_bests[k]:
