@@ -35,12 +35,18 @@ from pgm_bma.orders.families.family_table import (
     family_table,
     grow_lists,
     n_families,
-    prune_table,
 )
 from pgm_bma.orders.gaps import augmented_average
 from pgm_bma.orders.gaps.augment import GapTable
 from pgm_bma.orders.gaps.augment_lists import LOST, expected_loss
-from pgm_bma.orders.limits import SCORING, SWEEPING, check_soft_families, check_widest_family, lists_of
+from pgm_bma.orders.limits import (
+    SCORING,
+    SWEEPING,
+    check_soft_families,
+    check_widest_family,
+    lists_of,
+    pruned,
+)
 from pgm_bma.orders.samplers import SAMPLER, GibbsSampler, SwapSampler
 from pgm_bma.orders.structure_average import WEIGHTINGS
 from pgm_bma.orders.sums.exact_orders import AUTO_PREDICTION
@@ -248,12 +254,12 @@ def score(training, names, settings, full, *, exact=False, grown=False):
     scoring = _scoring(training, max_indegree, settings, arcs)
     if isinstance(training, CountedTraining):
         families = counted.counted_table(training, scoring)
-        return (families if full else prune_table(families, settings.sampler.eps)), arcs
+        return (families if full else pruned(families, settings.sampler.eps, settings.by_default)), arcs
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES and not grown:
         check_widest_family(training, names, max_indegree)
         families = family_table(*rows, scoring, training.held)
-        return (families if full else prune_table(families, settings.sampler.eps)), arcs
+        return (families if full else pruned(families, settings.sampler.eps, settings.by_default)), arcs
     if exact:
         raise ValueError(
             f"{n} variables with max_indegree={max_indegree} have {size} families, more than {MAX_FAMILIES}, which method='exact' "

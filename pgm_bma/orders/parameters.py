@@ -78,9 +78,10 @@ RESULTS = """edge_posterior_ : DataFrame
     family_scores_ : DataFrame
         Scores of every variable with every set of parents that was kept.
     lost_mass_ : float
-        Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables; 0 when
-        all were kept. Sets that were never scored (more than `beam` of a size) are not in it. With missing values, the largest
-        over the kept tables (`gaps_.attrs["lost_mass"]` has them all, NaN where it was not measured).
+        Bound on what parent sets left out of a variable's list have, as a share of the sum over the others, whatever stands before
+        the variable; the largest over the variables. Arcs given an order are off by no more. 0 when all were kept; at most `eps`
+        when all were scored, else sets that were never scored are not in it. With missing values, the largest over the kept tables
+        (`gaps_.attrs["lost_mass"]` has them all, NaN where it was not measured).
     gaps_ : DataFrame
         Missing cells in training by column; `attrs` tells what was done with them.
     arc_spread_ : DataFrame

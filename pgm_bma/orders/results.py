@@ -130,7 +130,7 @@ class OrderResults(EffectResults, DiscreteEstimator):
 
     @property
     def lost_mass_(self):
-        """Bound on the share of a variable's sum that parent sets left out of its list had, the largest over the variables."""
+        """Bound on what parent sets left out of a list have, as a share of the others, the largest over the variables."""
         return lost_mass(self._average)
 
     @property

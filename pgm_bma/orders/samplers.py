@@ -48,9 +48,11 @@ class GibbsSampler(ParameterRecord):
         Replicas of a chain at different temperatures, which help it across modes; "auto": as many as exchanges of neighbours at a
         rate of 0.4 take to a tenth of the log posterior, or to where the best order is 50 nats above a random one, 3 to 16. Not
         used under structure_weighting="dag", where arcs are turned round instead.
-    eps : float, default=1e-3
-        In family lists, a parent set is dropped when one of its subsets outweighs it by more than 1 / eps.
-    beam : int, default=60
+    eps : float, default=0.01
+        Parent sets that are left out of the lists have less than this share of a variable's sum, whatever stands before it. Where
+        no sampler is given and lists are long, 0.05. Where all families are too many to score, no bound is known before: sets with
+        less than a tenth of it of their best subset are left out.
+    beam : int, default=120
         Where all families are too many to score, the best `beam` parent sets of every size are extended by every variable.
     {kept}
 
@@ -68,8 +70,8 @@ class GibbsSampler(ParameterRecord):
     max_time: float | None = None
     n_orders: int = 30
     n_temperatures: int | str = "auto"
-    eps: float = 1e-3
-    beam: int = 60
+    eps: float = 0.01
+    beam: int = 120
     init: Iterable | None = None
     checkpoint: Any = None
     checkpoint_every: int = 10_000

@@ -103,7 +103,6 @@ def plot_terms(
     labels = short_labels(names, 34)
     mesh: Any = None
     largest = max((np.abs(pairs[pair]).max() for pair, c in panels if c is not None), default=0.0)
-    mesh: Any = None
     for place, (ax, (name, c)) in enumerate(zip(axes.flat, panels)):
         if c is None:
             _draw_column(ax, curves[curves["column"] == name], shown, labels[name], name in classifier.numeric_columns_)

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from pgm_bma.orders.chains import runner
 from pgm_bma.orders.families.family_table import family_table
 from pgm_bma.orders.gaps import augment, augment_lists, augmented_average
 from tests.oracles import gaps as oracle
+from tests.orders.test_family_lists import by_set, largest_loss
 
 PAPER = {"parameter_prior": "paper", "random_state": 0}  # K2 with alpha 1, as the oracle
 
@@ -307,10 +309,11 @@ def test_what_families_left_out_had_is_told(scored, monkeypatch):
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
     monkeypatch.setattr(augment_lists, "SCORED", scored)
     settings = {"max_indegree": 2, "random_state": 0}
-    with pytest.warns(
-        UserWarning, match=r"parent sets of 'v\d+' that were left out have up to .*more than 0.05.*lower eps"
-    ):
+    message = r"parent sets of 'v\d+' that were left out have up to .*more than 0.05.*lower eps"
+    with nullcontext() if scored else pytest.warns(UserWarning, match=message):
         loose = OrderPosterior(**settings, sampler=GibbsSampler(max_sweeps=6, eps=1.0)).fit(wide())
+    if scored:  # a table of few families leaves out a tenth
+        assert loose.lost_mass_ <= augment_lists.SLACK * 0.1
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         posterior = OrderPosterior(**settings, sampler=GibbsSampler(max_sweeps=6, eps=1e-6)).fit(wide())
@@ -408,7 +411,8 @@ def test_joined_lists_hold_what_any_of_them_holds():
     joined = augment_lists.join_lists([some, whole])
     assert (joined.sets == whole.sets).all() and (joined.offsets == whole.offsets).all()
     lost, nothing = (augment_lists.lost_on(augment_lists.held_by(lists, table), table) for lists in (some, whole))
-    assert np.allclose(lost, some.lost_mass, rtol=1e-12) and nothing.max() == 0
+    true = [largest_loss(by_set(table, child), by_set(some, child)) for child in range(6)]
+    assert (lost >= true).all() and min(true) > 0 and nothing.max() == 0
 
 
 def test_stacked_tables_count_every_row_once():

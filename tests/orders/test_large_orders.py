@@ -75,7 +75,7 @@ def test_many_variables_have_lists_with_required_and_forbidden_arcs(weighting, m
     run = {**quick(max_sweeps=64), "structure_weighting": weighting}
     posterior = OrderPosterior(**run, **arcs).fit(X)
     edges = posterior.edge_posterior_
-    assert posterior._average.table.beam == 60
+    assert posterior._average.table.beam == 120
     assert edges.loc["h", "a"] == pytest.approx(1.0, abs=1e-9) and edges.loc["a", "h"] == 0.0
     assert edges.loc["b", "c"] == edges.loc["c", "b"] == 0.0
     assert all(order.index("h") < order.index("a") for order in posterior.orders_)

@@ -1,9 +1,11 @@
-"""Compiled making of family lists: parent sets that no subset of theirs outweighs, taken from a full table or grown.
+"""Compiled making of family lists: parent sets that their subsets do not outweigh, taken from a full table or grown.
 
-A set Z whose best subset Z' has score(Z') > score(Z) + log(1/eps) is dropped. Z' is allowed wherever Z is. So in any order the
-dropped sets that are held against Z' have at most w(Z') = sum exp(score(Z) - score(Z')) of its weight, and what a node's sum loses
-is at most the largest w. `prune` reads a full table; `grow` scores sets size by size: the best
-`beam` sets of a size are extended by every variable. Sets are known by the XOR of random words of their members.
+A dropped set Z is charged to one of its kept subsets, as a share of that one's weight. The subset is allowed wherever Z is. So the
+largest total that a set is charged with bounds what all dropped sets together have of the sum over the kept ones, whatever the
+variables before a node are. `prune` reads a full table and charges no set with more than eps. Sets go by size and, within a size,
+those first that have least of their best subset: most can go so. `grow` scores sets size by size: the best `beam` sets of a size
+are extended by every variable. It drops what has less than a given share of its best subset, and returns what was charged. Sets
+are known there by the XOR of random words of their members.
 """
 
 import numpy as np
@@ -15,21 +17,64 @@ SPARSE = 4  # cells for a row, past which most are empty
 
 
 @compiled
-def prune(scores, sets, binomials, m, max_indegree, log_margin, kept):
-    """Mark in `kept` the sets of one child that stay; returns the bound on the share that is lost.
+def prune(scores, sets, binomials, m, max_indegree, eps, kept):
+    """Mark in `kept` the sets of one child that stay; returns the bound on what is lost, a share of what stays.
 
     scores : (n_sets,) log scores by size and colexicographic rank    sets : (n_sets, max_indegree) positions, padded with -1
     """
     best = np.empty(scores.size)  # of every set, the best of its kept subsets
     holder = np.empty(scores.size, dtype=np.int64)  # and its place
-    shares = np.zeros(scores.size)
+    charged = np.zeros(scores.size)  # to every set, as a share of its weight
     size_start = size_starts(binomials, m, max_indegree)
-    for k in range(scores.size):
-        below = best_below(sets[k], binomials, size_start, best)
-        top = best[below] if below >= 0 else -np.inf
-        kept[k] = scores[k] > -np.inf and scores[k] >= top - log_margin
-        enter(k, kept[k], scores[k], below, top, best, holder, shares)
-    return shares.max()
+    for size in range(max_indegree + 1):
+        start, stop = size_start[size], size_start[size + 1]
+        behind = np.empty(stop - start)
+        for k in range(start, stop):
+            below = best_below(sets[k], binomials, size_start, best)
+            holder[k], best[k] = (holder[below], best[below]) if below >= 0 else (np.int64(-1), -np.inf)
+            behind[k - start] = scores[k] - best[k] if best[k] > -np.inf else np.inf
+            kept[k] = scores[k] > -np.inf
+        limit = budget(size, max_indegree, eps)
+        for place in np.argsort(behind):
+            k = start + place
+            if behind[place] > np.log(limit):
+                break
+            if not kept[k]:
+                continue
+            pays, share = holder[k], np.exp(behind[place])
+            if charged[pays] + share > limit:
+                pays, share = _who_pays(k, sets[k], size, scores, kept, charged, binomials, size_start, limit)
+            if pays >= 0:
+                charged[pays] += share
+                kept[k] = False
+        for k in range(start, stop):
+            if kept[k] and scores[k] >= best[k]:
+                best[k], holder[k] = scores[k], k
+    return charged.max()
+
+
+@compiled
+def budget(size, max_indegree, eps):
+    """Most that a set may be charged with by sets up to this size: half, and the rest by the largest sets, the most numerous."""
+    return eps if size == max_indegree else eps / 2
+
+
+@compiled
+def _who_pays(k, members, size, scores, kept, charged, binomials, size_start, limit):
+    """(place of the kept subset that has most left, the share of it that set k is); (-1, 0) where no one has enough."""
+    pays, most = np.int64(-1), 0.0
+    for chosen in range((1 << size) - 1):
+        place, taken = np.int64(0), 0
+        for t in range(size):
+            if chosen >> t & 1:
+                taken += 1
+                place += binomials[members[t], taken]
+        place += size_start[taken]
+        if kept[place]:
+            share = np.exp(scores[k] - scores[place])
+            if charged[place] + share <= limit and (limit - charged[place]) / share > most:
+                pays, most = place, (limit - charged[place]) / share
+    return pays, np.exp(scores[k] - scores[pays]) if pays >= 0 else 0.0
 
 
 @compiled
@@ -71,7 +116,7 @@ def best_below(members, binomials, size_start, best):
 
 
 @compiled
-def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_margin):
+def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, margin):
     """The list of one child: (members (n_sets, max_indegree) ascending, padded with -1, log marginal likelihoods, lost share,
     steps that were made).
 
@@ -80,7 +125,8 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
     prior : as in `_family_kernels.score_families`
     log_priors : (max_indegree + 1,) structure prior by size    odds : (n,) log prior odds of every parent
     words : (n,) random uint64
-    The share is of the sets that were scored, summed over all of them; sets that were never reached are not in it.
+    margin : a set with less than this share of its best subset is dropped
+    The lost share is a bound for the sets that were scored, as in `prune`; sets that were never reached are not in it.
     """
     n, max_indegree = allowed.size, log_priors.size - 1
     room = 64
@@ -99,18 +145,22 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
     for k in range(first.size):
         bests[0] += odds[first[k]]
     empty_best = bests[0]
-    count, lost, steps = 1, 0.0, 0.0
-    single_best = np.full(n, empty_best)
+    count, steps = 1, 0.0
+    holders, charged = (
+        np.zeros(1, dtype=np.int64),
+        np.zeros(room),
+    )  # the best subset of every base, and what it is charged with
+    single_best, single_holder = np.full(n, empty_best), np.zeros(n, dtype=np.int64)
     while size < max_indegree and keys.size:
         size += 1
         n_bases = keys.size
         ranked = np.argsort(keys)
         sorted_keys = keys[ranked]
-        new = np.empty((n_bases * n, 2), dtype=np.int64)  # base and added variable
+        new = np.empty((n_bases * n, 3), dtype=np.int64)  # base, added variable, place of the best subset
         new_scores, new_bests, new_values = np.empty(n_bases * n), np.empty(n_bases * n), np.empty(n_bases * n)
         n_new = 0
         wanted = np.empty(n, dtype=np.bool_)
-        below = np.empty(n)
+        below, holds = np.empty(n), np.empty(n, dtype=np.int64)
         for i in range(n_bases):
             for x in range(n):
                 wanted[x] = allowed[x]
@@ -119,7 +169,9 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
             for x in range(n):
                 if not wanted[x]:
                     continue
-                below[x] = max(bests[i], single_best[x])
+                below[x], holds[x] = bests[i], holders[i]
+                if single_best[x] > below[x]:
+                    below[x], holds[x] = single_best[x], single_holder[x]
                 for t in range(size - 1):
                     other = keys[i] ^ words[base[i, t]] ^ words[x]
                     place = np.searchsorted(sorted_keys, other)
@@ -127,7 +179,8 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
                         if ranked[place] < i:  # scored before, as an extension of that set
                             wanted[x] = False
                             break
-                        below[x] = max(below[x], bests[ranked[place]])
+                        if bests[ranked[place]] > below[x]:
+                            below[x], holds[x] = bests[ranked[place]], holders[ranked[place]]
             carried = log_priors[size]
             for t in range(size - 1):
                 carried += odds[base[i, t]]
@@ -136,38 +189,51 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, log_
                 if not wanted[x]:
                     continue
                 score = marginal[x] + carried + odds[x]
-                if first.size == 0 and size == 1:
-                    single_best[x] = max(score, empty_best)
-                if score < below[x] - log_margin:
-                    lost += np.exp(score - below[x])
-                    continue
-                new[n_new, 0], new[n_new, 1] = i, x
-                new_scores[n_new], new_bests[n_new], new_values[n_new] = score, max(score, below[x]), marginal[x]
+                new[n_new, 0], new[n_new, 1], new[n_new, 2] = i, x, holds[x]
+                new_scores[n_new], new_bests[n_new], new_values[n_new] = score, below[x], marginal[x]
                 n_new += 1
-        while count + n_new > room:
+        stays = np.ones(n_new, dtype=np.bool_)
+        for k in range(n_new):
+            share = np.exp(new_scores[k] - new_bests[k])
+            if share < margin:
+                charged[new[k, 2]] += share
+                stays[k] = False
+        kept = np.flatnonzero(stays)
+        chosen = kept[np.argsort(-new_scores[kept], kind="mergesort")[:beam]]
+        while count + kept.size > room:
             room *= 2
         if room > values.size:
             more, more_values = np.full((room, max_indegree), np.int32(-1)), np.empty(room)
             more[:count], more_values[:count] = members[:count], values[:count]
             members, values = more, more_values
-        for k in range(n_new):
-            place, x = 0, new[k, 1]
-            while place < size - 1 and base[new[k, 0], place] < x:
-                members[count + k, place] = base[new[k, 0], place]
-                place += 1
-            members[count + k, place] = x
-            for t in range(place, size - 1):
-                members[count + k, t + 1] = base[new[k, 0], t]
-            values[count + k] = new_values[k]
-        chosen = np.argsort(-new_scores[:n_new], kind="mergesort")[:beam]
+            charged = np.append(charged, np.zeros(room - charged.size))
+        for k in kept:
+            _insert(base[new[k, 0]], size - 1, new[k, 1], members[count])
+            values[count] = new_values[k]
+            if new_scores[k] >= new_bests[k]:
+                new_bests[k], new[k, 2] = new_scores[k], count
+            if first.size == 0 and size == 1:
+                single_best[new[k, 1]], single_holder[new[k, 1]] = new_bests[k], new[k, 2]
+            count += 1
         next_keys = np.empty(chosen.size, dtype=np.uint64)
-        next_base = np.empty((chosen.size, max_indegree), dtype=np.int32)
+        next_base = np.full((chosen.size, max_indegree), np.int32(-1))
         for k in range(chosen.size):
             next_keys[k] = keys[new[chosen[k], 0]] ^ words[new[chosen[k], 1]]
-            next_base[k] = members[count + chosen[k]]
-        keys, base, bests = next_keys, next_base, new_bests[chosen]
-        count += n_new
-    return members[:count].copy(), values[:count].copy(), lost, steps
+            _insert(base[new[chosen[k], 0]], size - 1, new[chosen[k], 1], next_base[k])
+        keys, base, bests, holders = next_keys, next_base, new_bests[chosen], new[chosen, 2]
+    return members[:count].copy(), values[:count].copy(), charged.max(), steps
+
+
+@compiled
+def _insert(members, size, x, found):
+    """found = the first `size` members, ascending, with x among them."""
+    place = 0
+    while place < size and members[place] < x:
+        found[place] = members[place]
+        place += 1
+    found[place] = x
+    for t in range(place, size):
+        found[t + 1] = members[t]
 
 
 @compiled

@@ -23,7 +23,7 @@ from pgm_bma.orders.families import _list_kernels as kernels
 from pgm_bma.orders.families._family_kernels import score_families
 
 STRUCTURE_PRIORS = ("mdl", "friedman_koller", "fair", "fair+", "uniform")
-MAX_FAMILIES = 6_000_000  # a table of this size takes 96 MB; beyond it lists are grown
+MAX_FAMILIES = 10_000_000  # a table of this size takes 160 MB; beyond it lists are grown, and may miss strong sets
 MAX_BIT_ROWS = 2_000_000  # rows written out from integer weights, 0.25 MB per state
 MAX_CELL_BYTES = 50_000_000  # of the bitsets of the cells of one set of variables
 MAX_LGAMMA = 5_000_000  # entries of the lgamma tables
@@ -366,12 +366,15 @@ class _Prepared(NamedTuple):
 
 # ---------------------------------------------------------------------------------------------------- lists
 
-EPS = 1e-3  # on alarm, arcs from 9,866 of 288,859 sets have the same error as with 1e-6
-BEAM = 60
+EPS = 0.01
+GROWN = 0.1  # of eps: the share of its best subset below which a set is left out of a grown list
+BEAM = (
+    120  # on 80 binary columns of 320 rows, given an order, an arc was off by .60 with 60, by .04 with 120 and with 200
+)
 
 
 def prune_table(table, eps=EPS):
-    """The sets of a `FamilyTable` that no subset outweighs by more than 1 / eps: a `FamilyLists`."""
+    """A `FamilyLists` of the sets of a `FamilyTable` without those that have less than eps of any node's sum together."""
     kept, lost = prune_scores(table.log_scores, table.offsets, table.n_candidates, table.max_indegree, eps)
     sets = [members(table, child)[kept[a:b]] for child, (a, b) in enumerate(zip(table.offsets, table.offsets[1:]))]
     return _join(
@@ -387,7 +390,7 @@ def prune_scores(scores, offsets, n_candidates, max_indegree, eps):
         if m not in ranks:
             ranks[m] = binomials(max(m, 1), max_indegree)
         lost[child] = kernels.prune(
-            scores[here], local_sets(m, max_indegree), ranks[m], m, max_indegree, -np.log(eps), kept[here]
+            scores[here], local_sets(m, max_indegree), ranks[m], m, max_indegree, eps, kept[here]
         )
     return kept, lost
 
@@ -445,7 +448,7 @@ def grow_lists(
         is_set = held is not None and held[:, child].any()
         rows = prepared(*regimes(codes, cardinalities, weights, held[:, child])[0]) if is_set else everything
         *found, steps = kernels.grow(
-            child, first, allowed[child], *rows, log_priors, odds[child], words, beam, -np.log(eps)
+            child, first, allowed[child], *rows, log_priors, odds[child], words, beam, GROWN * eps
         )
         made.append((steps, len(found[0])))
         steps, families = n * np.mean(made, axis=0)
@@ -484,8 +487,8 @@ class FamilyLists(NamedTuple):
     sets: np.ndarray  # (n_families, max_indegree) int32, ascending variables, padded with -1
     log_marginal: np.ndarray  # (n_families,)
     log_prior: np.ndarray  # (n_families,), finite
-    # (n_variables,) bound on the share of a node's sum that dropped sets had, of all sets scored; with missing values a row for
-    # every kept table, NaN where it was not measured; there, what was left out while the chain was on that table
+    # (n_variables,) bound on what dropped sets had, as a share of a node's sum over the kept ones, of all sets scored; with missing
+    # values a row for every kept table, NaN where it was not measured; there, what was left out while the chain was on that table
     lost_mass: np.ndarray
     beam: int  # 0: pruned from a full table, in which every set was scored
 

@@ -26,7 +26,7 @@ from pgm_bma.orders.chains.runner import (
     run_chains,
     split_r_hat,
 )
-from pgm_bma.orders.families.family_table import FamilyLists, choose, n_families
+from pgm_bma.orders.families.family_table import BEAM, EPS, FamilyLists, choose, n_families
 from pgm_bma.orders.gaps import augment_lists
 from pgm_bma.orders.gaps.augment import (
     AugmentedChain,
@@ -209,7 +209,7 @@ class MissingCells(NamedTuple):
 
 def run_augmented(
     gaps, weighting, starts, rngs, scoring, *, fixed=False, group=None, n_kept=30, tol=0.05, max_sweeps=1024, max_time=None,
-    eps=1e-3, beam=60, checkpoint=None, checkpoint_every=16, fingerprint=None, n_jobs=1, tell=None,
+    eps=EPS, beam=BEAM, checkpoint=None, checkpoint_every=16, fingerprint=None, n_jobs=1, tell=None,
 ):  # fmt: skip
     """Run one chain per generator until their arcs agree.
 
