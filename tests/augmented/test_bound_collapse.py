@@ -271,7 +271,7 @@ def test_public_names():
         ({"data": pd.DataFrame({"a": [0, 1]})}, "node 'b' is not a column of data; add it"),
         ({"missing_pattern": [1, 2]}, "missing_pattern must be a dict"),
         ({"missing_pattern": {"a": "often"}}, r"missing_pattern\['a'\]='often' must hold numbers"),
-        ({"model": "a -> b"}, "wanted a pgmpy DAG"),
+        ({"model": "a -> b"}, "expected a pgmpy DAG"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):

@@ -187,7 +187,7 @@ def test_what_the_user_says_of_columns(table, tmp_path, capsys):
     "words, said",
     [
         (["--id", "nummer"], "--id names 'nummer'"),
-        (["--weight", "b"], "4 rows without a weight of at least zero in 'b' (row 1 first)"),
+        (["--weight", "b"], "4 rows without a weight of at least zero in 'b' (the first is row 1)"),
         (["--weight", "a", "--drop", "a"], None),
         (["--categorical", "a,q"], "--categorical names 'q'"),
         (["--categorical", "a", "--numeric", "a"], "both --categorical and --numeric"),

@@ -302,7 +302,7 @@ def test_a_file_cannot_name_other_classes(tmp_path, key):
     with pytest.raises(ValueError, match="file is damaged"):
         pgm_bma.load(tmp_path / "file")
     write_document(tmp_path / "file", estimator={"t": "record", "v": ["TANClassifier", []]})
-    with pytest.raises(ValueError, match="speaks of 'TANClassifier'"):
+    with pytest.raises(ValueError, match="names 'TANClassifier'"):
         pgm_bma.load(tmp_path / "file")
 
 

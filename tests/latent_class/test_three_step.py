@@ -263,7 +263,7 @@ def test_refusals_name_the_column_and_the_cure(fitted):
         ({"covariates": aside, "outcome": aside["vote"]}, "one of the two"),
         ({"outcome": "vote"}, "'vote' is not a column of X"),
         ({"outcome": aside["vote"][:10]}, "'vote' has 10 values for 500 rows"),
-        ({"covariates": aside[["number"]].assign(twice=2 * aside["number"])}, "say the same twice"),
+        ({"covariates": aside[["number"]].assign(twice=2 * aside["number"])}, "are redundant"),
         ({"covariates": aside[["number"]].assign(number=np.inf)}, "'number' holds infinite numbers"),
         ({"outcome": aside["number"].astype(str)}, "500 different values, the limit is 50"),
         ({"covariates": aside[["number"]], "correction": "BCH?"}, "correction='BCH\\?'"),

@@ -37,7 +37,7 @@ def test_em_names_the_weight_that_is_wrong(weight):
 
 @pytest.mark.parametrize("model", [None, 3, "asia", [], {}], ids=repr)
 def test_a_blanket_wants_a_graph(model):
-    with pytest.raises(TypeError, match="wanted a pgmpy network"):
+    with pytest.raises(TypeError, match="expected a pgmpy network"):
         pgm_bma.effective_markov_blanket(model, "lung")
 
 

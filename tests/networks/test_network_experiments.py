@@ -111,7 +111,7 @@ def test_experiments_with_a_latent_variable_and_a_scan(tmp_path):
 def test_experiments_that_cannot_be_read():
     model, table, was_set = with_experiments()
     hidden = DiscreteBayesianNetwork([("h", name) for name in "abc"], latents={"h"})
-    with pytest.raises(ValueError, match="two names of one thing"):
+    with pytest.raises(ValueError, match="mean the same"):
         EMEstimator().fit(model, table, interventions=was_set, intervention_targets=was_set)
     with pytest.raises(ValueError, match="has 199 entries"):
         EMEstimator().fit(model, table, interventions=was_set[1:])

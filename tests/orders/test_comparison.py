@@ -111,7 +111,7 @@ def test_compare_takes_networks_and_says_what_is_wrong():
         posterior.compare([("Smoker", "Cancer"), ("Cancer", "Smoker")])
     with pytest.raises(ValueError, match="'moon', which is not a variable"):
         posterior.compare([("moon", "Cancer")])
-    with pytest.raises(ValueError, match="true_graph wants pairs"):
+    with pytest.raises(ValueError, match="true_graph needs pairs"):
         posterior.compare(3)
     assert np.isnan(posterior.compare([]).attrs["average_precision"])
 
