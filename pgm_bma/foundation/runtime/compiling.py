@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
 from threadpoolctl import threadpool_limits
 
 _CONFIG: Any = numba.config  # its attributes are made at run time
@@ -29,6 +28,7 @@ _KERNEL_IMPORT = re.compile(r"^from pgm_bma\.([\w.]+) import (_\w*kernels\b)?", 
 announce: dict[str, Any] = {
     "to": None,
     "said": False,
+    "waits": False,
 }  # who wants to hear that code is compiled: a function of one line
 
 
@@ -48,6 +48,8 @@ def compiled(function=None, **options):
     if function is None:
         return lambda function: compiled(function, **options)
     folder = _folder_of(function)
+    if folder is None or not any(Path(folder).rglob("*.nbi")):  # no kernel of that file has been compiled yet
+        _tell()
     if folder is not None and not list(Path(folder).rglob(f"*.{function.__name__}-*.nbi")) and not _takes_files(folder):
         folder = None
     before = _CONFIG.CACHE_DIR
@@ -116,6 +118,8 @@ def announcing(to):
         yield
         return
     announce["to"] = to if callable(to) else lambda line: print(line, file=sys.stderr, flush=True)
+    if announce["waits"]:
+        _tell()
     try:
         yield
     finally:
@@ -123,7 +127,7 @@ def announcing(to):
 
 
 def _tell():
-    """Say once that code is being compiled: to `announce`, else to a person at a terminal."""
+    """Say once that code is being compiled: to `announce`, else to a person at a terminal, else when somebody listens."""
     if announce["said"]:
         return
     line = "pgm_bma: compiling, once per installation (pgm-bma warm-up does it all at once)"
@@ -133,20 +137,8 @@ def _tell():
     elif sys.stderr is not None and sys.stderr.isatty():
         announce["said"] = True
         print(line, file=sys.stderr)
-
-
-class _Compilations(event.Listener):
-    """Hears of every kernel that numba compiles, and of none that it loads from the folder."""
-
-    def on_start(self, event):
-        if event.data["dispatcher"].py_func.__module__.startswith("pgm_bma."):
-            _tell()
-
-    def on_end(self, event):
-        pass
-
-
-event.register("numba:compile", _Compilations())
+    else:
+        announce["waits"] = True
 
 
 def few_threads(n_numbers):
