@@ -112,7 +112,7 @@ def model_evidence(model, codes, values):
 
 
 def line_sets(model):
-    """What has a line of evidence each: the class alone, all columns, pairs; then `GAUSSIAN` and `TREE` if there are any."""
+    """Sets of columns with a line of evidence each: none (the prior), one, two; then `GAUSSIAN` and `TREE` if there are any."""
     more = [name for name, found in ((GAUSSIAN, model.densities), (TREE, model.trees)) if found]
     return [(), *((j,) for j in range(len(model.tables))), *model.pairs, *more]
 
