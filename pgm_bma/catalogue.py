@@ -249,6 +249,7 @@ RECORDS = {
     "additive-terms": ("additive.terms", "AverageTerms"),
     "additive-term-weights": ("additive.terms", "TermWeights"),
     "additive-gaussian-terms": ("additive.averages", "GaussianTerms"),
+    "additive-trees": ("additive.model", "Trees"),
     "kikuchi-cuts": ("foundation.tables.kinds", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "gibbs-sampler": ("orders.samplers", "GibbsSampler"),

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from pgm_bma.additive.fit import fit_additive
 from pgm_bma.additive.model import (
     FORMAT,
+    GAUSSIAN,
+    TREE,
     VERSION,
     additive_model,
     as_dict,
@@ -55,10 +57,11 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     Parameters
     ----------
-    terms : sequence of {"single", "pair", "linear", "state", "gaussian", "cell"}, default all six
+    terms : sequence of {"single", "pair", "linear", "state", "gaussian", "cell", "tree"}, default all seven
         Kinds of terms; "single" is always among them. "linear" has one coefficient per column of numbers and class (whole numbers
         that are states too), "state" one per state and class, "gaussian" tells how the numeric columns vary together in a class,
-        "cell" has one coefficient per cell of two columns with states and class, used where held-out rows gain by it beyond chance.
+        "cell" has one coefficient per cell of two columns with states and class, "tree" adds trees over three or more numbers, of
+        one fit of 1000 rows or more; both are used where held-out rows gain by them beyond chance.
     n_bags : int, optional
         Number of further fits, each without one of so many parts of the rows. Scores are the mean of the fit of all rows and of
         the mean of the others, times `shrinkage_`. None: 8 below 500 rows, where one fit varies too much, else 1, which is no
@@ -90,10 +93,11 @@ class AdditiveBayesClassifier(ClassifierBase):
         Mean over the rows of the spread over the classes of a column's terms, in nats.
     term_importances_ : DataFrame
         All that the score is the sum of, but for the prior: columns `term`, `importance`, `low`, `high`, falling. A term is a
-        column (all that it says alone), a pair, or "(gaussian)", what all numbers say together, which has no picture. Importance
-        is the variance of the term over the rows as a share of that of the whole score, with a 95 % interval from the curvature
-        of the fit and from how the fits without parts of the rows differ, whichever is wider; NaN where neither is known. Terms
-        that say the same, or the opposite, make the sum of the shares differ from 1.
+        column (all that it says alone), a pair, "(gaussian)", how numbers vary together in a class, or "(trees)", what single and
+        pair terms do not explain; the last two have no picture. Importance is the variance of the term over the rows as a share
+        of that of the whole score, with a 95 % interval from the curvature of the fit and from how the fits without parts of the
+        rows differ, whichever is wider; NaN where neither is known. Terms that say the same, or the opposite, make the sum of
+        the shares differ from 1.
     interactions_ : DataFrame
         The pairs among them, columns `first`, `second`, `importance`, `low`, `high`. A pair whose `low` is 0 may be chance.
     repeats_ : {"none", "data", "copies"}
@@ -216,7 +220,7 @@ class AdditiveBayesClassifier(ClassifierBase):
     def term_maps(self) -> pd.DataFrame:
         """All that pairs of columns say beyond each of them, as maps: the evidence for each class in every cell.
 
-        The score of a row is the sum of "(prior)" and "(gaussian)" in `explain`, of `term_curves` and of these maps.
+        The score of a row is the sum of "(prior)", "(gaussian)" and "(trees)" in `explain`, of `term_curves` and of these maps.
 
         Returns
         -------
@@ -238,19 +242,20 @@ class AdditiveBayesClassifier(ClassifierBase):
 
         The score of a class is the sum of ``prior``; of the line of each of ``tables`` at the bin or state of its column; of the
         cell of each of ``pairs`` at those of its two columns; of ``slopes``, weight x (value - mean) / spread, clipped at
-        -``clip`` and ``clip``; and of ``densities``. Probabilities are the softmax of the scores. A missing or unknown value
-        takes out whatever holds its column.
+        -``clip`` and ``clip``; of ``densities``; and of a leaf of each of ``trees``. Probabilities are the softmax of the scores.
+        A missing or unknown value takes out whatever holds its column.
 
         A column of ``kind`` "number" has ``edges``: its bin is the number of edges that are not above the value. One of kind
         "states" has ``states``. ``columns`` are counted from 0. A density turns each number into a normal score, that of the
         last of the ``values`` of its knots that is not above it (else the first); v is the scores less the means of a class. Each
         of its ``parts`` adds ``weight (constant - joint_power ln(1 + |inverse v|^2) + single_power sum ln(1 + (widths v)^2))`` to
-        the score of its class.
+        the score of its class. The leaf of a tree is a binary number: a digit for each of its ``columns``, 1 where the bin is above
+        that of ``last_bins``; a missing value is below all.
 
         Returns
         -------
         dict
-            Keys format, version, target, classes, columns, clip, prior, tables, slopes, pairs, densities.
+            Keys format, version, target, classes, columns, clip, prior, tables, slopes, pairs, densities, trees.
 
         Examples
         --------
@@ -311,8 +316,8 @@ class AdditiveBayesClassifier(ClassifierBase):
         Parameters
         ----------
         terms : list
-            Names of columns (all that a column says alone; its pairs stay), tuples of two names (a pair), or "(gaussian)" (what
-            all numbers say together).
+            Names of columns (all that a column says alone; its pairs stay), tuples of two names (a pair), "(gaussian)" or
+            "(trees)" (what all numbers say together).
 
         Returns
         -------
@@ -333,19 +338,22 @@ class AdditiveBayesClassifier(ClassifierBase):
         if isinstance(terms, str) or not hasattr(terms, "__iter__"):
             raise ValueError(f"terms={brief(terms)} must be a list of columns, pairs of columns and '(gaussian)'")
         place = {name: j for j, name in enumerate(self._of_terms(self.schema_.names))}
-        sets: set[tuple[int, ...]] = set()
+        sets: set[Any] = set()
         pairs, terms = set(self.pairs_), list(terms)
         for term in terms:
             if term in place:
                 sets.add((place[term],))
             elif isinstance(term, tuple) and {term, term[::-1]} & pairs:
                 sets.add(tuple(sorted(place[name] for name in term)))
-            elif term != "(gaussian)":
+            elif term in (GAUSSIAN, TREE):
+                sets.add(term)
+            else:
                 raise ValueError(
-                    f"terms holds {term!r}, which is neither a column with a term, nor a pair of pairs_, nor '(gaussian)'"
+                    f"terms holds {term!r}, which is neither a column with a term, nor a pair of pairs_, nor '(gaussian)' or "
+                    "'(trees)'"
                 )
         fewer = copy(self)
-        fewer._result = [without_terms(fit, sets, "(gaussian)" in terms) for fit in self._result]
+        fewer._result = [without_terms(fit, sets) for fit in self._result]
         for name in ("_cached_model", "_cached_terms"):
             fewer.__dict__.pop(name, None)
         names = list(place)
@@ -353,9 +361,8 @@ class AdditiveBayesClassifier(ClassifierBase):
         lines = self.interactions_
         gone = [tuple(sorted((place[a], place[b]))) in sets for a, b in zip(lines["first"], lines["second"])]
         fewer.interactions_ = lines[~np.array(gone, dtype=bool)].reset_index(drop=True)
-        labels = set_labels([*sets, *([None] if "(gaussian)" in terms else [])], names)
         lines = self.term_importances_
-        fewer.term_importances_ = lines[~lines["term"].isin(labels)].reset_index(drop=True)
+        fewer.term_importances_ = lines[~lines["term"].isin(set_labels(sets, names))].reset_index(drop=True)
         fewer.term_weights_ = fewer._weights_by_name(names)
         return fewer
 
@@ -449,7 +456,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         self.n_bags_, self.shrinkage_ = max(len(self._result) - 1, 1), sum(fit.share for fit in self._result)
         self.feature_importances_ = average_importances(model, data)
         lines = importance_lines(self._result, data)
-        pairs = [(*(names[j] for j in s), *values) for s, values in lines if s is not None and len(s) == 2]
+        pairs = [(*(names[j] for j in s), *values) for s, values in lines if s in model.pairs]
         self.interactions_ = interaction_frame(pairs)
         self.term_importances_ = pd.DataFrame([v for _, v in lines], columns=["importance", "low", "high"], dtype=float)
         self.term_importances_.insert(0, "term", pd.Series(set_labels([s for s, _ in lines], names), dtype=object))
@@ -465,9 +472,8 @@ class AdditiveBayesClassifier(ClassifierBase):
         return iter(model_evidence(self._terms, rows.codes, rows.values))
 
     def _evidence_labels(self):
-        """Columns and pairs; "(prior)" is the class alone, "(gaussian)" all numbers together."""
-        sets = [*line_sets(self._terms), *([None] if self._terms.densities else [])]
-        return set_labels(sets, self._of_terms(self.schema_.names))
+        """Columns and pairs; "(prior)" is the class alone, "(gaussian)" and "(trees)" all numbers together."""
+        return set_labels(line_sets(self._terms), self._of_terms(self.schema_.names))
 
     def _build_model(self):
         from pgm_bma.networks.objects import markov_network

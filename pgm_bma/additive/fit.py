@@ -11,6 +11,10 @@ cells at all.
 Where rows are few one fit varies too much. Then there are more fits, each without one of `n_bags` parts of the rows. Scores are the
 mean of the fit of all rows and the mean of the others, which is again a sum of terms, times one factor that is chosen by the rows
 that each fit did not see. How the fits differ gives the errors of curves and pairs (jackknife).
+
+What three or more numbers decide together is beyond these terms. Where rows are many, a last stage adds symmetric trees over the
+bins of the numbers, grown on what the scores of left-out rows leave unexplained, as many as held-out rows ask for: none where they
+do not gain beyond chance.
 """
 
 from typing import NamedTuple
@@ -18,10 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from pgm_bma.additive._kernels import grow_tree
 from pgm_bma.additive.averages import N_STRENGTHS
 from pgm_bma.additive.choice import MOST_CELL_WEIGHTS, MOST_PAIRS
-from pgm_bma.additive.model import additive_model, factor_errors, model_scores
-from pgm_bma.additive.solve import OFF, SEARCH, fit_weights
+from pgm_bma.additive.model import Trees, additive_model, factor_errors, model_scores, tree_lines
+from pgm_bma.additive.solve import OFF, SEARCH, TREES, fit_weights
 from pgm_bma.additive.terms import (
     MOST_COLUMNS,
     MOST_INDICATORS,
@@ -61,12 +66,13 @@ def fit_additive(data, kinds, n_bags=None, progress=None):
     -------
     list of AdditiveFit, whose scores are to be added: that of all rows first
     """
-    data = _sampled(data)
+    data, with_trees = _sampled(data), "tree" in kinds
+    kinds = [kind for kind in kinds if kind != "tree"]
     size = len(data.target) * (data.n_classes - 1) * _most_terms(data)
     if n_bags is None:
         n_bags = N_BAGS if data.weights.sum() < FEW_ROWS and size < _MOST_IN_BAGS else 1
     with few_threads(size):
-        first = _fit(data, kinds, progress)
+        first = _fit(data, kinds, progress, with_trees=with_trees and n_bags < 2)
         screened = len(first.terms.columns) < len(
             data.n_bins
         )  # by all rows, so that none would be held out of a further fit
@@ -100,7 +106,7 @@ def _held_out_factor(scores, target, rows):
     return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 1.0), method="bounded").x))
 
 
-def _fit(data, kinds, progress, all_columns=False):
+def _fit(data, kinds, progress, all_columns=False, with_trees=False):
     points, shares, bar = choose_ridges(data, kinds, progress, all_columns)
     columns = None if all_columns else strong_columns(column_gains(data), bar)
     terms, contrasts = make_terms(data, kinds, columns)
@@ -109,7 +115,66 @@ def _fit(data, kinds, progress, all_columns=False):
     theta = sum(share * theta for share, theta in zip(shares, thetas))
     looser = {kind: min((point[kind] for point in points), key=abs) for kind in kinds}
     errors = factor_errors(contrasts, data.weights, theta, np.abs(_ridge_values(contrasts, looser)), terms)
-    return AdditiveFit(terms, TermWeights.from_flat(theta, terms), points[0], errors)
+    fit = AdditiveFit(terms, TermWeights.from_flat(theta, terms), points[0], errors)
+    if not with_trees or data.weights.sum() < TREES.fewest_rows or len(terms.numbers) < TREES.fewest_numbers:
+        return fit
+    others = np.arange(data.n_classes)[None, :] != data.target[:, None]
+    scores = np.zeros(others.shape)
+    scores[others] = contrasts.scores(theta).ravel()
+    return fit._replace(trees=grow_trees(data.take_columns(terms.columns), scores, _colours(data)))
+
+
+def grow_trees(data, scores, colours):
+    """`Trees` on top of scores (n, n_classes) of left-out rows; None where held-out rows do not gain by them beyond chance."""
+    parts = deal(data.target, data.weights, TREES.n_parts, colours, data.repeats == "copies", n_kept=1)
+    held, rows = parts[0] > 0, parts[0][parts[0] > 0]
+    kept = data.weights > parts[0]
+    bins = np.ascontiguousarray(data.codes.T[data.numeric], dtype=np.int64)
+    boosting = _Boosting(data, bins, scores, kept, (data.weights - parts[0])[kept])
+    target, found = data.target[held], scores[held]
+    before = np.logaddexp.reduce(found, axis=1) - found[np.arange(len(target)), target]
+    best, n_best, gain = 0.0, 0, before
+    for n_trees in range(1, TREES.most + 1):
+        tree = boosting.grow()
+        found = found + tree_lines(Trees(tree.splits[None], tree.leaves[None]), bins[:, held])
+        losses = np.logaddexp.reduce(found, axis=1) - found[np.arange(len(target)), target]
+        if rows @ (before - losses) > best:
+            best, n_best, gain = rows @ (before - losses), n_trees, before - losses
+        if n_trees - n_best >= TREES.patience:
+            break
+    mean = best / rows.sum()
+    if n_best == 0 or best <= SEARCH.sure * np.sqrt(rows @ (gain - mean) ** 2):
+        return None
+    boosting = _Boosting(data, bins, scores, data.weights > 0, data.weights)
+    grown = [boosting.grow() for _ in range(n_best)]
+    splits = np.stack([tree.splits for tree in grown])
+    splits[:, :, 0] = np.flatnonzero(data.numeric)[splits[:, :, 0]]
+    return Trees(splits, np.stack([tree.leaves for tree in grown]))
+
+
+class _Boosting:
+    """Rows that trees are grown on, one after the other."""
+
+    def __init__(self, data, bins, scores, kept, rows):
+        self.bins, self.n_bins = (
+            np.ascontiguousarray(bins[:, kept]),
+            np.asarray(data.n_bins, dtype=np.int64)[data.numeric],
+        )
+        self.scores, self.rows = scores[kept], rows[:, None]
+        self.own = np.eye(data.n_classes)[data.target[kept]]
+        self.places = np.empty(len(rows), dtype=np.int64)
+
+    def grow(self):
+        """The next tree, which is added to the scores."""
+        odds = np.exp(self.scores - self.scores.max(axis=1, keepdims=True))
+        p = odds / odds.sum(axis=1, keepdims=True)
+        n_own = 1 if p.shape[1] == 2 else p.shape[1]  # of two classes one is the other upside down
+        residuals, variances = self.rows * (self.own - p)[:, :n_own], self.rows * (p * (1 - p))[:, :n_own]
+        splits, leaves = np.zeros((TREES.depth, 2), dtype=np.int64), np.zeros((2**TREES.depth, n_own))
+        grow_tree(self.bins, self.n_bins, residuals, variances, TREES.ridge, splits, leaves, self.places)
+        leaves = TREES.rate * (np.hstack([leaves, -leaves]) if n_own == 1 else leaves)
+        self.scores = self.scores + leaves[self.places]
+        return Trees(splits, leaves)
 
 
 def _most_terms(data):
@@ -302,6 +367,7 @@ class AdditiveFit(NamedTuple):
     ridge: dict
     errors: dict
     share: float = 1.0
+    trees: Trees | None = None
 
     def scaled(self, share):
         """With all weights times `share`."""

@@ -3,7 +3,7 @@
 All fits of a model share the bins of the columns, so that their sum is one table per column and one per pair of columns, over
 elementary bins or states; slopes of numbers and densities of all numbers together stay apart, one for each fit. The score of a
 class is the sum of its prior, of the line of each column and pair at the row's bins, of slope x clipped standardised number, and of
-the densities. A missing value takes out the lines, slopes and pairs of its column, and all densities.
+the densities, and of leaves of trees. A missing value takes out the lines, slopes and pairs of its column, and all densities.
 
 `as_dict` and `from_dict` have the schema; tests/additive/score.js reads it.
 
@@ -28,6 +28,7 @@ from pgm_bma.foundation.numbers.softmax_ridge import curvature_matrix, other_cla
 _BLOCK = 4096  # rows scored at a time
 SURE = 1.96  # standard errors on either side
 _MOST_ERRORS = 20_000_000  # rows x classes x terms whose errors are found together
+GAUSSIAN, TREE = "(gaussian)", "(trees)"  # lines of evidence of no one or two columns
 FORMAT, VERSION = "pgm_bma additive model", 1
 
 
@@ -38,6 +39,7 @@ def additive_model(fits):
     tables = [np.zeros_like(table) for table in first.singles]
     pairs: dict[tuple[int, int], np.ndarray] = {}
     slopes, densities = [], []
+    trees = tuple(fit.trees for fit in fits if fit.trees is not None)
     for terms, weights in ((fit.terms, fit.weights) for fit in fits):
         n_bins = [len(table) for table in terms.singles]
         prior += weights.sets[0] * np.log(terms.shares)
@@ -65,7 +67,9 @@ def additive_model(fits):
                 slopes.append(Slope(members[0], number, float(mean), float(spread), own[0]))
         if terms.gaussian is not None and np.any(weights.densities):
             densities.append(_density(terms.gaussian, weights.densities))
-    return AdditiveModel(first.columns, first.numbers, prior, tables, slopes, dict(sorted(pairs.items())), densities)
+    return AdditiveModel(
+        first.columns, first.numbers, prior, tables, slopes, dict(sorted(pairs.items())), densities, trees
+    )
 
 
 def _density(terms, weights):
@@ -98,22 +102,23 @@ def model_scores(model, codes, values):
 
 
 def model_evidence(model, codes, values):
-    """(n_samples, n_lines, n_classes): the prior, all that a column says alone, pairs, and the densities where there are any."""
+    """(n_samples, n_lines, n_classes): the evidence of `line_sets`."""
     places = {members: k for k, members in enumerate(line_sets(model))}
-    lines = np.zeros((len(codes), len(places) + bool(model.densities), len(model.prior)))
+    lines = np.zeros((len(codes), len(places), len(model.prior)))
     lines[:, 0] = model.prior
     for members, line in _lines(model, codes, values):
-        lines[:, places.get(members, -1)] += line
+        lines[:, places[members]] += line
     return lines
 
 
 def line_sets(model):
-    """Sets of columns with a line of evidence each: the class alone, all columns, pairs."""
-    return [(), *((j,) for j in range(len(model.tables))), *model.pairs]
+    """Sets of columns with a line of evidence each: none (the prior), one, two; then `GAUSSIAN` and `TREE` if there are any."""
+    more = [name for name, found in ((GAUSSIAN, model.densities), (TREE, model.trees)) if found]
+    return [(), *((j,) for j in range(len(model.tables))), *model.pairs, *more]
 
 
 def _lines(model, codes, values):
-    """Yield (set of columns, (n_samples, n_classes)); None for the densities."""
+    """Yield (set of columns, (n_samples, n_classes)), see `line_sets`."""
     codes, values = codes[:, model.columns], values[:, model.numbers]
     seen = codes >= 0
     bins = np.where(seen, codes, 0)
@@ -125,7 +130,20 @@ def _lines(model, codes, values):
         x = np.nan_to_num(np.clip((values[:, slope.number] - slope.mean) / slope.spread, -CLIP, CLIP))
         yield (slope.column,), x[:, None] * slope.weights
     for density in model.densities:
-        yield None, density_scores(density, values)
+        yield GAUSSIAN, density_scores(density, values)
+    for trees in model.trees:
+        yield TREE, tree_lines(trees, codes.T)
+
+
+def tree_lines(trees, bins):
+    """Sums of the leaves that rows reach: (n_samples, n_classes); bins (n_columns, n_samples), missing ones are below all."""
+    total = np.zeros((bins.shape[1], trees.leaves.shape[2]))
+    for splits, leaves in zip(trees.splits, trees.leaves):
+        places = np.zeros(bins.shape[1], dtype=np.int64)
+        for column, last in splits:
+            places = 2 * places + (bins[column] > last)
+        total += leaves[places]
+    return total
 
 
 def density_scores(density, values):
@@ -153,10 +171,10 @@ def column_curve(model, j, middles):
 
 def factors(model):
     """[(variables, logs)] over elementary bins, the class last; an error where slopes or densities make it no network of bins."""
-    if model.slopes or model.densities:
+    if model.slopes or model.densities or model.trees:
         raise AttributeError(
-            "model_ does not exist: linear and gaussian terms use the numbers themselves, and a network has tables of bins only; "
-            "fit with terms=('single', 'pair') to have it"
+            "model_ does not exist: linear, gaussian and tree terms use the numbers themselves, and a network has tables of bins "
+            "only; fit with terms=('single', 'pair') to have it"
         )
     n = len(model.tables)
     singles = [((j, n), table) for j, table in enumerate(model.tables)]
@@ -213,6 +231,15 @@ def as_dict(model, target, classes, schema, edges):
             }
             for density in model.densities
         ],
+        "trees": [
+            {
+                "columns": [int(model.columns[j]) for j in splits[:, 0]],
+                "last_bins": splits[:, 1].tolist(),
+                "leaves": leaves.tolist(),
+            }
+            for trees in model.trees
+            for splits, leaves in zip(trees.splits, trees.leaves)
+        ],
     }
 
 
@@ -252,7 +279,14 @@ def from_dict(content):
         densities.append(Density(knots, np.array(density["means"]), parts))
     tables = [np.array(table["evidence"], dtype=float) for table in content["tables"]]
     numbers = np.array([all_numbers.index(k) for k in own], dtype=np.int64)
-    return AdditiveModel(columns, numbers, np.array(content["prior"]), tables, slopes, pairs, densities)
+    trees = [
+        Trees(
+            np.array([[[position[c], b] for c, b in zip(tree["columns"], tree["last_bins"])]], dtype=np.int64),
+            np.array([tree["leaves"]], dtype=float),
+        )
+        for tree in content["trees"]
+    ]
+    return AdditiveModel(columns, numbers, np.array(content["prior"]), tables, slopes, pairs, densities, tuple(trees))
 
 
 def _numeric_columns(model, columns):
@@ -264,8 +298,8 @@ def _numeric_columns(model, columns):
 
 
 def set_labels(sets, names):
-    """Names of the terms of sets of columns, "(prior)" for the class alone, "(gaussian)" for the densities (None)."""
-    return ["(gaussian)" if s is None else ", ".join(str(names[a]) for a in s) or "(prior)" for s in sets]
+    """Names of the terms of `line_sets`, "(prior)" for the class alone."""
+    return [s if isinstance(s, str) else ", ".join(str(names[a]) for a in s) or "(prior)" for s in sets]
 
 
 def weight_series(fits, names, states, classes):
@@ -292,7 +326,8 @@ def weight_series(fits, names, states, classes):
 def average_importances(model, data):
     """Mean over the rows of the standard deviation over the classes of a column's weighted terms: (n_columns,) in nats."""
     result, columns = np.zeros(data.codes.shape[1]), model.columns
-    owners = [*(columns[list(s)] for s in line_sets(model)), columns[data.numeric[columns]]]  # the last: densities
+    numbers = columns[data.numeric[columns]]
+    owners = [numbers if isinstance(s, str) else columns[list(s)] for s in line_sets(model)]
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         evidence = model_evidence(model, data.codes[block], data.values[block])
@@ -361,15 +396,15 @@ def _own_weights(contrasts, terms):
 
 
 def importance_lines(fits, data):
-    """All that the model has beyond the prior: [(set of columns, (importance, low, high))], falling; None is the densities.
+    """All that the model has beyond the prior: [(set of columns, (importance, low, high))], falling, see `line_sets`.
 
     Intervals come from the error of a factor on the term; where fits lack parts of the rows, also from how these differ, and
     the wider one is taken; NaN where neither is known.
     """
     model = additive_model(fits)
-    sets = [*line_sets(model)[1:], *([None] if model.densities else [])]
+    sets = line_sets(model)[1:]
     shares = _variance_shares(model, data, sets)
-    unknown = [np.nan if s is None or len(s) == 1 else 1.0 for s in sets]
+    unknown = [1.0 if s in model.pairs else np.nan for s in sets]
     reach = SURE * np.array([fits[0].errors.get(s, default) for s, default in zip(sets, unknown)])
     low, high = shares * np.maximum(1.0 - reach, 0.0) ** 2, shares * (1.0 + reach) ** 2
     if len(fits) > 1:
@@ -381,8 +416,8 @@ def importance_lines(fits, data):
 
 
 def _variance_shares(model, data, sets):
-    """Variance over the rows of what sets of columns say, None being the densities, over that of the whole score: (n_sets,)."""
-    own = [*line_sets(model), *([None] if model.densities else [])]
+    """Variance over the rows of what `sets` of `line_sets` say, over that of the whole score: (n_sets,)."""
+    own = line_sets(model)
     weights = data.weights / data.weights.sum()
     means, squares = (np.zeros((len(own) + 1, data.n_classes)) for _ in range(2))
     for start in range(0, len(data.codes), _BLOCK):
@@ -397,8 +432,8 @@ def _variance_shares(model, data, sets):
     return np.array([found.get(members, 0.0) for members in sets])
 
 
-def without_terms(fit, sets, densities):
-    """The fit with zero weights for all that the sets of columns say, and for the densities where they are to go."""
+def without_terms(fit, sets):
+    """The fit with zero weights for all that `sets` of `line_sets` say."""
     terms, weights = fit.terms, fit.weights
     slopes = weights.slopes.copy()
     for members, _, place in design_owners(terms):
@@ -406,8 +441,9 @@ def without_terms(fit, sets, densities):
             slopes[place] = 0.0
     kept = np.array([float(members not in sets) for members in terms.sets])
     parts = weights._replace(
-        sets=weights.sets * kept, slopes=slopes, densities=weights.densities * (0.0 if densities else 1.0)
+        sets=weights.sets * kept, slopes=slopes, densities=weights.densities * (0.0 if GAUSSIAN in sets else 1.0)
     )
+    fit = fit._replace(trees=None) if TREE in sets else fit
     return fit._replace(weights=parts, errors={s: error for s, error in fit.errors.items() if s not in sets})
 
 
@@ -441,6 +477,13 @@ class Density(NamedTuple):
     parts: list
 
 
+class Trees(NamedTuple):
+    """splits (n_trees, depth, 2) : column with terms and last bin of the lower side; leaves (n_trees, 2^depth, n_classes)."""
+
+    splits: np.ndarray
+    leaves: np.ndarray
+
+
 class AdditiveModel(NamedTuple):
     """columns, numbers : positions of the columns with terms in the table, and of the numeric ones in its numbers
 
@@ -454,3 +497,4 @@ class AdditiveModel(NamedTuple):
     slopes: list
     pairs: dict
     densities: list
+    trees: tuple = ()

@@ -15,7 +15,8 @@ import numpy as np
 from pgm_bma.foundation.numbers.softmax_ridge import minimise, ridge_fit
 from pgm_bma.foundation.runtime.jobs import in_moments
 
-KINDS = ("single", "pair", "linear", "state", "gaussian", "cell")
+RIDGED = ("single", "pair", "linear", "state", "gaussian", "cell")
+KINDS = (*RIDGED, "tree")
 OFF = 1e5  # a ridge at which a kind of term is held at its centre: it has no say
 
 
@@ -154,7 +155,7 @@ class Contrasts(NamedTuple):
 
 
 def _of_kinds(*ridges):
-    return dict(zip(KINDS, ridges))
+    return dict(zip(RIDGED, ridges))
 
 
 @dataclass(frozen=True)
@@ -215,3 +216,20 @@ class RidgeSearch:
 
 
 SEARCH = RidgeSearch()
+
+
+@dataclass(frozen=True)
+class TreeStage:
+    """The last stage, chosen on generated tables: sines of sums, signs of products, clusters, oblique boundaries."""
+
+    fewest_rows: int = 1000  # below, trees never gained
+    fewest_numbers: int = 3
+    depth: int = 5
+    rate: float = 0.2
+    ridge: float = 5.0
+    most: int = 200
+    patience: int = 20  # trees without a gain for held-out rows
+    n_parts: int = 3  # of the rows one is held out
+
+
+TREES = TreeStage()

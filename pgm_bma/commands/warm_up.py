@@ -57,6 +57,7 @@ def jobs_to_do():
         "AdditiveBayes",
     ):
         jobs[f"{name}Classifier"] = partial(_classify, f"{name}Classifier")
+    jobs["AdditiveBayesClassifier, trees"] = _numbers
     jobs["OrderAveragedClassifier"] = partial(_classify, "OrderAveragedClassifier", {"method": "exact"}, _short_chain())
     for name in ("LatentClass", "EMA", "StructuralEM", "ForestAveraged"):
         jobs[f"{name}Clusterer"] = partial(_cluster, f"{name}Clusterer")
@@ -122,6 +123,11 @@ def _missing_cells():
 def _discretize():
     X = np.random.default_rng(0).normal(size=(N_ROWS, 2))
     pgm_bma.MDLDiscretizer().fit(X, X[:, 0] > 0)
+
+
+def _numbers():
+    x = np.random.default_rng(0).normal(size=(1000, 3))  # fewer rows have no trees
+    pgm_bma.AdditiveBayesClassifier().fit(x, x.sum(axis=1) > 0)
 
 
 def _networks():

@@ -259,6 +259,10 @@ def check_additive(fit, scope):
     want(len(weights.sets) == len(terms.sets), "sets", "has not one weight per term")
     want(len(weights.densities) == (0 if terms.gaussian is None else 3), "densities", "does not fit the terms")
     want(len(weights.slopes) == design, "slopes", "does not fit the terms")
+    if fit.trees is not None:
+        splits, leaves = fit.trees
+        want(leaves.shape[1] == 2 ** splits.shape[1], "leaves", "does not fit splits")
+        want((splits[:, :, 0] < len(bins)).all(), "splits", "names a column that has no terms")
 
 
 def check_schema(schema, scope):

@@ -208,6 +208,7 @@ RECORDS: dict[str, tuple] = {
         scatters=Array("k d d"),
         pooled=Array("d d"),
     ),
+    "additive-trees": invariants(splits=Array("t e 2", "i", 0), leaves=Array("t * k")),
     "kikuchi-cuts": invariants(names=Long("q"), edges=Each(Rising(), "q")),
 }
 # what any estimator keeps, under any class

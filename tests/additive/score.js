@@ -50,6 +50,9 @@ function score(model, row) {
     add(scores, slope.weights, Math.max(-model.clip, Math.min(model.clip, x)));
   }
   for (const content of model.densities) density(scores, content, row);
+  for (const tree of model.trees) {
+    add(scores, tree.leaves[tree.columns.reduce((leaf, j, k) => 2 * leaf + (bins[j] > tree.last_bins[k] ? 1 : 0), 0)]);
+  }
   return scores;
 }
 
