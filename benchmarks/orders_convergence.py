@@ -69,7 +69,7 @@ def measure(name, seed, most):
         arcs = {k: np.array(fit["arcs"]) for k, fit in enumerate(fits) if "arcs" in fit}
         for k, fit in enumerate(fits):
             others = [found for j, found in arcs.items() if j != k]
-            reference, against = np.mean(others, axis=0) if others else np.nan, f"mean of {len(others)} other fits"
+            reference, against = np.mean(others, axis=0) if others else np.nan, f"mean of other fits ({len(others)})"
             if weighting == "order" and not missing and table.shape[1] <= exact_orders.MAX_VARIABLES:
                 exact = OrderPosterior(method="exact").fit(table)
                 reference, against = exact.edge_posterior_.to_numpy(), "exact sums"

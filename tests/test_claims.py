@@ -483,6 +483,13 @@ def test_the_table_of_converging_orders_is_that_of_the_kept_result():
     assert orders_convergence.as_markdown(kept("orders_convergence")) in page
 
 
+def test_the_table_of_published_learners_is_that_of_the_kept_result():
+    from benchmarks import structure_curves
+
+    page = (ROOT / EVIDENCE).read_text(encoding="utf-8")
+    assert structure_curves.as_markdown(kept("structure_curves")) in page
+
+
 def test_the_table_of_costs_is_that_of_the_kept_result():
     from benchmarks import speed_limits
     from benchmarks._common import kept_rows

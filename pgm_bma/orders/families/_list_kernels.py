@@ -207,13 +207,13 @@ def grow(child, first, allowed, data, prior, log_priors, odds, words, beam, marg
             more[:count], more_values[:count] = members[:count], values[:count]
             members, values = more, more_values
             charged = np.append(charged, np.zeros(room - charged.size))
-        for k in kept:
-            _insert(base[new[k, 0]], size - 1, new[k, 1], members[count])
-            values[count] = new_values[k]
-            if new_scores[k] >= new_bests[k]:
-                new_bests[k], new[k, 2] = new_scores[k], count
+        for at in kept:
+            _insert(base[new[at, 0]], size - 1, new[at, 1], members[count])
+            values[count] = new_values[at]
+            if new_scores[at] >= new_bests[at]:
+                new_bests[at], new[at, 2] = new_scores[at], count
             if first.size == 0 and size == 1:
-                single_best[new[k, 1]], single_holder[new[k, 1]] = new_bests[k], new[k, 2]
+                single_best[new[at, 1]], single_holder[new[at, 1]] = new_bests[at], new[at, 2]
             count += 1
         next_keys = np.empty(chosen.size, dtype=np.uint64)
         next_base = np.full((chosen.size, max_indegree), np.int32(-1))
