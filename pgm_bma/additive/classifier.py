@@ -11,22 +11,18 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.additive.fit import fit_additive
+from pgm_bma.additive.json_model import as_dict, check_content, from_dict, schema_of
 from pgm_bma.additive.model import (
-    FORMAT,
-    GAUSSIAN,
-    TREE,
-    VERSION,
     additive_model,
-    as_dict,
     average_importances,
     column_curve,
     curve_errors,
     factors,
-    from_dict,
     importance_lines,
     line_sets,
     model_evidence,
     model_scores,
+    named_sets,
     set_labels,
     weight_series,
     without_terms,
@@ -38,7 +34,6 @@ from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.faces.validation import Choice, Integer, Optional, Verbose, brief, check_parameters
 from pgm_bma.foundation.runtime.jobs import progress
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.cut_points import bin_labels
 from pgm_bma.foundation.tables.kinds import as_frame, cut_series, nothing_cut, raw_values
 from pgm_bma.foundation.tables.table import as_table
 
@@ -132,11 +127,7 @@ class AdditiveBayesClassifier(ClassifierBase):
     """
 
     _picture = "plot_interactions"
-    _rules = {
-        "n_bags": Optional(Integer(1)),
-        "weight_type": Choice("repetition", "sampling"),
-        "verbose": Verbose(),
-    }
+    _rules = {"n_bags": Optional(Integer(1)), "weight_type": Choice("repetition", "sampling"), "verbose": Verbose()}
 
     def __init__(
         self,
@@ -288,11 +279,7 @@ class AdditiveBayesClassifier(ClassifierBase):
             With `predict`, `predict_proba`, `log_scores`, `explain` and `to_dict`. What needs the fits themselves, such as
             `term_curves` and `save`, it does not have.
         """
-        found = [content.get("format"), content.get("version")] if isinstance(content, dict) else content
-        if found != [FORMAT, VERSION]:
-            raise ValueError(
-                f"content is {brief(found)}, not a model of format {FORMAT!r} and version {VERSION}; pass a to_dict()"
-            )
+        check_content(content)
         model = cls()
         numbers = [column for column in content["columns"] if column["kind"] == "number"]
         if numbers:
@@ -300,14 +287,10 @@ class AdditiveBayesClassifier(ClassifierBase):
                 names=tuple(column["name"] for column in numbers),
                 edges=[np.array(column["edges"], dtype=float) for column in numbers],
             )
-        states = [
-            tuple(column["states"] if column["kind"] == "states" else bin_labels(np.array(column["edges"])))
-            for column in content["columns"]
-        ]
-        model.schema_ = table.Schema(tuple(column["name"] for column in content["columns"]), tuple(states))
+        model.schema_ = schema_of(content)
         model.target_name_, model.target_states_ = content["target"], tuple(content["classes"])
         model.classes_ = np.array(content["classes"])
-        model.n_features_in_, model._cached_terms = len(states), from_dict(content)
+        model.n_features_in_, model._cached_terms = len(content["columns"]), from_dict(content)
         return model
 
     def remove_terms(self, terms: Any) -> AdditiveBayesClassifier:
@@ -336,22 +319,11 @@ class AdditiveBayesClassifier(ClassifierBase):
         """
         check_is_fitted(self, "_result")
         if isinstance(terms, str) or not hasattr(terms, "__iter__"):
-            raise ValueError(f"terms={brief(terms)} must be a list of columns, pairs of columns and '(gaussian)'")
+            raise ValueError(
+                f"terms={brief(terms)} must be a list of columns, pairs of columns, '(gaussian)' and '(trees)'"
+            )
         place = {name: j for j, name in enumerate(self._of_terms(self.schema_.names))}
-        sets: set[Any] = set()
-        pairs, terms = set(self.pairs_), list(terms)
-        for term in terms:
-            if term in place:
-                sets.add((place[term],))
-            elif isinstance(term, tuple) and {term, term[::-1]} & pairs:
-                sets.add(tuple(sorted(place[name] for name in term)))
-            elif term in (GAUSSIAN, TREE):
-                sets.add(term)
-            else:
-                raise ValueError(
-                    f"terms holds {term!r}, which is neither a column with a term, nor a pair of pairs_, nor '(gaussian)' or "
-                    "'(trees)'"
-                )
+        sets = named_sets(terms, place, set(self.pairs_))
         fewer = copy(self)
         fewer._result = [without_terms(fit, sets) for fit in self._result]
         for name in ("_cached_model", "_cached_terms"):

@@ -1,11 +1,9 @@
-"""A fitted additive model as plain tables: what rows are scored by, and what its JSON form holds.
+"""A fitted additive model as plain tables: what rows are scored by, and what `json_model` writes.
 
 All fits of a model share the bins of the columns, so that their sum is one table per column and one per pair of columns, over
 elementary bins or states; slopes of numbers and densities of all numbers together stay apart, one for each fit. The score of a
 class is the sum of its prior, of the line of each column and pair at the row's bins, of slope x clipped standardised number, and of
 the densities, and of leaves of trees. A missing value takes out the lines, slopes and pairs of its column, and all densities.
-
-`as_dict` and `from_dict` have the schema; tests/additive/score.js reads it.
 
 The term of a column is all that it says alone, that of a pair all that its one weight and its cells add to the scores. Its
 importance is the variance of that over the rows (summed over the classes, each score less its mean over them), as a share of the
@@ -29,7 +27,6 @@ _BLOCK = 4096  # rows scored at a time
 SURE = 1.96  # standard errors on either side
 _MOST_ERRORS = 20_000_000  # rows x classes x terms whose errors are found together
 GAUSSIAN, TREE = "(gaussian)", "(trees)"  # lines of evidence of no one or two columns
-FORMAT, VERSION = "pgm_bma additive model", 1
 
 
 def additive_model(fits):
@@ -181,120 +178,24 @@ def factors(model):
     return [((n,), model.prior), *singles, *(((*pair, n), table) for pair, table in model.pairs.items())]
 
 
-# ------------------------------------------------------------------------------------------------------------- JSON
-
-
-def as_dict(model, target, classes, schema, edges):
-    """The model in plain lists and numbers, see `AdditiveBayesClassifier.to_dict`; edges {name: (n_bins - 1,)} of the numbers."""
-    columns = []
-    for name, states in zip(schema.names, schema.states):
-        if name in edges:
-            columns.append({"name": _plain(name), "kind": "number", "edges": [float(edge) for edge in edges[name]]})
-        else:
-            columns.append({"name": _plain(name), "kind": "states", "states": [_plain(s) for s in states]})
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "target": _plain(target),
-        "classes": [_plain(c) for c in classes],
-        "columns": columns,
-        "clip": CLIP,
-        "prior": model.prior.tolist(),
-        "tables": [
-            {"column": int(model.columns[j]), "evidence": table.tolist()} for j, table in enumerate(model.tables)
-        ],
-        "slopes": [
-            {"column": int(model.columns[s.column]), "mean": s.mean, "spread": s.spread, "weights": s.weights.tolist()}
-            for s in model.slopes
-        ],
-        "pairs": [
-            {"columns": [int(model.columns[i]), int(model.columns[j])], "evidence": table.tolist()}
-            for (i, j), table in model.pairs.items()
-        ],
-        "densities": [
-            {
-                "columns": [int(j) for j in _numeric_columns(model, columns)],
-                "knots": [{"values": values.tolist(), "scores": scores.tolist()} for values, scores in density.knots],
-                "means": density.means.tolist(),
-                "parts": [
-                    {
-                        "class": part.group,
-                        "weight": part.weight,
-                        "constant": part.constant,
-                        "joint_power": part.joint_power,
-                        "single_power": part.single_power,
-                        "inverse": part.inverse.tolist(),
-                        "widths": part.widths.tolist(),
-                    }
-                    for part in density.parts
-                ],
-            }
-            for density in model.densities
-        ],
-        "trees": [
-            {
-                "columns": [int(model.columns[j]) for j in splits[:, 0]],
-                "last_bins": splits[:, 1].tolist(),
-                "leaves": leaves.tolist(),
-            }
-            for trees in model.trees
-            for splits, leaves in zip(trees.splits, trees.leaves)
-        ],
-    }
-
-
-def _plain(value):
-    """A name, state or class as JSON has it; an error for what it has not."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, (str, int, float, bool)):
-        return value
-    raise ValueError(f"{value!r} is neither a text nor a number, so JSON cannot hold it; fit with texts instead")
-
-
-def from_dict(content):
-    """`AdditiveModel` from what `as_dict` made."""
-    columns = np.array([table["column"] for table in content["tables"]], dtype=np.int64)
-    position = {int(column): j for j, column in enumerate(columns)}
-    all_numbers = [k for k, column in enumerate(content["columns"]) if column["kind"] == "number"]
-    own = [k for k in all_numbers if k in position]
-    number = {k: m for m, k in enumerate(own)}
-    slopes = [
-        Slope(position[s["column"]], number[s["column"]], s["mean"], s["spread"], np.array(s["weights"]))
-        for s in content["slopes"]
-    ]
-    pairs = {
-        tuple(position[c] for c in pair["columns"]): np.array(pair["evidence"], dtype=float)
-        for pair in content["pairs"]
-    }
-    densities = []
-    for density in content["densities"]:
-        parts = [
-            DensityPart(
-                part["class"], part["weight"], part["constant"], part["joint_power"], part["single_power"],
-                np.array(part["inverse"]), np.array(part["widths"]),
-            )
-            for part in density["parts"]
-        ]  # fmt: skip
-        knots = [(np.array(knot["values"]), np.array(knot["scores"])) for knot in density["knots"]]
-        densities.append(Density(knots, np.array(density["means"]), parts))
-    tables = [np.array(table["evidence"], dtype=float) for table in content["tables"]]
-    numbers = np.array([all_numbers.index(k) for k in own], dtype=np.int64)
-    trees = [
-        Trees(
-            np.array([[[position[c], b] for c, b in zip(tree["columns"], tree["last_bins"])]], dtype=np.int64),
-            np.array([tree["leaves"]], dtype=float),
-        )
-        for tree in content["trees"]
-    ]
-    return AdditiveModel(columns, numbers, np.array(content["prior"]), tables, slopes, pairs, densities, tuple(trees))
-
-
-def _numeric_columns(model, columns):
-    """Positions in the table of the columns whose numbers vary together."""
-    return [j for j in model.columns if columns[j]["kind"] == "number"]
-
-
 # ------------------------------------------------------------------------------------- weights, importances, errors
+
+
+def named_sets(terms, place, pairs):
+    """{positions, or the name of a term without columns} of the named terms; place {name: position}, pairs {(name, name)}."""
+    sets = set()
+    for term in terms:
+        if term in place:
+            sets.add((place[term],))
+        elif isinstance(term, tuple) and {term, term[::-1]} & pairs:
+            sets.add(tuple(sorted(place[name] for name in term)))
+        elif term in (GAUSSIAN, TREE):
+            sets.add(term)
+        else:
+            raise ValueError(
+                f"terms holds {term!r}, which is neither a column with a term, nor a pair of pairs_, nor '(gaussian)' or '(trees)'"
+            )
+    return sets
 
 
 def set_labels(sets, names):

@@ -20,7 +20,7 @@ from pgm_bma.orders.chains.runner import ChainRecord
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import FamilyLists, tie
 from pgm_bma.orders.search import climbed_starts
-from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order, parent_sets
+from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
 
 MANY_FAMILIES = 20_000  # tables past this size drop the least weighty parent sets when they predict
 LOST_MASS = 1e-6  # of every node's posterior, then; on ALARM no class probability moved by more than 2e-6
@@ -192,7 +192,7 @@ class OrderWeighting:
     ancestors = staticmethod(exact_orders.ancestor_posterior)
     log_joint = staticmethod(exact_orders.log_joint)
     draw = staticmethod(exact_orders.draw_orders)
-    parent_sets = staticmethod(parent_sets.over_orders)
+    parent_sets = staticmethod(exact_orders.parent_set_posterior)
 
     def masks(self, states):
         """(before, touching or None) of states, see `fixed_order`."""
@@ -232,7 +232,7 @@ class DagWeighting:
     ancestors = staticmethod(exact_dags.ancestor_posterior)
     log_joint = staticmethod(exact_dags.log_joint)
     draw = staticmethod(exact_dags.draw_layers)
-    parent_sets = staticmethod(parent_sets.over_dags)
+    parent_sets = staticmethod(exact_dags.parent_set_posterior)
 
     def masks(self, states):
         """(before, touching) of layers."""

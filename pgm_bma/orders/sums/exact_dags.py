@@ -61,6 +61,22 @@ def ancestor_posterior(sums):
     return np.clip(paths, 0.0, 1.0)
 
 
+def parent_set_posterior(sums, node):
+    """(n_sets,) P(parents | data) in the order of the table; sums : `DagSums`."""
+    masks, log_scores = families_by_mask(sums.table)
+    coefficients = np.zeros_like(sums.log_sums)
+    kernels.backward_edges(sums.log_sums, sums.codes, sums.totals, sums.log_evidence, coefficients)
+    subsets = np.flatnonzero(coefficients[node])
+    shares = np.zeros(len(masks[node]))
+    for k, (mask, score) in enumerate(zip(masks[node], log_scores[node])):
+        holding = subsets[subsets & mask == mask]
+        shares[k] = coefficients[node, holding] @ np.exp(score - sums.log_sums[node, holding])
+    shares[masks[node] == 0] = 0.0  # the first layer, which has no parents, is not in the coefficients
+    shares = np.clip(shares, 0.0, 1.0)
+    shares[masks[node] == 0] = max(1.0 - shares.sum(), 0.0)
+    return shares
+
+
 def log_joint(sums, predictive):
     """(n_rows,) log P(row | data), every DAG once; `predictive` as in `exact_orders.log_joint`."""
     masks, set_shares = mixing_shares(sums.table)

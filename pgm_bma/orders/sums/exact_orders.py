@@ -60,6 +60,21 @@ def ancestor_posterior(sums):
     return np.clip(paths, 0.0, 1.0)
 
 
+def parent_set_posterior(sums, node):
+    """(n_sets,) P(parents | data) in the order of the table; sums : `OrderSums`.
+
+    A set weighs its score times the sum, over all sets of predecessors that hold it, of the orders before and after.
+    """
+    masks, log_scores = families_by_mask(sums.table)
+    suffixes = np.empty_like(sums.prefixes)
+    kernels.order_totals(sums.log_sums, True, False, np.empty(len(masks)), suffixes)
+    around = (sums.prefixes.reshape(-1, 2, 1 << node)[:, 0] + suffixes.reshape(-1, 2, 1 << node)[:, 1]).ravel()
+    for place in range(len(masks) - 1):  # in place: the sum over all sets that hold a set
+        pairs = around.reshape(-1, 2, 1 << place)
+        pairs[:, 0] = np.logaddexp(pairs[:, 0], pairs[:, 1])
+    return np.exp(log_scores[node] + around[masks[node]] - sums.log_evidence)
+
+
 def log_joint(sums, predictive):
     """(n_rows,) log P(row | data), averaged over all orders.
 
