@@ -317,7 +317,7 @@ def test_constraints_by_name():
             {"sampler": SwapSampler(), "structure_weighting": "dag"},
             r"SwapSampler works with structure_weighting='order' only",
         ),
-        ({"expert_knowledge": {"required": []}}, r"expert_knowledge has 'required'; its words are required_edges, "),
+        ({"expert_knowledge": {"required": []}}, r"expert_knowledge has 'required'; its fields are required_edges, "),
         ({"expert_knowledge": 3}, r"expert_knowledge=3 is not an ExpertKnowledge of pgmpy"),
         ({"missing": "ignore"}, r"missing='ignore' is not one of"),
     ]
