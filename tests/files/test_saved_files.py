@@ -95,8 +95,8 @@ def test_swapped_fields_come_back_by_name(tmp_path):
         ('["alpha",1.0]', '["alfa",1.0]', "TANClassifier in the file lacks alpha"),
         ('["alpha",1.0]', '["alpha",1.0],["beta",1]', "has unknown beta"),
         ('["alpha",1.0]', '["alpha",1.0],["predict_",1],["_fit",1]', "'_fit' is a part of TANClassifier"),
-        ('"TANClassifier"', '"os.system"', "speaks of 'os.system'"),
-        ('"TANClassifier"', '"schema"', "speaks of 'schema'"),
+        ('"TANClassifier"', '"os.system"', "names 'os.system'"),
+        ('"TANClassifier"', '"schema"', "names 'schema'"),
     ],
 )
 def test_fields_and_keys_that_do_not_fit_are_named(tmp_path, old, new, message):

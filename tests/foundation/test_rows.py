@@ -100,10 +100,7 @@ def test_columns_without_values_and_bad_columns(parts, tmp_path):
     odd = [part.assign(nothing=pd.Series([None] * len(part), dtype=object), one="same") for part in parts]
     frame = pd.concat(odd, ignore_index=True)
     scan = pgm_bma.scan_parquet(write_parts(odd, tmp_path), memory=1000, sample_rows=None)
-    with (
-        pytest.warns(UserWarning, match="column 'nothing' holds no value"),
-        pytest.warns(UserWarning, match="'one' holds one"),
-    ):
+    with pytest.warns(UserWarning, match="'one' holds one value only.* 'nothing' holds no value"):
         got = clusterer("EMA linear", 3).fit(scan)
     want = clusterer("EMA linear", 3).fit(frame)
     assert got.schema_ == want.schema_ and got.log_likelihood_ == pytest.approx(want.log_likelihood_, rel=1e-9)

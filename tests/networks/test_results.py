@@ -113,7 +113,7 @@ def test_parents_given_by_axes_mean_the_same():
         ({"cpts": [[[0.5, 0.5]], [[0.5, 0.6], [0.5, 0.5]]]}, "row 0 of the table of 'b'"),
         ({"cpts": [[[0.5, 0.5]], [[0.5, 0.5], [np.nan, 0.5]]]}, "row 1 of the table of 'b'"),
         ({"cpts": [[[0.5, 0.5]], [[0.5, 0.5], [1.5, -0.5]]]}, "row 1 of the table of 'b'"),
-        ({"cpts": [[[0.5, 0.5]], [[0.5, 0.5]]]}, r"want \(2, 2\)"),
+        ({"cpts": [[[0.5, 0.5]], [[0.5, 0.5]]]}, r"expected \(2, 2\)"),
         ({"names": ["a", "a"]}, "'a' is used twice"),
         ({"states": [(1, True), (0, 1)]}, "equal states"),
         ({"states": [(), (0, 1)]}, "'a' has no states"),

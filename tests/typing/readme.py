@@ -24,7 +24,7 @@ print(posterior.skeleton_posterior_.loc["either"].round(2))  # in either directi
 
 from pgmpy.models import DiscreteBayesianNetwork
 
-rows = missing.drop(columns="either")  # nobody noted it down
+rows = missing.drop(columns="either")  # it was never recorded
 asia = pgm_bma.load_network("asia")
 model = DiscreteBayesianNetwork(asia.edges(), latents={"either"})
 model.fit(rows, estimator=pgm_bma.EMEstimator(latent_card={"either": 2}, seed=0))
