@@ -53,7 +53,7 @@ def main(argv=None):
         table, weighting, about = problem(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            law = {"structure_weighting": weighting, "parameter_prior": "consistent"}
+            law = {"structure_weighting": weighting}
             exact = OrderPosterior(method="exact", **law, random_state=0).fit(table)
             began = time.process_time()
             sampled = OrderPosterior(method="mcmc", **law, random_state=seed).fit(table)

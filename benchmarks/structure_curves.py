@@ -4,7 +4,7 @@ The design of benchpress (Rios, Moffa and Kuipers): 320 rows of binary data; gra
 probability, four neighbours on average, drawn again until no node has more than five parents, or the graph of hepar2. Tables as
 its code draws them: a node without parents is 1 with a probability between .1 and .9 (.03 without children); with parents, between
 .01 and .1 where all are 0, else the sum of what those that are 1 have, between .4 and .9 each, at most .95. Its page says that all
-probabilities are uniform between .1 and .9 ("uniform"); the published points do not fit that.
+probabilities are uniform between .1 and .9 ("uniform"). Which of the two made the published points is not known.
 
 Graphs are compared as patterns: the edges, of which only those of v-structures have a direction. P is the number of true edges. An
 edge that is not there counts one as false. An edge that is there with another direction counts half as true and half as false. The
