@@ -29,7 +29,7 @@ from pgm_bma.additive.model import (
 )
 from pgm_bma.additive.solve import KINDS
 from pgm_bma.additive.terms import AdditiveRows, additive_data, check_terms, effective_weights
-from pgm_bma.foundation.faces.classifier import ClassifierBase, Training, interaction_frame
+from pgm_bma.foundation.faces.classifier import ClassifierBase, LabelledRows, interaction_frame
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
 from pgm_bma.foundation.faces.validation import Choice, Integer, Optional, Verbose, brief, check_parameters
 from pgm_bma.foundation.runtime.jobs import progress
@@ -496,5 +496,5 @@ class AdditiveBayesClassifier(ClassifierBase):
 class AdditiveTraining(NamedTuple):
     """A table that was read, and the numbers of its numeric columns as they are (n_samples, n_numeric)."""
 
-    training: Training
+    training: LabelledRows
     values: np.ndarray

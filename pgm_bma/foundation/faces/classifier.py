@@ -29,7 +29,7 @@ from pgm_bma.foundation.tables.kinds import (
 from pgm_bma.foundation.tables.table import as_table
 
 
-class Training(NamedTuple):
+class LabelledRows(NamedTuple):
     """Training data as a classifier's algorithm sees them: codes of the features, codes of the class, weights (None = one each).
 
     Rows that are visited in passes stand in `codes`, as `Rows` of `ClassBlock`; then `target` is None.
@@ -175,7 +175,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         declared, keep = (self.state_names or {}).get(name), self._takes_missing_targets()
         target, states = table.encode_target(y, name, declared, keep_missing=keep, cure=self._missing_target_cure)
         target = np.where(target < 0, target, self._set_classes(name, states)[target])
-        return Training(read.schema, read.codes, target, self.target_states_, read.weights)
+        return LabelledRows(read.schema, read.codes, target, self.target_states_, read.weights)
 
     def _refuse_clash(self, name, columns):
         if name in columns:
@@ -196,7 +196,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         return np.array([place[state] for state in states], dtype=np.int32)
 
     def _read_training_rows(self, y, sample_weight):
-        """A `Training` whose rows are visited in passes, of the scan that did not fold; `y` is a column of it."""
+        """A `LabelledRows` whose rows are visited in passes, of the scan that did not fold; `y` is a column of it."""
         if self.numeric_columns is not None:
             raise NeedsRows("numeric_columns", "columns that are cut already")
         name = self._target_node(y)
@@ -217,7 +217,7 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
         )
         self._set_columns(profile.schema, named=True)
         viewed = rows.viewed(split_target, position, places, profile=profile)
-        return Training(profile.schema, viewed, None, self.target_states_, None)
+        return LabelledRows(profile.schema, viewed, None, self.target_states_, None)
 
     def _cut_numbers(self, X, y, name, sample_weight):
         """X with intervals in place of numbers that are no states; `_cuts` are kept where there are such columns."""
