@@ -23,7 +23,6 @@ from pgm_bma.foundation.runtime.jobs import n_workers, progress
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.orders import search, structure_average
-from pgm_bma.orders.chains.gibbs import affordable_sweeps
 from pgm_bma.orders.chains.runner import R_HAT, teller
 from pgm_bma.orders.families import counted
 from pgm_bma.orders.families.arcs import arc_log_odds, named_arcs, order_positions, random_order, start_orders
@@ -35,6 +34,7 @@ from pgm_bma.orders.families.family_table import (
     family_table,
     grow_lists,
     n_families,
+    prune_table,
 )
 from pgm_bma.orders.gaps import augmented_average
 from pgm_bma.orders.gaps.augment import GapTable
@@ -45,7 +45,6 @@ from pgm_bma.orders.limits import (
     check_soft_families,
     check_widest_family,
     lists_of,
-    pruned,
 )
 from pgm_bma.orders.samplers import SAMPLER, GibbsSampler, SwapSampler
 from pgm_bma.orders.structure_average import WEIGHTINGS
@@ -254,12 +253,12 @@ def score(training, names, settings, full, *, exact=False, grown=False):
     scoring = _scoring(training, max_indegree, settings, arcs)
     if isinstance(training, CountedTraining):
         families = counted.counted_table(training, scoring)
-        return (families if full else pruned(families, settings.sampler.eps, settings.by_default)), arcs
+        return (families if full else prune_table(families, settings.sampler.eps)), arcs
     rows = training.codes, training.cardinalities, training.weights
     if size <= MAX_FAMILIES and not grown:
         check_widest_family(training, names, max_indegree)
         families = family_table(*rows, scoring, training.held)
-        return (families if full else pruned(families, settings.sampler.eps, settings.by_default)), arcs
+        return (families if full else prune_table(families, settings.sampler.eps)), arcs
     if exact:
         raise ValueError(
             f"{n} variables with max_indegree={max_indegree} have {size} families, more than {MAX_FAMILIES}, which method='exact' "
@@ -338,10 +337,11 @@ def _sample(families, training, names, settings, arcs, rngs, marks, began):
             run.update(burn_in=sampler.burn_in, thin=sampler.thin, progress=tick)
             return structure_average.swapped_average(families, training, kind.name, starts, rngs, **run)
     run.update({name: getattr(sampler, name) for name in ("tol", "max_sweeps", "n_temperatures")})
-    if settings.by_default:
-        most = affordable_sweeps(SWEEPING, len(names), len(families.log_marginal), sampler.n_chains)
-        run["max_sweeps"] = min(run["max_sweeps"], most)
-    run.update(climbs=given is None, max_time=sampler.max_time and sampler.max_time - (time.monotonic() - began))
+    run.update(
+        seconds=SWEEPING if settings.by_default else None,
+        climbs=given is None,
+        max_time=sampler.max_time and sampler.max_time - (time.monotonic() - began),
+    )
     with progress(settings.verbose, "sweeps", label=kind.words) as tick:
         run["tell"] = teller(tick, settings.verbose)
         return structure_average.sampled_average(families, training, kind.name, starts, rngs, **run)

@@ -4,20 +4,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from pgm_bma.orders.families.family_table import MAX_FAMILIES, TooLarge, most_cells, n_families, prune_table
+from pgm_bma.orders.families.family_table import MAX_FAMILIES, TooLarge, most_cells, n_families
 
 MAX_CELLS = 2**26  # of one family's table
 # What a fit may take where no sampler was given: on tables of hundreds of columns, chains end before max_sweeps. The limit is by
 # size, not by the clock, so that fits repeat.
 SCORING = 6e10  # steps of compiled code, of about a nanosecond each
 SWEEPING = 60  # CPU seconds of all chains
-LONG, LOOSE = 300_000, 0.05  # families of pruned lists, and eps where there would be more
-
-
-def pruned(families, eps, by_default):
-    """Lists of a full table; by default shorter ones where they are long, because the time of a sweep grows with them."""
-    lists = prune_table(families, eps)
-    return prune_table(families, LOOSE) if by_default and len(lists.log_marginal) > LONG else lists
 
 
 def check_soft_families(scoring, n):

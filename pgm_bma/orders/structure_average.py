@@ -15,11 +15,12 @@ from scipy.special import logsumexp
 from pgm_bma.orders.chains import order_mcmc
 from pgm_bma.orders.chains._layer_kernels import run_layers
 from pgm_bma.orders.chains._relocation_kernels import run_orders
-from pgm_bma.orders.chains.gibbs import prepare_lists, run_gibbs
+from pgm_bma.orders.chains.gibbs import affordable_sweeps, run_gibbs
 from pgm_bma.orders.chains.runner import ChainRecord
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import FamilyLists, tie
 from pgm_bma.orders.search import climbed_starts
+from pgm_bma.orders.short_lists import FIRST, KEPT, choose_lists, corrected, whole_lists
 from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
 
 MANY_FAMILIES = 20_000  # tables past this size drop the least weighty parent sets when they predict
@@ -43,17 +44,27 @@ def given_average(table, training, orders):
     return _average(table, training, "given", "order", states, edges, *best_within(table, states[0], "order"))
 
 
-def sampled_average(table, training, weighting, orders, rngs, climbs=True, **run):
+def sampled_average(table, training, weighting, orders, rngs, *, n_kept=30, tol=0.05, climbs=True, seconds=None, **run):
     """Chains of Gibbs moves over family lists until they agree; `run` as in `gibbs.run_gibbs`.
 
     orders : one to start from per chain; where `climbs`, most chains start from what a climb makes of theirs
+    seconds : CPU seconds after which chains end, or None
     """
-    kind, prepared = WEIGHTINGS[weighting], prepare_lists(table)
-    climbed, run["spread"] = climbed_starts(prepared, orders, rngs)
+    kind = WEIGHTINGS[weighting]
+    run.update(n_kept=n_kept, tol=tol)
+    lists = choose_lists(table, orders[0], rngs[0]) if weighting == "order" else whole_lists(table)
+    climbed, run["spread"] = climbed_starts(lists.short, orders, rngs)
+    if seconds is not None:
+        most = affordable_sweeps(seconds, len(table.cardinalities), lists.n_families, len(rngs))
+        run["max_sweeps"] = min(run["max_sweeps"], most)
     if not kind.ladder:
         run["n_temperatures"] = 1
+    if lists.long is not None:  # the correction needs more states than results do, and adds to the error
+        run.update(n_kept=max(n_kept, KEPT), tol=FIRST * tol)
     starts = [kind.from_order(table, order) for order in (climbed if climbs else orders)]
-    found = run_gibbs(kind.gibbs, prepared, starts, rngs, **run)
+    found = run_gibbs(kind.gibbs, lists.short, starts, rngs, **run)
+    if lists.long is not None:
+        found = corrected(found, lists, n_kept, tol)
     best = best_within(table, found.best_state[None], weighting)
     average = _average(table, training, "mcmc", weighting, found.states, found.chains.means.mean(0), *best)
     return average._replace(log_scores=found.log_scores, finished=found.finished, chains=found.chains)

@@ -375,32 +375,41 @@ def layers_of(one, f, layers):
 
 
 @compiled
+def read_child(child, number, reach_only, f, column):
+    """(x, level, largest weight of a set) of a child's sum, in one pass; column[p] gets the weights of its sets that hold p."""
+    high = number[child] - 1
+    low = high if reach_only else np.int32(-1)
+    x, level, top = 0.0, NOTHING, 0.0
+    for k in range(f.offsets[child], f.offsets[child + 1]):
+        if f.levels[k] > level + 1:
+            break
+        if low <= highest(f.sets, k, number) <= high:
+            if level == NOTHING:
+                level = f.levels[k]
+            weight = f.weights[k] if f.levels[k] == level else f.weights[k] * DEEPER
+            x += weight
+            top = max(top, weight)
+            for t in range(f.sets.shape[0]):
+                column[f.sets[t, k]] += weight
+    return x, level, top
+
+
+@compiled
 def add_edges(number, reach_only, f, column, sums, squares):
     """Add P(parent -> child | state) and its square; returns the log score of the best DAG within the state.
 
     number : (n + 1,) positions, of which parents have lower ones; with `reach_only`, layers, of which the highest parent has the
-    one before the child's
+    one before the child's        column : (n + 1,) zeros
     """
     n, total = number.size - 1, 0.0
     for child in range(n):
-        high = number[child] - 1
-        low = high if reach_only else np.int32(-1)
-        x, level = fresh(child, number, low, high, f)
-        top = 0.0
-        for k in range(f.offsets[child], f.offsets[child + 1]):
-            if f.levels[k] > level + 1:
-                break
-            if not low <= highest(f.sets, k, number) <= high:
-                continue
-            share = f.weights[k] / x if f.levels[k] == level else f.weights[k] * DEEPER / x
-            top = max(top, share)
-            for t in range(f.sets.shape[0]):
-                column[f.sets[t, k]] += share
-        total += log_of(x, level, f.tops[child]) + np.log(top)
+        x, level, top = read_child(child, number, reach_only, f, column)
+        total += log_of(top, level, f.tops[child])
         for parent in range(n):
             if column[parent] > 0.0:
-                sums[parent, child] += column[parent]
-                squares[parent, child] += column[parent] * column[parent]
+                share = column[parent] / x
+                sums[parent, child] += share
+                squares[parent, child] += share * share
                 column[parent] = 0.0
         column[n] = 0.0
     return total

@@ -195,6 +195,31 @@ def new_replica(order, f):
 
 
 @compiled
+def arcs_within(one, weight, f, edges):
+    """Add `weight` times P(parent -> child | order) to edges[parent, child]."""
+    n = one.order.size
+    for v in range(n):
+        k, stop = f.held_offsets[v], f.held_offsets[v + 1]
+        while k < stop:
+            w = f.held_child[k]
+            x, level, high = one.x[w], one.level[w], one.position[w] - 1
+            if one.position[v] <= high and f.held_level[k] <= level + 1:
+                held = sum_between(
+                    f.held_others,
+                    f.held_weights,
+                    f.held_rest,
+                    f.held_starts[k],
+                    f.held_starts[k + 1],
+                    one.position,
+                    -1,
+                    high,
+                    0.0,
+                )
+                edges[v, w] += weight * ratio(held, f.held_level[k], x, level)
+            k += 1
+
+
+@compiled
 def new_work(n):
     """Scratch for orders of n nodes."""
     return RelocationWork(

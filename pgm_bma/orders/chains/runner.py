@@ -333,11 +333,19 @@ def expected_error(windows):
     """
     counts = np.concatenate([w.counts for w in windows])
     batches = np.concatenate([w.sums for w in windows])[counts > 0] / counts[counts > 0, None, None]
-    largest = 0.0
-    for sure, parts in zip(SURE, (batches, halves(windows)[0], np.array([w.mean for w in windows]))):
-        if len(parts) > 1:
-            largest = max(largest, sure * parts.std(0, ddof=1).max(initial=0.0) / np.sqrt(len(parts)))
-    return float(largest)
+    means = np.array([w.mean for w in windows])
+    return max(_error(batches, SURE[0]), _error(halves(windows)[0], SURE[1]), chain_error(means))
+
+
+def chain_error(means):
+    """Largest error to be expected of the mean of all chains; means : (n_chains, n, n)"""
+    return _error(means, SURE[2])
+
+
+def _error(parts, sure):
+    if len(parts) < 2:
+        return 0.0
+    return float(sure * parts.std(0, ddof=1).max(initial=0.0) / np.sqrt(len(parts)))
 
 
 def effective_size(windows):
