@@ -28,13 +28,13 @@ from ._common import Skip, need, parser, print_line, run, save_csv
 PROBLEMS = {
     "child": ("child", "order", 0.0, 1000, 10, 1, "0.5 (most 1)"),
     "alarm": ("alarm", "order", 0.0, 1000, 2, 5, "1.5 (most 3)"),
-    "win95pts": ("win95pts", "order", 0.0, 1000, 1, 5, "12 (most 25)"),
-    "200 variables": (200, "order", 0.0, 1000, 1, 5, "20 (most 40)"),
+    "win95pts": ("win95pts", "order", 0.0, 1000, 2, 5, "12 (most 25)"),
+    "200 variables": (200, "order", 0.0, 1000, 2, 5, "20 (most 40)"),
     "child, dag": ("child", "dag", 0.0, 1000, 2, 5, "2 (most 4)"),
     "alarm, dag": ("alarm", "dag", 0.0, 1000, 2, 5, "5 (most 10)"),
-    "win95pts, dag": ("win95pts", "dag", 0.0, 1000, 1, 3, "40 (most 90)"),
-    "child, 20 % missing": ("child", "order", 0.2, 1000, 1, 5, "10 (most 20)"),
-    "alarm, 20 % missing": ("alarm", "order", 0.2, 1000, 1, 3, "20 (most 40)"),
+    "win95pts, dag": ("win95pts", "dag", 0.0, 1000, 1, 5, "40 (most 90)"),
+    "child, 20 % missing": ("child", "order", 0.2, 1000, 2, 5, "10 (most 20)"),
+    "alarm, 20 % missing": ("alarm", "order", 0.2, 1000, 2, 5, "20 (most 40)"),
 }
 LARGE = {
     "500 variables": (500, "order", 0.0, 500, 1, 2, None),

@@ -55,7 +55,7 @@ def sampled_average(table, training, weighting, orders, rngs, *, n_kept=30, tol=
     lists = choose_lists(table, orders[0], rngs[0]) if weighting == "order" else whole_lists(table)
     climbed, run["spread"] = climbed_starts(lists.short, orders, rngs)
     if seconds is not None:
-        most = affordable_sweeps(seconds, len(table.cardinalities), lists.n_families, len(rngs))
+        most = affordable_sweeps(seconds / kind.sweep, len(table.cardinalities), lists.n_families, len(rngs))
         run["max_sweeps"] = min(run["max_sweeps"], most)
     if not kind.ladder:
         run["n_temperatures"] = 1
@@ -196,6 +196,7 @@ class OrderWeighting:
     exact_rows = exact_orders.MAX_PREDICTION  # for exact probabilities of rows
     exact_ancestors = exact_orders.MAX_ANCESTORS  # and for exact ancestors
     ladder = True  # replicas at other temperatures help
+    sweep = 1.0  # time of one, in those of orders
     gibbs = staticmethod(run_orders)  # compiled sweeps
     # sums over all structures: made, read, and drawn from
     sum_all = staticmethod(exact_orders.sum_over_orders)
@@ -237,6 +238,7 @@ class DagWeighting:
     exact_rows = exact_dags.MAX_PREDICTION
     exact_ancestors = exact_dags.MAX_ANCESTORS
     ladder = False  # arcs are turned round instead
+    sweep = 2.5
     gibbs = staticmethod(run_layers)
     sum_all = staticmethod(exact_dags.sum_over_dags)
     edges = staticmethod(exact_dags.edge_posterior)
