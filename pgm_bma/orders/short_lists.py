@@ -6,7 +6,7 @@ by nearly the same factor in every state. With w, the ratio of a state's scores 
 
     P(arc) = mean of P(arc | state, short lists) over all sweeps + mean of w P(arc | state, long) - P(arc | state, short)
 
-The second mean varies little from state to state, so that some kept states tell it. Of these, states are drawn again in proportion
+The second mean varies little from state to state, so that some kept states show it. Of these, states are drawn again in proportion
 to w: the ones that results and predictions keep.
 """
 
@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from pgm_bma.orders.chains._relocation_kernels import WeightedLists, arcs_within, new_replica, run_orders
+from pgm_bma.orders.chains._pair_kernels import WeightedLists
+from pgm_bma.orders.chains._relocation_kernels import arcs_within, new_replica, run_orders
 from pgm_bma.orders.chains.gibbs import prepare_lists, walk
 from pgm_bma.orders.chains.runner import chain_error
 from pgm_bma.orders.families.family_table import choose
@@ -25,8 +26,8 @@ LONG = 20_000  # families, from which chains walk over a part of them
 SHARES = 1.0, 0.3, 0.1  # most that sets left out may have of their best subset together, tried one after the other
 # Standard deviation of the log of w, in nats, up to which a part is good enough: kept states are then worth four fifths of as many.
 EVEN = 0.45
-PILOT = 32  # sweeps that tell it, after as many
-KEPT = 128  # states of a chain that tell the difference of the arcs
+PILOT = 32  # sweeps that show it, after as many
+KEPT = 128  # states of a chain that show the difference of the arcs
 FIRST = 0.9  # of tol, for the chains before the correction
 
 
@@ -36,7 +37,7 @@ def whole_lists(table):
 
 
 class Lists(NamedTuple):
-    """What chains walk over, and what the result is corrected to."""
+    """Lists that chains walk over, and those that the result is corrected to."""
 
     short: WeightedLists
     long: WeightedLists | None  # None: the same

@@ -12,7 +12,7 @@ every node and an order in which parents stand before children, by which one pas
 from all sets without descendants (a Gibbs step); all descendants of the node move with it, which layers cannot do: a node there
 that leaves its layer strands the children that it held up. An arc is turned round with new parents for both of its ends
 (Grzegorczyk and Husmeier 2008). Arcs are read where new parents are drawn, as probabilities given all other families, and once
-more given the layers. Sums are pairs (x, level) as in `_relocation_kernels`; none is made by subtraction.
+more given the layers. Sums are pairs (x, level) as in `_pair_kernels`; none is made by subtraction.
 """
 
 from typing import NamedTuple
@@ -20,18 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.runtime.compiling import compiled
-from pgm_bma.orders.chains._relocation_kernels import (
-    DEEPER,
-    EXCHANGES,
-    NOTHING,
-    STEP,
-    UNSEEN,
-    add,
-    fresh,
-    highest,
-    log_of,
-    sum_between,
-)
+from pgm_bma.orders.chains._pair_kernels import DEEPER, NOTHING, STEP, add, fresh, highest, log_of, sum_between
+from pgm_bma.orders.chains._relocation_kernels import EXCHANGES, UNSEEN
 
 MOVED = 4  # one node in so many changes its layer in a sweep: what a DAG's own moves do costs less. Variance times CPU time of
 # alarm's arcs: .00016 with this and eight rounds, .00034 with every node moved, .0007 with three reversals a node alone

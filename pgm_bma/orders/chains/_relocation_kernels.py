@@ -1,8 +1,6 @@
 """Compiled Gibbs sampler over orders: take one node out and put it back in any place, with exactly the right probabilities.
 
-A sum over parent sets is a pair (x, level) that stands for x exp(-STEP level), relative to the node's best set: no exponential is
-taken inside, and nothing underflows, however far apart scores lie. A set's x lies in (exp(-STEP), 1], so of two sums whose levels
-differ by two or more, the deeper one is nothing.
+Sums over parent sets are pairs (x, level), see `_pair_kernels`.
 
 For a node v, its own sum at every place comes from its sets bucketed by the place of their last member. Every other node w has
 A (v behind w) and B = A + H (v before w), H being summed over the sets of w that hold v. The one of the two that is not at hand is
@@ -16,10 +14,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pgm_bma.foundation.runtime.compiling import compiled
+from pgm_bma.orders.chains._pair_kernels import (
+    DEEPER,
+    NOTHING,
+    TINY,
+    add,
+    ceiling,
+    fresh,
+    highest,
+    log_of,
+    ratio,
+    sum_between,
+)
 
-STEP = 400.0
-DEEPER = np.exp(-STEP)
-NOTHING = np.int32(1 << 30)  # level of an empty sum
 KEEP = 1e-4
 NEGLIGIBLE = -40.0  # log of a probability that is nothing
 UNSEEN = 1e-9  # of an arc's probability, not added
@@ -27,119 +34,11 @@ UNLIKELY = 1e-6  # of a place, where only arcs are expected over it
 FAR = 1e6  # a log ratio that no other outweighs
 ROUNDING = 1e-9  # more than REFRESH updates can add up to
 REFRESH = 1000  # updates of a sum before it is taken afresh: rounding stays below 1e-13 / KEEP
-TINY = 1e-13  # a part of a sum that is not looked for: rounding
 EXCHANGES = 8  # tries per sweep and pair of neighbours, every other one, where nodes are few
 # Flatter laws are walked faster: replicas at other temperatures make one move in so many. Variance times CPU time of child's arcs:
 # .00018 with all moves, .00013 with half of them, .00007 with a quarter.
 FLAT = 4
 MOST_EXCHANGES = 24  # where they are many: one for four nodes
-
-
-class WeightedLists(NamedTuple):
-    """Family lists as the kernels want them."""
-
-    tops: np.ndarray  # (n,) best log score of every child
-    offsets: np.ndarray  # (n + 1,) first family of every child
-    # a child's families are by rising level, then by falling weight
-    # members are unsigned: places are then looked up twice as fast
-    sets: np.ndarray  # (max_indegree, at least 3, n_families) uint16 members, padded with n
-    weights: np.ndarray  # (n_families,) exp(score - top + STEP level)
-    levels: np.ndarray  # (n_families,) int32
-    rest: np.ndarray  # (n_families,) the weights from here to the end of the child's level, added up
-    ends: np.ndarray  # (n_families,) that end
-    held_offsets: np.ndarray  # (n + 1,) first run of every member: families of one child and level that hold the member
-    held_child: np.ndarray  # (n_runs,) child of a run, ascending for one member
-    held_level: np.ndarray  # (n_runs,) int32
-    held_starts: np.ndarray  # (n_runs + 1,) first entry of a run
-    held_others: np.ndarray  # (max_indegree - 1, at least 2, n_entries) uint16 other members of the families in a run
-    held_weights: np.ndarray  # (n_entries,) falling in a run
-    held_rest: np.ndarray  # (n_entries,) the weights from here to the end of the run, added up
-    held_family: np.ndarray  # (n_entries,)
-
-
-@compiled(inline="always")
-def add(x, level, more, more_level):
-    """The sum of two pairs."""
-    if more_level == level:
-        return x + more, level
-    if more_level > level:
-        return (x + more * DEEPER, level) if more_level == level + 1 else (x, level)
-    return (more + x * DEEPER, more_level) if level == more_level + 1 else (more, more_level)
-
-
-@compiled(inline="always")
-def log_of(x, level, top):
-    """Log of a pair."""
-    return top - STEP * level + np.log(x) if level < NOTHING else -np.inf
-
-
-@compiled(inline="always")
-def ratio(x, level, whole, whole_level):
-    """A part of a pair over the pair: its level is not lower."""
-    if level == whole_level:
-        return x / whole
-    return x * DEEPER / whole if level == whole_level + 1 else 0.0
-
-
-@compiled
-def highest(sets, k, numbers):
-    """Highest number among the members of a set."""
-    top = numbers[sets[0, k]]
-    for t in range(1, sets.shape[0]):
-        top = max(top, numbers[sets[t, k]])
-    return top
-
-
-@compiled
-def sum_between(sets, weights, rest, start, stop, number, low, high, cut):
-    """Sum of the weights of the sets in a stretch whose highest member's number lies in low .. high.
-
-    Weights fall; the sum ends where all that is left is below `cut` or a TINY part of what is there.
-    number : (n + 1,) int32, the last for the padding of sets
-    """
-    total = 0.0
-    for k in range(start, stop):
-        if rest[k] <= cut + TINY * total:
-            break
-        top = max(number[sets[0, k]], number[sets[1, k]])
-        for t in range(2, sets.shape[0]):
-            top = max(top, number[sets[t, k]])
-        total += weights[k] if (top >= low) & (top <= high) else 0.0
-    return total
-
-
-@compiled
-def fresh(node, number, low, high, f):
-    """The sum of a node over its sets whose highest member's number lies in low .. high."""
-    x, level = 0.0, NOTHING
-    start, stop = f.offsets[node], f.offsets[node + 1]
-    while start < stop and f.levels[start] <= level + 1:
-        end = f.ends[start]
-        held = sum_between(f.sets, f.weights, f.rest, start, end, number, low, high, 0.0)
-        if held > 0.0:
-            x, level = add(x, level, held, f.levels[start])
-        start = end
-    return x, level
-
-
-@compiled
-def ceiling(node, position, high, f):
-    """A bound on the log sum of a node over its sets up to the place `high`: the best of these and all behind it in the list."""
-    for k in range(f.offsets[node], f.offsets[node + 1]):
-        if highest(f.sets, k, position) <= high:  # deeper levels are nothing next to 1e-9
-            return log_of(f.rest[k] * (1.0 + 1e-9), f.levels[k], f.tops[node])
-    return -np.inf
-
-
-@compiled
-def to_the_end(weights, ends):
-    """rest[k] = sum of the weights from k to the end of its stretch; ends : (n,) that end."""
-    rest = np.empty(weights.size)
-    later = 0.0
-    for k in range(weights.size - 1, -1, -1):
-        later = weights[k] + (later if k + 1 < ends[k] else 0.0)
-        rest[k] = later
-    return rest
 
 
 class Replica(NamedTuple):

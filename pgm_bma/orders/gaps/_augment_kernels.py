@@ -5,7 +5,7 @@ import numpy as np
 
 from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.orders.chains._layer_kernels import draw_set
-from pgm_bma.orders.chains._relocation_kernels import fresh
+from pgm_bma.orders.chains._pair_kernels import fresh
 from pgm_bma.orders.families._family_kernels import (
     by_cell,
     cell_sum,
