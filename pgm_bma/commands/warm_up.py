@@ -115,7 +115,7 @@ def _missing_cells():
     filled = augment.first_filling(gaps, rng)
     counts = [np.ones((3 ** len(z), 3)) for z in parents]
     theta = augment.draw_tables(gaps.prior, counts, rng)
-    augment.draw_singly(gaps, filled, parents, theta, rng)  # where a clique is too large
+    augment.draw_singly(gaps, augment.completed(gaps, filled), parents, theta, rng)  # where a clique is too large
     table = family_table(augment.completed(gaps, filled), gaps.cardinalities, gaps.weights, Scoring(max_indegree=2))
     augment_lists.lost_on(np.ones(len(table.log_scores), dtype=bool), table)  # where lists leave families out
 

@@ -80,14 +80,46 @@ def test_arcs_and_cells_equal_the_sum_over_all_completions_and_structures(weight
     assert np.abs(z_scores(filled, np.array([cell[1] for cell in cells]))).max() < 4
 
 
-def test_cell_by_cell_has_the_same_law(monkeypatch):
-    monkeypatch.setattr(augment, "MAX_CLIQUE", 1)
+@pytest.mark.parametrize("clique", [1, 2**16], ids=["cell by cell", "junction tree"])
+def test_other_ways_to_draw_cells_have_the_same_law(clique, monkeypatch):
+    monkeypatch.setattr(augment, "MAX_PART", 1)
+    monkeypatch.setattr(augment, "MAX_CLIQUE", clique)
     codes = tiny(2)
     arcs, cells, _ = oracle.posterior(as_lists(codes), [2] * 3, 3, "order")
     drawn, filled, walker = chain(codes, "order", True, 750, monkeypatch)
-    assert walker.n_by_cells == walker.step
+    assert walker.n_by_cells == (walker.step if clique == 1 else 0)
     assert np.abs(z_scores(drawn, np.array(arcs))[~np.eye(3, dtype=bool)]).max() < 4
     assert np.abs(z_scores(filled, np.array([cell[1] for cell in cells]))).max() < 4
+
+
+@pytest.mark.parametrize("most", [512, 6], ids=["all", "some parts too large"])
+def test_cells_are_drawn_from_the_joint_law_of_their_row(most, monkeypatch):
+    """Against the product of all tables, written out state by state; mixed states, parts of one to four cells."""
+    monkeypatch.setattr(augment, "MAX_PART", most)
+    rng = np.random.default_rng(0)
+    cards, parents = np.array([2, 3, 2, 2, 3]), [(), (0,), (0, 1), (), (3,)]
+    tables = [rng.dirichlet(np.full(cards[v], 0.7), np.prod(cards[list(z)], dtype=int)) for v, z in enumerate(parents)]
+    theta = np.concatenate([some.ravel() for some in tables])
+    for hidden in ([0, 2, 3], [0, 1, 2, 4], [2]):
+        row = np.array([1, 1, 0, 1, 2], dtype=np.int32)
+        row[hidden] = -1
+        n_rows = 20_000
+        gaps = augment.GapTable(np.tile(row, (n_rows, 1)), np.ones(n_rows), cards, (1.0, None))
+        start = np.zeros(n_rows * len(hidden), dtype=np.int32)
+        drawn, by_cells = augment.draw_cells(gaps, start, parents, theta, rng)
+        assert not by_cells
+        states = [tuple(cell) for cell in drawn.reshape(n_rows, -1)]
+        law = {}
+        for values in np.ndindex(*cards[hidden]):
+            full = row.copy()
+            full[hidden] = values
+            at = [np.ravel_multi_index(full[list(z)], cards[list(z)]) if z else 0 for z in parents]
+            law[values] = np.prod([tables[v][at[v], full[v]] for v in range(5)])
+        total = sum(law.values())
+        for values, share in law.items():
+            p = share / total
+            # 25 shares at most: 4.5 standard errors fail once in thousands of runs
+            assert abs(states.count(values) / n_rows - p) < 4.5 * np.sqrt(p * (1 - p) / n_rows) + 1e-9
 
 
 def test_class_posterior_sums_over_completions():

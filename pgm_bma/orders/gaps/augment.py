@@ -5,8 +5,9 @@ The target is p(state, DAG, tables, missing cells | observed cells), for cells t
 1. score the families that hold a column with missing values again, on the completed table; of many, keep those that count on it;
 2. move the state (order, or layers): an independent draw while the sums over all structures are cheap, else Gibbs relocations;
 3. draw parents of every node given the state, and their tables from the Dirichlet posterior on the completed table;
-4. draw all missing cells of every incomplete row jointly from that network, by junction tree; where a clique would be too large,
-   cell by cell, which has the same law in the long run.
+4. draw all missing cells of every incomplete row jointly from that network: the joint states of cells that share families are
+   written out where they are few, else by junction tree; where a clique would be too large, cell by cell, which has the same law
+   in the long run.
 
 Every step is exact given the rest. Arc posteriors are those of step 2, with the parents (and, where they are summed, the states)
 averaged out, not the drawn arcs.
@@ -37,6 +38,8 @@ from pgm_bma.orders.structure_average import WEIGHTINGS
 
 EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the state; their sums are made in every sweep
 MOVES = 5  # sweeps of relocations over all variables per completed table, beyond
+PASSES = 1  # of tables and cells per structure
+MAX_PART = 512  # joint states of missing cells that share families, written out; a row with more goes to the junction tree
 MAX_CLIQUE = 2**16  # joint states; a row that hides them all is enumerated
 MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
 CELL_PASSES = 3  # over the missing cells, where they are drawn one by one
@@ -207,18 +210,30 @@ def sweep(move, gaps, chain):
         lists = choose(lists, held)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
-    counts = [
-        [family_counts(some, cards, child, z, weights) for some, cards, weights in gaps.regimes(codes, child)]
-        for child, z in enumerate(parents)
-    ]
-    theta = draw_tables(gaps.prior, [own[0] for own in counts], chain.rng)
-    switched = {}
-    if gaps.soft:
-        switched = {child: draw_tables(gaps.prior, counts[child][1:], chain.rng) for child in gaps.set_columns}
-    chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng, switched)
+    chain.filled, by_cells = redraw(gaps, codes, parents, chain.rng)
     chain.n_by_cells += by_cells
     chain.step += 1
     return Swept(edges, log_score, held, lost)
+
+
+def redraw(gaps, codes, parents, rng):
+    """(states of the missing cells, whether some were drawn one by one) given a structure: PASSES times tables from the completed
+    rows, and cells from the tables."""
+    network = _network(gaps.cardinalities, parents)
+    cards, starts = network[0], network[2]
+    held = np.zeros((0, 0), dtype=bool) if gaps.held is None else gaps.held
+    codes = codes.copy()
+    for _ in range(PASSES):
+        counts = np.zeros(starts[-1])
+        kernels.count_cells(codes, gaps.weights, held, network, counts)
+        by_node = [part.reshape(-1, card) for part, card in zip(np.split(counts, starts[1:-1]), cards)]
+        theta, switched = draw_tables(gaps.prior, by_node, rng), {}
+        for child in gaps.set_columns if gaps.soft else ():
+            rows = gaps.regimes(codes, child)[1]
+            switched[child] = draw_tables(gaps.prior, [family_counts(*rows[:2], child, parents[child], rows[2])], rng)
+        filled, by_cells = draw_cells(gaps, codes[gaps.cells], parents, theta, rng, switched)
+        codes[gaps.cells] = filled
+    return filled, by_cells
 
 
 def _move_state(move, lists, chain):
@@ -267,7 +282,7 @@ def draw_tables(prior, counts, rng):
 
 
 def draw_cells(gaps, filled, parents, theta, rng, switched=()):
-    """(states of the missing cells, whether they were drawn one by one) from a network.
+    """(states of the missing cells, whether some were drawn one by one) from a network.
 
     switched : tables of variables in the rows in which they were set; the others are flat there
     """
@@ -276,24 +291,62 @@ def draw_cells(gaps, filled, parents, theta, rng, switched=()):
         return filled, False
     if len(gaps.set_columns):
         gaps, parents, theta = _with_switches(gaps, parents, theta, dict(switched))
+    incomplete, first = np.unique(rows, return_index=True)
+    codes, done = completed(gaps, filled), np.zeros(len(incomplete), dtype=bool)
+    kernels.draw_parts(
+        rng.random(len(rows)), incomplete, np.append(first, len(rows)), columns, codes, _network(gaps.cardinalities, parents),
+        theta, MAX_PART, done,
+    )  # fmt: skip
+    by_cells = False
+    if not done.all():
+        left = incomplete[~done]
+        some = GapTable(gaps.codes[left], gaps.weights[left], gaps.cardinalities, gaps.prior)
+        codes[left], by_cells = _draw_rows(some, codes[left], parents, theta, rng)
+    return codes[rows, columns], by_cells
+
+
+def _draw_rows(gaps, codes, parents, theta, rng):
+    """(codes, whether they were drawn one by one): the missing cells of `gaps` drawn by junction tree if no clique is too large."""
     try:
-        tree = build_tree(gaps.cardinalities, parents, np.unique(columns), max_clique_size=MAX_CLIQUE)
+        tree = build_tree(gaps.cardinalities, parents, np.unique(gaps.cells[1]), max_clique_size=MAX_CLIQUE)
     except CliqueTooLarge:
-        return draw_singly(gaps, filled, parents, theta, rng), True
-    incomplete = np.unique(rows)
-    parts = []
-    for start in range(0, len(incomplete), MAX_ROWS_AT_ONCE):
-        some = gaps.codes[incomplete[start : start + MAX_ROWS_AT_ONCE]]
-        found = evidence.completions(evidence.plan_rows(tree, some, fold=False), theta, rng)
-        parts.append(found[some < 0])
-    return np.concatenate(parts).astype(np.int32), False
+        draw_singly(gaps, codes, parents, theta, rng)
+        return codes, True
+    parts = np.split(gaps.codes, range(MAX_ROWS_AT_ONCE, len(gaps.codes), MAX_ROWS_AT_ONCE))
+    drawn = [evidence.completions(evidence.plan_rows(tree, some, fold=False), theta, rng) for some in parts]
+    return np.where(gaps.codes < 0, np.concatenate(drawn), gaps.codes), False
+
+
+def draw_singly(gaps, codes, parents, theta, rng):
+    """Draw the missing cells one by one given all others, CELL_PASSES times; completed `codes` are changed in place."""
+    rows, columns = gaps.cells
+    network = _network(gaps.cardinalities, parents)
+    for _ in range(CELL_PASSES):
+        kernels.sweep_cells(rng.random(len(rows)), rows, columns, codes, network, theta)
+
+
+def _network(cardinalities, parents):
+    """A network as the kernels want it, see `_augment_kernels.count_cells`."""
+    n, width = len(parents), max(map(len, parents))
+    padded = np.array([(*some, *[-1] * (width - len(some))) for some in parents], dtype=np.int64).reshape(n, width)
+    below: list[list[int]] = [[] for _ in parents]
+    for child, some in enumerate(parents):
+        for v in some:
+            below[v].append(child)
+    children = np.array([c for some in below for c in some], dtype=np.int64)
+    cards = np.asarray(cardinalities, dtype=np.int64)
+    return cards, padded, _table_starts(cards, parents), state_offsets([len(some) for some in below]), children
+
+
+def _table_starts(cardinalities, parents):
+    """(n + 1,) where the flat table of every node starts."""
+    return state_offsets([int(np.prod([cardinalities[v] for v in (*some, c)])) for c, some in enumerate(parents)])
 
 
 def _with_switches(gaps, parents, theta, switched):
     """The rows, parents and tables in which every variable that was set somewhere has one more parent: whether it was set."""
     n, cards, columns = len(parents), gaps.cardinalities, gaps.set_columns
-    sizes = [int(np.prod([cards[v] for v in (*some, child)])) for child, some in enumerate(parents)]
-    tables, parents = np.split(theta, np.cumsum(sizes)[:-1]), list(parents)
+    tables, parents = np.split(theta, _table_starts(cards, parents)[1:-1]), list(parents)
     for k, child in enumerate(columns.tolist()):
         off = tables[child].reshape(-1, 1, cards[child])
         on = switched[child].reshape(off.shape) if child in switched else np.full_like(off, 1.0 / cards[child])
@@ -303,23 +356,6 @@ def _with_switches(gaps, parents, theta, switched):
     wider = GapTable(codes, gaps.weights, np.append(cards, np.full(len(columns), 2)), gaps.prior)
     flat = np.full(2 * len(columns), 0.5)
     return wider, [*parents, *[()] * len(columns)], np.concatenate([*tables, flat])
-
-
-def draw_singly(gaps, filled, parents, theta, rng):
-    """States of the missing cells, drawn one by one given all others, CELL_PASSES times."""
-    codes = np.ascontiguousarray(completed(gaps, filled).T)
-    n, cards = len(parents), gaps.cardinalities
-    width = max(map(len, parents))
-    padded = np.array([(*some, *[-1] * (width - len(some))) for some in parents], dtype=np.int64).reshape(n, width)
-    sizes = [int(np.prod([cards[v] for v in (*some, child)])) for child, some in enumerate(parents)]
-    below = [[c for c in range(n) if v in parents[c]] for v in range(n)]
-    rows, columns = gaps.cells
-    for _ in range(CELL_PASSES):
-        kernels.sweep_cells(
-            rng.random(len(rows)), rows, columns, codes, cards, padded, theta, state_offsets(sizes),
-            state_offsets([len(some) for some in below]), np.array([c for some in below for c in some], dtype=np.int64),
-        )  # fmt: skip
-    return codes.T[rows, columns]
 
 
 class Swept(NamedTuple):
