@@ -407,7 +407,7 @@ def augment(gaps, names, settings, random_state, root, orders=None):
 def _warn_of_gaps(result, names, settings):
     if not result.finished:
         warn(f"interrupted: {result.states.shape[1]} of {settings.sampler.n_orders} orders per chain were kept")
-    loss = expected_loss(result.table)
+    loss = expected_loss(result.table.lost_mass)
     if loss.max(initial=0.0) > LOST:
         node = int(np.argmax(loss))
         warn(

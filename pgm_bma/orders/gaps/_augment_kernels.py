@@ -1,5 +1,5 @@
 """Compiled steps of sampling with missing cells: families scored again on a completed table, parents drawn given a state, and
-cells drawn from a network: jointly where few hang together, one by one where the junction tree would be too large."""
+cells drawn from a network."""
 
 import numpy as np
 
@@ -114,71 +114,70 @@ def count_cells(codes, weights, held, network, counts):
 
 
 @compiled
-def draw_parts(uniforms, rows, offsets, columns, codes, network, theta, limit, done):
-    """Draw the missing cells of rows jointly: cells that share a family, directly or through others, form a part, and the joint
-    states of a part are written out.
+def draw_blocks(uniforms, turn, rows, offsets, columns, codes, network, theta, limit):
+    """Draw the missing cells of rows given the others: cells that share a family, directly or through others, are drawn together,
+    by writing out their joint states. Where these are more than `limit`, a block of them is drawn given the rest, then the rest.
+    Returns how many rows had such blocks.
 
     uniforms, columns : (n_cells,), those of rows[k] from offsets[k] to offsets[k + 1]      codes : (n_rows, n), changed in place
-    theta : flat tables       limit : most joint states of a part        done[k] : whether rows[k] was drawn; else its cells are not
+    turn : number that says which cell of a row comes first, so that blocks are not always the same       theta : flat tables
     """
     cards, parents, _, child_starts, children = network
     n = cards.size
-    hidden, member_of = np.zeros(n, dtype=np.bool_), np.full(n, -1)  # member_of: place in the present part
+    hidden, member_of = np.zeros(n, dtype=np.bool_), np.full(n, -1)  # member_of: place in the present block
     members, families, seen = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.full(n, -1)
     at, strides, digits = np.empty(n, dtype=np.int64), np.empty((n, n), dtype=np.int64), np.empty(n, dtype=np.int64)
-    sums, n_parts = np.empty(limit), 0
+    sums, n_blocks, n_cut = np.empty(max(limit, cards.max())), 0, 0
     for r in range(rows.size):
-        values, first, last = codes[rows[r]], offsets[r], offsets[r + 1]
-        for k in range(first, last):
+        values, first, count = codes[rows[r]], offsets[r], offsets[r + 1] - offsets[r]
+        cut = False
+        for k in range(first, first + count):
             hidden[columns[k]] = True
-        done[r] = True
-        for k in range(first, last):
-            if not hidden[columns[k]]:
+        for k in range(count):
+            start = first + (k + turn) % count
+            if not hidden[columns[start]]:
                 continue  # drawn with a cell before it
-            members[0], n_members, n_families, reached, size = columns[k], 1, 0, 0, 1
-            member_of[columns[k]] = 0
-            while reached < n_members and size <= limit:
+            members[0], n_members, n_families, reached, size = columns[start], 1, 0, 0, cards[columns[start]]
+            member_of[columns[start]] = 0
+            while reached < n_members:
                 v = members[reached]
                 reached += 1
-                size *= cards[v]
                 for c in range(child_starts[v] - 1, child_starts[v + 1]):
                     family = children[c] if c >= child_starts[v] else v
-                    if seen[family] == n_parts:
+                    if seen[family] == n_blocks:
                         continue
-                    seen[family] = n_parts
+                    seen[family] = n_blocks
                     families[n_families] = family
                     n_families += 1
                     for t in range(-1, parents.shape[1]):
                         u = parents[family, t] if t >= 0 else family
-                        if u >= 0 and hidden[u] and member_of[u] < 0:
-                            member_of[u] = n_members
-                            members[n_members] = u
-                            n_members += 1
-            n_parts += 1
-            total = 0.0
-            if size <= limit:
-                _first_cells(values, families[:n_families], member_of, n_members, network, at, strides)
-                total = _write_out(members[:n_members], n_families, cards, theta, at, strides, digits, sums)
-            for m in range(n_members):
-                member_of[members[m]] = -1
-            if total < 1e-280:  # too many joint states, or a product that is no more
-                done[r] = False
-                break
-            j, target = 0, uniforms[k] * total
-            while j < size - 1 and sums[j] <= target:
-                j += 1
+                        if u < 0 or not hidden[u] or member_of[u] >= 0:
+                            continue
+                        if size * cards[u] > limit:
+                            cut = True
+                            continue
+                        size *= cards[u]
+                        member_of[u] = n_members
+                        members[n_members] = u
+                        n_members += 1
+            n_blocks += 1
+            _first_cells(values, families[:n_families], member_of, n_members, network, at, strides)
+            total = _write_out(members[:n_members], n_families, cards, theta, at, strides, digits, sums)
+            state, target = 0, uniforms[start] * total
+            while state < size - 1 and sums[state] <= target:
+                state += 1
             for m in range(n_members):
                 v = members[m]
-                values[v] = j % cards[v]
-                j //= cards[v]
-                hidden[v] = False
-        for k in range(first, last):
-            hidden[columns[k]] = False
+                values[v] = state % cards[v]
+                state //= cards[v]
+                hidden[v], member_of[v] = False, -1
+        n_cut += cut
+    return n_cut
 
 
 @compiled
 def _first_cells(values, families, member_of, n_members, network, at, strides):
-    """at[f] = the cell of a family with all members of the part in their first state, strides[f, m] = its step by member m"""
+    """at[f] = the cell of a family with all members of the block in their first state, strides[f, m] = its step by member m"""
     cards, parents, starts = network[:3]
     for f in range(families.size):
         strides[f, :n_members] = 0
@@ -196,7 +195,7 @@ def _first_cells(values, families, member_of, n_members, network, at, strides):
 
 @compiled
 def _write_out(members, n_families, cards, theta, at, strides, digits, sums):
-    """Total of the products of a part's families over all joint states; sums : running totals, the first member fastest"""
+    """Total of the products of a block's families over all joint states; sums : running totals, the first member fastest"""
     total, state = 0.0, 0
     digits[: members.size] = 0
     while True:
@@ -217,30 +216,6 @@ def _write_out(members, n_families, cards, theta, at, strides, digits, sums):
         digits[m] += 1
         for f in range(n_families):
             at[f] += strides[f, m]
-
-
-@compiled
-def sweep_cells(uniforms, rows, columns, codes, network, theta):
-    """Draw every missing cell given all other cells of its row, one after the other.
-
-    uniforms, rows, columns : (n_cells,)    codes : (n_rows, n), changed in place    network, theta : as above
-    """
-    cards, _, _, child_starts, children = network
-    weights = np.zeros(cards.max())
-    for k in range(rows.size):
-        values, v = codes[rows[k]], columns[k]
-        total = 0.0
-        for state in range(cards[v]):
-            values[v] = state
-            weight = theta[_cell(v, values, network)]
-            for c in range(child_starts[v], child_starts[v + 1]):
-                weight *= theta[_cell(children[c], values, network)]
-            total += weight
-            weights[state] = total
-        state = 0
-        while state < cards[v] - 1 and weights[state] <= uniforms[k] * total:
-            state += 1
-        values[v] = state
 
 
 @compiled
