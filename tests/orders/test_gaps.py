@@ -325,7 +325,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(weighting, scored, tmp_path, 
 
 def test_chains_that_disagree_are_not_averaged_silently(monkeypatch):
     monkeypatch.setattr(augment_lists, "ALL_FAMILIES", 0)
-    with pytest.warns(ConvergenceWarning, match="have not converged after 4 sweeps: arcs differ between them") as told:
+    with pytest.warns(ConvergenceWarning, match="have not converged after 4 sweeps: arc posteriors may be off") as told:
         posterior = OrderPosterior(sampler=GibbsSampler(max_sweeps=4), max_indegree=2, random_state=0).fit(wide())
     worst = re.search(r"most '(v\d+)' -> '(v\d+)' by ([\d.]+)", str(told[0].message)).groups()
     assert float(worst[2]) == pytest.approx(
@@ -413,7 +413,7 @@ def test_columns_that_are_never_seen_together_warn():
     frame.loc[:299, "a"] = None
     frame.loc[300:, "b"] = None
     with pytest.warns(
-        ConvergenceWarning, match=r"not converged after 80 sweeps: arcs differ between them, most '[ab]' ->"
+        ConvergenceWarning, match=r"not converged after 80 sweeps: .*Arcs differ between the chains, most '[ab]' ->"
     ):
         posterior = OrderPosterior(sampler=GibbsSampler(max_sweeps=80), random_state=0).fit(frame)
     assert not posterior.converged_

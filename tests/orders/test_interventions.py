@@ -262,7 +262,8 @@ def test_missing_cells_drawn_in_blocks_with_experiments(monkeypatch):
     codes, cards, targets = experiment(4, n_rows=24, cards=(2, 2, 2, 2))
     X = frame_of(codes, cards).astype(object)
     for row, column in places_of_holes(targets):
-        X.iloc[row, [column, (column + 1) % 4]] = None
+        X.iloc[row, column] = None
+    X.iloc[next(row for row, found in enumerate(numbers(targets)) if not found), :3] = None
     X = X.astype({name: pd.CategoricalDtype([0, 1]) for name in NAMES})
     found = []
     for limit in (augment.BLOCK, 2):

@@ -12,7 +12,7 @@ import numpy as np
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.missing import unfold_incomplete
 from pgm_bma.orders.families.family_table import n_families
-from pgm_bma.orders.gaps.augment import GapTable, completed, draw_afresh, draw_tables, make_move, score
+from pgm_bma.orders.gaps.augment import EXACT, GapTable, completed, draw_afresh, draw_tables, make_move, score
 from pgm_bma.orders.gaps.augmented_chains import run_augmented
 from pgm_bma.orders.structure_average import LOST_MASS, MANY_FAMILIES, WEIGHTINGS, StructureAverage, best_within
 from pgm_bma.orders.sums import exact_orders, fixed_order
@@ -37,6 +37,13 @@ def gap_table(names, codes, weights, cardinalities, alpha, sample_size, max_tota
         np.ascontiguousarray(rows[:, :n], dtype=np.int32), row_weights, np.asarray(cardinalities, dtype=np.int64),
         (float(alpha), sample_size, max_total), held, soft,
     )  # fmt: skip
+
+
+def affordable_sweeps(seconds, gaps, n_chains):
+    """Most sweeps that chains make in so many CPU seconds, by measurements at 20 and 37 columns of 1000 rows."""
+    n, n_rows = gaps.codes.shape[1], len(gaps.codes)
+    one = 1e-3 + 5e-6 * n * n * (1.0 + n_rows / 1000) + (1e-6 * 2**n if n <= EXACT["order"] else 0.0)
+    return max(int(seconds / (one * n_chains)), SHORT)
 
 
 def counts_for(gaps, max_indegree):
