@@ -37,7 +37,7 @@ def as_frame(codes):
     return frame.astype(object).where(codes >= 0, None)
 
 
-def chain(codes, weighting, exact, n_sweeps, monkeypatch=None, seed=5):
+def chain(codes, weighting, exact, n_sweeps, monkeypatch=None, seed=5, pairs=()):
     """(arcs (n_sweeps, n, n), cells (n_sweeps, n_cells)) of one chain over all families."""
     n = codes.shape[1]
     limits = {"order": 12, "dag": 7} if exact else {"order": 0, "dag": 0}
@@ -50,7 +50,7 @@ def chain(codes, weighting, exact, n_sweeps, monkeypatch=None, seed=5):
     move = augment.make_move(augment_lists.all_families(table), gaps, weighting)
     start = np.arange(n) if weighting == "order" else np.zeros(n, dtype=np.int64)
     walker = augmented_chains.new_chain(start, rng)
-    walker.filled = filled
+    walker.filled, walker.pairs = filled, np.array(pairs).reshape(-1, 2)
     arcs, cells = [], []
     for sweep in range(n_sweeps + 20):
         edges = augment.sweep(move, gaps, walker).edges
@@ -77,6 +77,16 @@ def test_arcs_and_cells_equal_the_sum_over_all_completions_and_structures(weight
     # .003 at 1500 sweeps with draws of the state; half the sweeps, and moves instead of draws, each allow some more
     assert np.abs(drawn.mean(0) - np.array(arcs))[off].mean() < (0.005 if exact else 0.01)
     assert np.abs(z_scores(drawn, np.array(arcs))[off]).max() < 4
+    assert np.abs(z_scores(filled, np.array([cell[1] for cell in cells]))).max() < 4
+
+
+@pytest.mark.parametrize("missing", [2, 6])
+def test_moves_of_single_arcs_have_the_same_law(missing, monkeypatch):
+    codes = tiny(6, n_gaps=missing)
+    arcs, cells, _ = oracle.posterior(as_lists(codes), [2] * 3, 3, "order")
+    drawn, filled, _ = chain(codes, "order", True, 1500, monkeypatch, pairs=[(0, 1), (1, 2), (0, 2)])
+    assert np.abs(drawn.mean(0) - np.array(arcs))[~np.eye(3, dtype=bool)].mean() < 0.005  # as above
+    assert np.abs(z_scores(drawn, np.array(arcs))[~np.eye(3, dtype=bool)]).max() < 4
     assert np.abs(z_scores(filled, np.array([cell[1] for cell in cells]))).max() < 4
 
 

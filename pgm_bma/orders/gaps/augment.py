@@ -29,12 +29,14 @@ from pgm_bma.orders.families.family_table import (
     scratch,
 )
 from pgm_bma.orders.gaps import _augment_kernels as kernels
+from pgm_bma.orders.gaps.toggles import toggle
 from pgm_bma.orders.structure_average import WEIGHTINGS
 
 EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the state; their sums are made in every sweep
 # sweeps of relocations over all variables per completed table, beyond; on alarm 25 have half the variance of 5 for half more time,
 # on child the same variance
 MOVES = 10
+TOGGLES = 4  # moves of single arcs per sweep
 BLOCK = 128  # joint states of missing cells that are drawn together
 MAX_CLIQUE = 2**16  # joint states of rows that are drawn afresh, by junction tree
 MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
@@ -100,6 +102,16 @@ class Move(NamedTuple):
     prior: tuple  # `family_table.lgamma_tables`, the same for every completed table
     weighting: str
     fixed: bool  # the state is given and stays
+    priors: dict  # (child, *parents) -> log prior, filled when it is first asked for
+
+    def log_prior(self, child, parents):
+        """Log prior of a family, None where the lists do not have it."""
+        if not self.priors:
+            keys = np.column_stack([self.children, self.lists.sets]).tolist()
+            self.priors.update(zip(map(tuple, keys), self.lists.log_prior.tolist()))
+        width = self.lists.sets.shape[1]
+        found = self.priors.get((child, *parents, *[-1] * (width - len(parents))))
+        return None if found is None or found == -np.inf else found
 
 
 def make_move(lists, gaps, weighting, fixed=False):
@@ -110,7 +122,7 @@ def make_move(lists, gaps, weighting, fixed=False):
     rows = prepare_rows(np.maximum(gaps.codes, 0), gaps.cardinalities, gaps.weights, lists.max_indegree)
     prior = lgamma_tables(rows, gaps.prior, lists.max_indegree)
     parts = _parts(lists, children, touched, gaps)
-    return Move(lists, children, parts, prior, weighting, fixed)
+    return Move(lists, children, parts, prior, weighting, fixed, {})
 
 
 def _parts(lists, children, asked, gaps):
@@ -208,15 +220,15 @@ def sweep(move, gaps, chain):
     lists = move.lists._replace(log_marginal=chain.log_marginal)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
-    chain.filled, cut = redraw(gaps, codes, parents, chain.rng)
+    chain.filled, cut = redraw(move, gaps, codes, parents, chain)
     chain.cut += cut
     chain.step += 1
     return Swept(edges, log_score)
 
 
-def redraw(gaps, codes, parents, rng):
-    """What `draw_cells` gives, from tables that are drawn given a structure and the completed rows."""
-    network = _network(gaps.cardinalities, parents)
+def redraw(move, gaps, codes, parents, chain):
+    """What `draw_cells` gives, from tables that are drawn given a structure and the completed rows, after moves of single arcs."""
+    network, rng = _network(gaps.cardinalities, parents), chain.rng
     cards, starts = network[0], network[2]
     held = np.zeros((0, 0), dtype=bool) if gaps.held is None else gaps.held
     counts = np.zeros(starts[-1])
@@ -226,6 +238,13 @@ def redraw(gaps, codes, parents, rng):
     for child in gaps.set_columns if gaps.soft else ():
         rows = gaps.regimes(codes, child)[1]
         switched[child] = draw_tables(gaps.prior, [family_counts(*rows[:2], child, parents[child], rows[2])], rng)
+    if len(chain.pairs) and move.weighting == "order" and gaps.held is None:
+        tables = [part.reshape(-1, card) for part, card in zip(np.split(theta, starts[1:-1]), cards)]
+        position = np.argsort(chain.state)
+        for pair in rng.integers(len(chain.pairs), size=TOGGLES):
+            ends = sorted(chain.pairs[pair].tolist(), key=lambda v: position[v])
+            toggle(gaps, codes, parents, tables, move.log_prior, ends, rng)
+        theta, network = np.concatenate([table.ravel() for table in tables]), None
     return draw_cells(gaps, codes, parents, theta, rng, switched, network)
 
 

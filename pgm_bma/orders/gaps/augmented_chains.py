@@ -34,6 +34,10 @@ JUDGED = (18, 24)  # full slots at which chains are judged
 # Sweeps before which no run has converged. Two columns that are never seen together forget their first table slowly: after 36
 # sweeps two of four runs, all of whose chains began with independent columns, said that they had converged, with arcs off by .08.
 FEWEST = 72
+PAIRS, STILL = (
+    12,
+    0.03,
+)  # most pairs of columns whose arcs move alone, and the least standard deviation of an arc over slots
 ADAPT = 12  # sweeps between two growings of the lists
 
 
@@ -128,6 +132,7 @@ class AugmentedChain:
     filled: np.ndarray
     rng: np.random.Generator
     trace: Trace
+    pairs: np.ndarray  # (n_pairs, 2) columns whose arcs are moved alone
     wanted: np.ndarray  # families that a look has found and the lists lack, as bits
     log_marginal: np.ndarray | None = None  # of the last table; None: nothing is known
     step: int = 0  # sweeps
@@ -142,7 +147,8 @@ def new_chain(start, rng, n_kept=1, n_cells=0):
     steps = np.zeros(room, dtype=np.int64), np.zeros((0, n)), np.zeros(0, dtype=np.int64)
     trace = Trace(*arcs, np.zeros(SLOTS, dtype=np.int64), *kept, *steps)
     nothing = np.zeros(0, dtype=np.int32)
-    return AugmentedChain(np.asarray(start, dtype=np.int64), nothing, rng, trace, np.zeros(0, dtype=np.uint8))
+    pairs, wanted = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.uint8)
+    return AugmentedChain(np.asarray(start, dtype=np.int64), nothing, rng, trace, pairs, wanted)
 
 
 class AugmentedMoves(Moves):
@@ -197,8 +203,23 @@ class AugmentedMoves(Moves):
         return [windows[k : k + self.group] for k in range(0, len(windows), self.group)]
 
     def adapt(self, chains, map_chains):
-        """Lists grow by what the chains have wanted."""
-        self.lists.grow(chains, map_chains, chains[0].step in self.judged)
+        """Lists grow by what the chains have wanted, and the arcs that move slowest move alone."""
+        judged = chains[0].step in self.judged
+        self.lists.grow(chains, map_chains, judged)
+        if judged:
+            pairs = slow_pairs([chain.trace.window(chain.step) for chain in chains])
+            for chain in chains:
+                chain.pairs = pairs
+
+
+def slow_pairs(windows):
+    """(n_pairs, 2) the columns between which arcs differ most from slot to slot and from chain to chain."""
+    counts = np.concatenate([w.counts for w in windows])
+    slots = np.concatenate([w.sums for w in windows])[counts > 0] / counts[counts > 0, None, None]
+    means = slots + slots.transpose(0, 2, 1)
+    spread = np.triu(means.std(0), 1)
+    ends = np.column_stack(np.unravel_index(np.argsort(spread, axis=None)[::-1][:PAIRS], spread.shape))
+    return ends[spread[tuple(ends.T)] > STILL]
 
 
 def lost_on_what_counts(chains):
