@@ -1,8 +1,8 @@
 """Classifiers with missing values: how many completed tables class probabilities need, and what a default fit takes.
 
 Tables like soybean: columns of two to five states that depend on the class, half of them on another column too, 10 % of the cells
-missing; 300 rows are kept back (100 of the larger tables). "default" is the default fit, "long" has many more sweeps over structures
-and missing cells. `tables_averaged` are the completed tables that a prediction averages over.
+missing; 300 rows are kept back (100 of the larger tables). "default" is the default fit, "long" has many more sweeps over
+structures and missing cells. `tables_averaged` are the completed tables that a prediction averages over.
 """
 
 import time

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
 from pgm_bma import FixedOrderClassifier, GibbsSampler, OrderAveragedClassifier, OrderPosterior, SwapSampler
+from pgm_bma.orders import fitting
 from pgm_bma.orders.chains import runner
 from pgm_bma.orders.families.family_table import family_table
 from pgm_bma.orders.gaps import augment, augment_lists, augmented_average, augmented_chains
@@ -412,8 +413,32 @@ def test_small_tables_leave_out_less(monkeypatch):
     ("n", "n_rows", "count"), [(20, 300, 1), (20, 1000, 1), (20, 2000, 2), (20, 9000, 4), (37, 1000, 4)]
 )
 def test_a_sweep_counts_by_families_and_rows(n, n_rows, count):
-    gaps = augment.GapTable(np.zeros((n_rows, n), dtype=np.int32), np.ones(n_rows), np.full(n, 2), (1.0, None))
-    assert augmented_average.counts_for(gaps, 3) == count
+    assert augmented_average.counts_for(table_of(n, n_rows), 3) == count
+
+
+def test_default_fits_end_and_say_how_far_off_arcs_may_be(monkeypatch):
+    monkeypatch.setattr(fitting, "GAP_SECONDS", 0.1)
+    with pytest.warns(ConvergenceWarning, match=r"after 10 sweeps: arc posteriors may be off by 0\.\d\d \(tol=0.05\)"):
+        posterior = OrderPosterior(random_state=0).fit(wide())
+    assert not posterior.converged_ and posterior.n_sweeps_ == 10
+    long, wider = (augmented_average.affordable_sweeps(40, gaps, 4) for gaps in (table_of(20), table_of(37)))
+    assert 72 < wider < long / 2  # at least so many as a run needs before it may converge
+
+
+def table_of(n, n_rows=1000):
+    return augment.GapTable(np.zeros((n_rows, n), dtype=np.int32), np.ones(n_rows), np.full(n, 2), (1.0, None))
+
+
+def test_chains_begin_on_both_sides():
+    """Columns that are never seen together: filled alone they do not depend, filled alike they do."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (2000, 2)).astype(np.int32)
+    codes[:1000, 0] = codes[1000:, 1] = -1
+    gaps = augment.GapTable(codes, np.ones(2000), np.array([2, 2]), (1.0, None))
+    alone, alike = (augment.completed(gaps, augment.first_filling(gaps, rng, how)) for how in (False, True))
+    assert (alone >= 0).all() and (alike >= 0).all()
+    # 2000 rows: four standard errors of a correlation of 0 are .09; quantiles in two halves agree but near one half
+    assert abs(np.corrcoef(alone.T)[0, 1]) < 0.09 and np.corrcoef(alike.T)[0, 1] > 0.8
 
 
 def test_columns_that_are_never_seen_together_warn():

@@ -1,9 +1,9 @@
 """Metropolis moves of one arc with the missing cells of both of its ends summed out.
 
 A table that was completed under an arc supports it, so a chain that draws structures given tables and tables given structures
-keeps an arc, or does without it, for long. Here an arc u -> v is taken away or added given the order, all other arcs, tables and cells. The
-new conditional table of v is proposed from a Dirichlet density near its posterior. The missing cells of u and v are summed out of
-both sides of the ratio, and are drawn anew where the move is accepted.
+keeps an arc, or does without it, for long. Here an arc u -> v is taken away or added given the order, all other arcs, tables and
+cells. The new conditional table of v is proposed from a Dirichlet density near its posterior. The missing cells of u and v are
+summed out of both sides of the ratio, and are drawn anew where the move is accepted.
 """
 
 import numpy as np
