@@ -3,8 +3,8 @@
 Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table;
 "many", child again on many tables, next to ten completed copies drawn from one network; "expected", how far complete tables are by
 what is left open; "starts", chains that begin on the hidden table; "hard", cells of sachs that are missing depending on
-other columns, run twice; "voting", an incomplete table, drawn with and without its incomplete rows. K2 with alpha = 1, "mdl",
-at most three parents.
+other columns, run twice; "default", default fits (and default prior) until they converge or give up; "voting", an incomplete table,
+drawn with and without its incomplete rows. Else K2 with alpha = 1, "mdl", at most three parents.
 """
 
 import time
@@ -21,8 +21,8 @@ from pgm_bma import GibbsSampler, OrderAveragedClassifier, OrderPosterior, imput
 from ._common import parser, print_line, results_folder, run, save_csv
 
 COMMON = {"parameter_prior": "paper", "max_indegree": 3}
-PARTS = ("tiny", "alarm", "child", "many", "expected", "starts", "hard", "voting")
-SETS = {"tiny": 6, "many": 12, "starts": 2, "hard": 1, "voting": 1}
+PARTS = ("tiny", "alarm", "child", "many", "expected", "starts", "hard", "default", "voting")
+SETS = {"default": 10, "tiny": 6, "many": 12, "starts": 2, "hard": 1, "voting": 1}
 
 
 def main(argv=None):
@@ -54,7 +54,7 @@ def main(argv=None):
 def tiny(seed, sweeps):
     """Mean absolute error of the arcs, 3 or 4 binary variables, 8 to 12 rows, 4 to 6 missing values."""
     from pgm_bma.orders.families.family_table import family_table
-    from pgm_bma.orders.gaps import augment, augment_lists
+    from pgm_bma.orders.gaps import augment, augment_lists, augmented_chains
 
     rng = np.random.default_rng([seed, 1])
     n, n_rows, n_gaps, sweeps = 3 + seed % 2, 8 + 2 * (seed % 3), 4 + seed % 3, sweeps or 1500
@@ -70,7 +70,8 @@ def tiny(seed, sweeps):
         filled = augment.first_filling(gaps, walk)
         table = family_table(augment.completed(gaps, filled), gaps.cardinalities)
         move = augment.make_move(augment_lists.all_families(table), gaps, weighting)
-        chain = augment.GapChain(np.arange(n) if weighting == "order" else np.zeros(n, dtype=np.int64), filled, walk)
+        chain = augmented_chains.new_chain(np.arange(n) if weighting == "order" else np.zeros(n, dtype=np.int64), walk)
+        chain.filled = filled
         arcs = np.array([augment.sweep(move, gaps, chain)[0] for _ in range(sweeps + 20)])[20:]
         batches = np.array([part.mean(0) for part in np.array_split(arcs, 30)])
         z = (arcs.mean(0) - truth)[off] / (batches.std(0, ddof=1)[off] / np.sqrt(30))
@@ -233,7 +234,7 @@ def expected(seed, sweeps):
 def starts(seed, sweeps):
     """Two chains that begin with the true values of the hidden cells, and two that begin with drawn ones: where do they end?"""
     from pgm_bma.orders.families.family_table import family_table
-    from pgm_bma.orders.gaps import augment, augment_lists
+    from pgm_bma.orders.gaps import augment, augment_lists, augmented_chains
 
     model, sweeps = load_network("child"), sweeps or 80
     states = states_of(model)
@@ -250,7 +251,8 @@ def starts(seed, sweeps):
         for k in range(2):
             rng = np.random.default_rng([seed, k, len(how)])
             cells = full[gaps.cells] if how == "true" else augment.first_filling(gaps, rng)
-            chain = augment.GapChain(rng.permutation(len(names)), cells, rng)
+            chain = augmented_chains.new_chain(rng.permutation(len(names)), rng)
+            chain.filled = cells
             arcs = [augment.sweep(move, gaps, chain)[0] for _ in range(2 * sweeps)]
             ends[how, k] = np.mean(arcs[sweeps:], axis=0)
             line = {"start": how, "chain": k, "sweeps": 2 * sweeps, "distance of the first sweep": rms(arcs[0], whole)}
@@ -292,6 +294,29 @@ def depending(frame, n_seen, share, seed):
         low = wanted / (usual.mean() + 4 * (1 - usual.mean()))  # four times as often: wanted on average
         holes.loc[rng.random(len(frame)) < np.where(usual, low, np.minimum(4 * low, 0.95)), name] = None
     return holes
+
+
+def default(seed, sweeps):
+    """Default fits with 20 % missing, N = 1000, columns in random order: two of child with different seeds, one of alarm."""
+    from .orders_convergence import columns_at_random
+
+    for network, starts in (("child", (0, 1)), ("alarm", (0,))):
+        table, first = columns_at_random(network, 1000, 0.2, seed), None
+        OrderPosterior(sampler=GibbsSampler(max_sweeps=1)).fit(table)  # compiled before the clock runs
+        for start in starts:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                began = time.process_time()
+                fit = OrderPosterior(method="mcmc", random_state=start).fit(table)
+                seconds = time.process_time() - began
+            arcs = fit.edge_posterior_.to_numpy()
+            other = np.nan if first is None else float(np.abs(arcs - first).max())
+            first = arcs
+            yield {
+                "network": network, "start": start, "converged": fit.converged_, "sweeps": fit.n_sweeps_,
+                "CPU seconds": round(seconds, 1), "expected error": round(fit._average.chains.error, 3),
+                "largest difference from the first fit": round(other, 3),
+            }  # fmt: skip
 
 
 def voting(seed, sweeps):

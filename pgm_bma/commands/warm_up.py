@@ -111,11 +111,7 @@ def _missing_cells():
         _build("OrderPosterior", common).fit(many).complete(many)
     codes = few.isna().to_numpy().astype(np.int32) * -1
     gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(N_COLUMNS, 3, dtype=np.int64), (1.0, None))
-    parents, rng = [(), *((k,) for k in range(N_COLUMNS - 1))], np.random.default_rng(0)
-    filled = augment.first_filling(gaps, rng)
-    counts = [np.ones((3 ** len(z), 3)) for z in parents]
-    theta = augment.draw_tables(gaps.prior, counts, rng)
-    augment.draw_singly(gaps, filled, parents, theta, rng)  # where a clique is too large
+    filled = augment.first_filling(gaps, np.random.default_rng(0))
     table = family_table(augment.completed(gaps, filled), gaps.cardinalities, gaps.weights, Scoring(max_indegree=2))
     augment_lists.lost_on(np.ones(len(table.log_scores), dtype=bool), table)  # where lists leave families out
 

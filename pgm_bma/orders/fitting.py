@@ -40,6 +40,7 @@ from pgm_bma.orders.gaps import augmented_average
 from pgm_bma.orders.gaps.augment import GapTable
 from pgm_bma.orders.gaps.augment_lists import LOST, expected_loss
 from pgm_bma.orders.limits import (
+    GAP_SECONDS,
     SCORING,
     SWEEPING,
     check_soft_families,
@@ -383,6 +384,10 @@ def augment(gaps, names, settings, random_state, root, orders=None):
         "checkpoint": sampler.checkpoint,
         "checkpoint_every": max(sampler.checkpoint_every // (augmented_average.ORDER_SWEEPS * n), 1),
     }
+    if settings.by_default and not settings.quiet:
+        run["max_sweeps"] = min(
+            sampler.max_sweeps, augmented_average.affordable_sweeps(GAP_SECONDS, gaps, sampler.n_chains)
+        )
     if sampler.checkpoint:
         run["fingerprint"] = fingerprint(gaps, names, settings, arcs, random_state, root, orders)
     sizes = n, len(gaps.codes), max_indegree, sampler
@@ -407,7 +412,7 @@ def augment(gaps, names, settings, random_state, root, orders=None):
 def _warn_of_gaps(result, names, settings):
     if not result.finished:
         warn(f"interrupted: {result.states.shape[1]} of {settings.sampler.n_orders} orders per chain were kept")
-    loss = expected_loss(result.table)
+    loss = expected_loss(result.table.lost_mass)
     if loss.max(initial=0.0) > LOST:
         node = int(np.argmax(loss))
         warn(
@@ -422,9 +427,10 @@ def _warn_of_gaps(result, names, settings):
     pairs = [np.unravel_index(k, apart.shape) for k in worst]
     listed = ", ".join(f"{names[u]!r} -> {names[v]!r} by {apart[u, v]:.2f}" for u, v in pairs if apart[u, v] > 0)
     warn(
-        f"with the missing cells, the chains have not converged after {result.chains.n_sweeps} sweeps: arcs differ "
-        f"between them, most {listed or 'none'}; {result.chains.n_apart} by more than 0.2. Raise max_sweeps or max_time; "
-        "diagnostics_ has all arcs",
+        f"with the missing cells, the chains have not converged after {result.chains.n_sweeps} sweeps: arc posteriors may be off "
+        f"by {result.chains.error:.2f} (tol={settings.sampler.tol}). Arcs differ between the chains, most {listed or 'none'}; "
+        f"{result.chains.n_apart} by more than 0.2. Raise max_sweeps or max_time in sampler=GibbsSampler(...); diagnostics_ has "
+        "all arcs",
         ConvergenceWarning,
     )
 

@@ -11,6 +11,7 @@ MAX_CELLS = 2**26  # of one family's table
 # size, not by the clock, so that fits repeat.
 SCORING = 6e10  # steps of compiled code, of about a nanosecond each
 SWEEPING = 60  # CPU seconds of all chains
+GAP_SECONDS = 40  # the same with missing values
 
 
 def check_soft_families(scoring, n):

@@ -139,8 +139,8 @@ class OrderResults(EffectResults, DiscreteEstimator):
 
         `attrs` has `rows`, `incomplete_rows`, `treatment` ("augment", "drop", "state", or "none" where nothing was missing),
         `arc_spread` (largest standard deviation of an arc posterior from completed table to completed table) and `by_cells`
-        (share of sweeps in which cells were drawn one by one, because a clique was too large), and `lost_mass`: for every kept
-        table, chain after chain, the bound that `lost_mass_` is the largest of (NaN where it was not measured).
+        (share of the incomplete rows whose missing cells have too many joint states to be drawn at once), and `lost_mass`: for
+        every completed table on which it was measured, chain after chain, the bound that `lost_mass_` is the largest of.
         """
         names = list(self._variables.names)
         n_missing, n_incomplete, n_rows = self._missing_counts
@@ -155,16 +155,9 @@ class OrderResults(EffectResults, DiscreteEstimator):
             treatment=treatment,
             arc_spread=0.0 if record is None else float(record.spread.max(initial=0.0)),
             by_cells=0.0 if record is None else float(record.by_cells),
-            lost_mass=[] if record is None else self._lost_by_table(record.filled.shape[0] * record.filled.shape[1]),
+            lost_mass=[] if record is None else self._average.table.lost_mass.max(-1).ravel().tolist(),
         )
         return gaps
-
-    def _lost_by_table(self, n_tables):
-        """Of `n_tables` kept tables, the largest bound over the nodes; lists that leave nothing out are not measured again."""
-        lost = self._average.table.lost_mass
-        if lost.ndim == 2:
-            return lost.max(1).tolist()
-        return [np.nan if lost.any() else 0.0] * n_tables
 
     @property
     def arc_spread_(self):

@@ -1,5 +1,5 @@
 """Compiled steps of sampling with missing cells: families scored again on a completed table, parents drawn given a state, and
-cells drawn one by one where the junction tree would be too large."""
+cells drawn from a network."""
 
 import numpy as np
 
@@ -101,35 +101,129 @@ def lost_share(scores, sets, binomials, m, max_indegree, kept):
 
 
 @compiled
-def sweep_cells(uniforms, rows, columns, codes, cards, parents, theta, starts, child_starts, children):
-    """Draw every missing cell given all other cells of its row, one after the other.
+def count_cells(codes, weights, held, network, counts):
+    """counts[cell] += weight of every row, for all families at once; held : (n_rows, n) rows not to count for a child, or empty
 
-    uniforms, rows, columns : (n_cells,)    codes : (n, n_rows), changed in place    parents : (n, width), padded with -1
-    theta : flat tables, the child's state fastest, that of node v from starts[v]
-    children[child_starts[v] : child_starts[v + 1]] : the nodes that have v as a parent
+    network : (cards, parents (n, width) padded with -1, starts, child_starts, children): the table of node v stands from starts[v],
+    its own state fastest; children[child_starts[v] : child_starts[v + 1]] are the nodes that have v as a parent
     """
-    weights = np.zeros(cards.max())
-    for k in range(rows.size):
-        row, v = rows[k], columns[k]
-        total = 0.0
-        for state in range(cards[v]):
-            codes[v, row] = state
-            weight = theta[_cell(v, row, codes, cards, parents, starts)]
-            for c in range(child_starts[v], child_starts[v + 1]):
-                weight *= theta[_cell(children[c], row, codes, cards, parents, starts)]
-            total += weight
-            weights[state] = total
-        state = 0
-        while state < cards[v] - 1 and weights[state] <= uniforms[k] * total:
-            state += 1
-        codes[v, row] = state
+    for row in range(codes.shape[0]):
+        for v in range(codes.shape[1]):
+            if held.shape[0] == 0 or not held[row, v]:
+                counts[_cell(v, codes[row], network)] += weights[row]
 
 
 @compiled
-def _cell(node, row, codes, cards, parents, starts):
+def draw_blocks(uniforms, turn, rows, offsets, columns, codes, network, theta, limit):
+    """Draw the missing cells of rows given the others: cells that share a family, directly or through others, are drawn together,
+    by writing out their joint states. Where these are more than `limit`, a block of them is drawn given the rest, then the rest.
+    Returns how many rows had such blocks.
+
+    uniforms, columns : (n_cells,), those of rows[k] from offsets[k] to offsets[k + 1]      codes : (n_rows, n), changed in place
+    turn : number that says which cell of a row comes first, so that blocks are not always the same       theta : flat tables
+    """
+    cards, parents, _, child_starts, children = network
+    n = cards.size
+    hidden, member_of = np.zeros(n, dtype=np.bool_), np.full(n, -1)  # member_of: place in the present block
+    members, families, seen = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.full(n, -1)
+    at, strides, digits = np.empty(n, dtype=np.int64), np.empty((n, n), dtype=np.int64), np.empty(n, dtype=np.int64)
+    sums, n_blocks, n_cut = np.empty(max(limit, cards.max())), 0, 0
+    for r in range(rows.size):
+        values, first, count = codes[rows[r]], offsets[r], offsets[r + 1] - offsets[r]
+        cut = False
+        for k in range(first, first + count):
+            hidden[columns[k]] = True
+        for k in range(count):
+            start = first + (k + turn) % count
+            if not hidden[columns[start]]:
+                continue  # drawn with a cell before it
+            members[0], n_members, n_families, reached, size = columns[start], 1, 0, 0, cards[columns[start]]
+            member_of[columns[start]] = 0
+            while reached < n_members:
+                v = members[reached]
+                reached += 1
+                for c in range(child_starts[v] - 1, child_starts[v + 1]):
+                    family = children[c] if c >= child_starts[v] else v
+                    if seen[family] == n_blocks:
+                        continue
+                    seen[family] = n_blocks
+                    families[n_families] = family
+                    n_families += 1
+                    for t in range(-1, parents.shape[1]):
+                        u = parents[family, t] if t >= 0 else family
+                        if u < 0 or not hidden[u] or member_of[u] >= 0:
+                            continue
+                        if size * cards[u] > limit:
+                            cut = True
+                            continue
+                        size *= cards[u]
+                        member_of[u] = n_members
+                        members[n_members] = u
+                        n_members += 1
+            n_blocks += 1
+            _first_cells(values, families[:n_families], member_of, n_members, network, at, strides)
+            total = _write_out(members[:n_members], n_families, cards, theta, at, strides, digits, sums)
+            state, target = 0, uniforms[start] * total
+            while state < size - 1 and sums[state] <= target:
+                state += 1
+            for m in range(n_members):
+                v = members[m]
+                values[v] = state % cards[v]
+                state //= cards[v]
+                hidden[v], member_of[v] = False, -1
+        n_cut += cut
+    return n_cut
+
+
+@compiled
+def _first_cells(values, families, member_of, n_members, network, at, strides):
+    """at[f] = the cell of a family with all members of the block in their first state, strides[f, m] = its step by member m"""
+    cards, parents, starts = network[:3]
+    for f in range(families.size):
+        strides[f, :n_members] = 0
+        at[f], step = starts[families[f]], 1
+        for t in range(parents.shape[1], -1, -1):
+            u = families[f] if t == parents.shape[1] else parents[families[f], t]
+            if u < 0:
+                continue
+            if member_of[u] >= 0:
+                strides[f, member_of[u]] = step
+            else:
+                at[f] += step * values[u]
+            step *= cards[u]
+
+
+@compiled
+def _write_out(members, n_families, cards, theta, at, strides, digits, sums):
+    """Total of the products of a block's families over all joint states; sums : running totals, the first member fastest"""
+    total, state = 0.0, 0
+    digits[: members.size] = 0
+    while True:
+        weight = 1.0
+        for f in range(n_families):
+            weight *= theta[at[f]]
+        total += weight
+        sums[state] = total
+        state += 1
+        m = 0
+        while m < members.size and digits[m] == cards[members[m]] - 1:
+            for f in range(n_families):
+                at[f] -= strides[f, m] * digits[m]
+            digits[m] = 0
+            m += 1
+        if m == members.size:
+            return total
+        digits[m] += 1
+        for f in range(n_families):
+            at[f] += strides[f, m]
+
+
+@compiled
+def _cell(node, values, network):
+    cards, parents, starts = network[:3]
     index = np.int64(0)
     for t in range(parents.shape[1]):
         p = parents[node, t]
         if p >= 0:
-            index = index * cards[p] + codes[p, row]
-    return starts[node] + index * cards[node] + codes[node, row]
+            index = index * cards[p] + values[p]
+    return starts[node] + index * cards[node] + values[node]

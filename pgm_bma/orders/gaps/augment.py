@@ -2,17 +2,16 @@
 
 The target is p(state, DAG, tables, missing cells | observed cells), for cells that are missing at random. One sweep:
 
-1. score the families that hold a column with missing values again, on the completed table; of many, keep those that count on it;
+1. score the families that hold a column with missing values again, on the completed table;
 2. move the state (order, or layers): an independent draw while the sums over all structures are cheap, else Gibbs relocations;
 3. draw parents of every node given the state, and their tables from the Dirichlet posterior on the completed table;
-4. draw all missing cells of every incomplete row jointly from that network, by junction tree; where a clique would be too large,
-   cell by cell, which has the same law in the long run.
+4. draw the missing cells of every incomplete row from that network: those that share families jointly; where their joint states
+   are too many, block by block, which has the same law in the long run.
 
 Every step is exact given the rest. Arc posteriors are those of step 2, with the parents (and, where they are summed, the states)
 averaged out, not the drawn arcs.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,24 +21,26 @@ from pgm_bma.networks import evidence
 from pgm_bma.networks.junction_tree import CliqueTooLarge, build_tree
 from pgm_bma.orders.chains._layer_kernels import add_edges
 from pgm_bma.orders.chains.gibbs import prepare_lists, walk
-from pgm_bma.orders.chains.runner import Window, no_window
 from pgm_bma.orders.families.family_table import (
     bounds,
-    choose,
     lgamma_tables,
     prepare_rows,
-    prune_scores,
     regimes,
     scratch,
 )
 from pgm_bma.orders.gaps import _augment_kernels as kernels
+from pgm_bma.orders.gaps.toggles import toggle
 from pgm_bma.orders.structure_average import WEIGHTINGS
 
 EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the state; their sums are made in every sweep
-MOVES = 5  # sweeps of relocations over all variables per completed table, beyond
-MAX_CLIQUE = 2**16  # joint states; a row that hides them all is enumerated
+# sweeps of relocations over all variables per completed table, beyond; on alarm 25 have half the variance of 5 for half more time,
+# on child the same variance
+MOVES = 10
+TOGGLES = 4  # moves of single arcs per sweep
+BLOCK = 128  # joint states of missing cells that are drawn together
+MAX_CLIQUE = 2**16  # joint states of rows that are drawn afresh, by junction tree
 MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
-CELL_PASSES = 3  # over the missing cells, where they are drawn one by one
+AFRESH = 10  # passes over the blocks, where a clique would be too large
 TINY = 1e-300  # least probability of a drawn table: keeps every row possible
 
 
@@ -101,12 +102,19 @@ class Move(NamedTuple):
     prior: tuple  # `family_table.lgamma_tables`, the same for every completed table
     weighting: str
     fixed: bool  # the state is given and stays
-    # (n,) candidates of every node, where the lists are a full table: then a sweep prunes them for its own table, by `eps`
-    n_candidates: Any = None
-    eps: float = 0.0
+    priors: dict  # (child, *parents) -> log prior, filled when it is first asked for
+
+    def log_prior(self, child, parents):
+        """Log prior of a family, None where the lists do not have it."""
+        if not self.priors:
+            keys = np.column_stack([self.children, self.lists.sets]).tolist()
+            self.priors.update(zip(map(tuple, keys), self.lists.log_prior.tolist()))
+        width = self.lists.sets.shape[1]
+        found = self.priors.get((child, *parents, *[-1] * (width - len(parents))))
+        return None if found is None or found == -np.inf else found
 
 
-def make_move(lists, gaps, weighting, fixed=False, n_candidates=None, eps=0.0):
+def make_move(lists, gaps, weighting, fixed=False):
     """A `Move` over the families of `lists`."""
     children = np.repeat(np.arange(len(lists.cardinalities)), np.diff(lists.offsets))
     open_columns = np.append((gaps.codes < 0).any(0), False)
@@ -114,7 +122,7 @@ def make_move(lists, gaps, weighting, fixed=False, n_candidates=None, eps=0.0):
     rows = prepare_rows(np.maximum(gaps.codes, 0), gaps.cardinalities, gaps.weights, lists.max_indegree)
     prior = lgamma_tables(rows, gaps.prior, lists.max_indegree)
     parts = _parts(lists, children, touched, gaps)
-    return Move(lists, children, parts, prior, weighting, fixed, n_candidates, eps)
+    return Move(lists, children, parts, prior, weighting, fixed, {})
 
 
 def _parts(lists, children, asked, gaps):
@@ -151,16 +159,25 @@ def needed_sets(parents, children, cardinalities):
     return Sets(sizes, last, first_pair, children[first], np.searchsorted(distinct, whole), pair)
 
 
-def first_filling(gaps, rng):
-    """(n_cells,) states of the missing cells, drawn from what their columns hold."""
+def first_filling(gaps, rng, alike=False):
+    """(n_cells,) states of the missing cells, drawn from what their columns hold: each alone, or `alike`: at the same quantile as a
+    cell that is seen in the row. So chains begin on both sides, with columns that depend too little and too much."""
     rows, columns = gaps.cells
-    filled = np.zeros(len(rows), dtype=np.int32)
-    for column in np.unique(columns):
-        seen = gaps.codes[:, column] >= 0
-        card = int(gaps.cardinalities[column])
+    cards, n = gaps.cardinalities, gaps.codes.shape[1]
+    bounds = np.ones((n, int(cards.max(initial=1)) + 1))  # cumulated shares of the states of every column
+    for column in range(n):
+        seen, card = gaps.codes[:, column] >= 0, int(cards[column])
         shares = np.bincount(gaps.codes[seen, column], gaps.weights[seen], minlength=card) + 1.0 / card
-        filled[columns == column] = rng.choice(card, size=int((columns == column).sum()), p=shares / shares.sum())
-    return filled
+        bounds[column, : card + 1] = np.append(0.0, np.cumsum(shares) / shares.sum())
+    quantiles = rng.random(len(rows))
+    if alike:
+        seen = gaps.codes >= 0
+        chosen = np.argmax(rng.random(seen.shape) * seen, axis=1)
+        state = np.maximum(gaps.codes[np.arange(len(seen)), chosen], 0)
+        low, high = bounds[chosen, state], bounds[chosen, state + 1]
+        own = np.where(seen.any(1), low + rng.random(len(seen)) * (high - low), rng.random(len(seen)))
+        quantiles = own[rows]
+    return np.minimum((quantiles[:, None] >= bounds[columns, 1:]).sum(1), cards[columns] - 1).astype(np.int32)
 
 
 def completed(gaps, filled):
@@ -197,28 +214,38 @@ def _score_sets(move, sets, codes, cardinalities, weights):
 
 
 def sweep(move, gaps, chain):
-    """One sweep; `chain` (an `AugmentedChain`) is changed in place. Returns a `Swept`."""
+    """One sweep; `chain` (an `augmented_chains.AugmentedChain`) is changed in place. Returns a `Swept`."""
     codes = completed(gaps, chain.filled)
     chain.log_marginal = score(move, gaps, codes, chain.log_marginal)
     lists = move.lists._replace(log_marginal=chain.log_marginal)
-    held = lost = None
-    if move.n_candidates is not None:
-        held, lost = prune_scores(lists.log_scores, lists.offsets, move.n_candidates, lists.max_indegree, move.eps)
-        lists = choose(lists, held)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
-    counts = [
-        [family_counts(some, cards, child, z, weights) for some, cards, weights in gaps.regimes(codes, child)]
-        for child, z in enumerate(parents)
-    ]
-    theta = draw_tables(gaps.prior, [own[0] for own in counts], chain.rng)
-    switched = {}
-    if gaps.soft:
-        switched = {child: draw_tables(gaps.prior, counts[child][1:], chain.rng) for child in gaps.set_columns}
-    chain.filled, by_cells = draw_cells(gaps, chain.filled, parents, theta, chain.rng, switched)
-    chain.n_by_cells += by_cells
+    chain.filled, cut = redraw(move, gaps, codes, parents, chain)
+    chain.cut += cut
     chain.step += 1
-    return Swept(edges, log_score, held, lost)
+    return Swept(edges, log_score)
+
+
+def redraw(move, gaps, codes, parents, chain):
+    """What `draw_cells` gives, from tables that are drawn given a structure and the completed rows, after moves of single arcs."""
+    network, rng = _network(gaps.cardinalities, parents), chain.rng
+    cards, starts = network[0], network[2]
+    held = np.zeros((0, 0), dtype=bool) if gaps.held is None else gaps.held
+    counts = np.zeros(starts[-1])
+    kernels.count_cells(codes, gaps.weights, held, network, counts)
+    by_node = [part.reshape(-1, card) for part, card in zip(np.split(counts, starts[1:-1]), cards)]
+    theta, switched = draw_tables(gaps.prior, by_node, rng), {}
+    for child in gaps.set_columns if gaps.soft else ():
+        rows = gaps.regimes(codes, child)[1]
+        switched[child] = draw_tables(gaps.prior, [family_counts(*rows[:2], child, parents[child], rows[2])], rng)
+    if len(chain.pairs) and move.weighting == "order" and gaps.held is None:
+        tables = [part.reshape(-1, card) for part, card in zip(np.split(theta, starts[1:-1]), cards)]
+        position = np.argsort(chain.state)
+        for pair in rng.integers(len(chain.pairs), size=TOGGLES):
+            ends = sorted(chain.pairs[pair].tolist(), key=lambda v: position[v])
+            toggle(gaps, codes, parents, tables, move.log_prior, ends, rng)
+        theta, network = np.concatenate([table.ravel() for table in tables]), None
+    return draw_cells(gaps, codes, parents, theta, rng, switched, network)
 
 
 def _move_state(move, lists, chain):
@@ -266,60 +293,73 @@ def draw_tables(prior, counts, rng):
     return np.maximum(theta, TINY)
 
 
-def draw_cells(gaps, filled, parents, theta, rng, switched=()):
-    """(states of the missing cells, whether they were drawn one by one) from a network.
+def draw_cells(gaps, codes, parents, theta, rng, switched=(), network=None):
+    """(states of the missing cells, share of the incomplete rows that were drawn in blocks) from a network, given completed codes.
 
     switched : tables of variables in the rows in which they were set; the others are flat there
+    network : of `_network`, where it is at hand
     """
     rows, columns = gaps.cells
     if not len(rows):
-        return filled, False
+        return np.zeros(0, dtype=np.int32), 0.0
     if len(gaps.set_columns):
-        gaps, parents, theta = _with_switches(gaps, parents, theta, dict(switched))
+        gaps, codes, parents, theta = _with_switches(gaps, codes, parents, theta, dict(switched))
+        network = None
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    codes, offsets = codes.copy(), np.append(starts, len(rows))
+    uniforms, turn = rng.random(len(rows)), rng.integers(2**20)
+    network = network or _network(gaps.cardinalities, parents)
+    n_cut = kernels.draw_blocks(uniforms, turn, rows[starts], offsets, columns, codes, network, theta, BLOCK)
+    return codes[rows, columns], n_cut / len(starts)
+
+
+def draw_afresh(gaps, parents, theta, rng):
+    """States of the missing cells, drawn from a network whatever they were before: by junction tree, else by many passes."""
+    rows, columns = gaps.cells
     try:
         tree = build_tree(gaps.cardinalities, parents, np.unique(columns), max_clique_size=MAX_CLIQUE)
     except CliqueTooLarge:
-        return draw_singly(gaps, filled, parents, theta, rng), True
-    incomplete = np.unique(rows)
-    parts = []
-    for start in range(0, len(incomplete), MAX_ROWS_AT_ONCE):
-        some = gaps.codes[incomplete[start : start + MAX_ROWS_AT_ONCE]]
-        found = evidence.completions(evidence.plan_rows(tree, some, fold=False), theta, rng)
-        parts.append(found[some < 0])
-    return np.concatenate(parts).astype(np.int32), False
+        codes = np.maximum(gaps.codes, 0)
+        for _ in range(AFRESH):
+            codes[rows, columns], _ = draw_cells(gaps, codes, parents, theta, rng)
+        return codes[rows, columns]
+    parts = np.split(gaps.codes, range(MAX_ROWS_AT_ONCE, len(gaps.codes), MAX_ROWS_AT_ONCE))
+    drawn = [evidence.completions(evidence.plan_rows(tree, some, fold=False), theta, rng) for some in parts]
+    return np.concatenate(drawn)[rows, columns].astype(np.int32)
 
 
-def _with_switches(gaps, parents, theta, switched):
-    """The rows, parents and tables in which every variable that was set somewhere has one more parent: whether it was set."""
+def _network(cardinalities, parents):
+    """A network as the kernels want it, see `_augment_kernels.count_cells`."""
+    n, width = len(parents), max(map(len, parents))
+    padded = np.array([(*some, *[-1] * (width - len(some))) for some in parents], dtype=np.int64).reshape(n, width)
+    below: list[list[int]] = [[] for _ in parents]
+    for child, some in enumerate(parents):
+        for v in some:
+            below[v].append(child)
+    children = np.array([c for some in below for c in some], dtype=np.int64)
+    cards = np.asarray(cardinalities, dtype=np.int64)
+    return cards, padded, _table_starts(cards, parents), state_offsets([len(some) for some in below]), children
+
+
+def _table_starts(cardinalities, parents):
+    """(n + 1,) where the flat table of every node starts."""
+    return state_offsets([int(np.prod([cardinalities[v] for v in (*some, c)])) for c, some in enumerate(parents)])
+
+
+def _with_switches(gaps, codes, parents, theta, switched):
+    """The rows, completed codes, parents and tables in which every variable that was set somewhere has one more parent: whether it
+    was set."""
     n, cards, columns = len(parents), gaps.cardinalities, gaps.set_columns
-    sizes = [int(np.prod([cards[v] for v in (*some, child)])) for child, some in enumerate(parents)]
-    tables, parents = np.split(theta, np.cumsum(sizes)[:-1]), list(parents)
+    tables, parents = np.split(theta, _table_starts(cards, parents)[1:-1]), list(parents)
     for k, child in enumerate(columns.tolist()):
         off = tables[child].reshape(-1, 1, cards[child])
         on = switched[child].reshape(off.shape) if child in switched else np.full_like(off, 1.0 / cards[child])
         tables[child] = np.concatenate([off, on], axis=1).ravel()
         parents[child] = (*parents[child], n + k)
-    codes = np.column_stack([gaps.codes, gaps.held[:, columns]]).astype(np.int32)
-    wider = GapTable(codes, gaps.weights, np.append(cards, np.full(len(columns), 2)), gaps.prior)
+    seen, codes = (np.column_stack([some, gaps.held[:, columns]]).astype(np.int32) for some in (gaps.codes, codes))
+    wider = GapTable(seen, gaps.weights, np.append(cards, np.full(len(columns), 2)), gaps.prior)
     flat = np.full(2 * len(columns), 0.5)
-    return wider, [*parents, *[()] * len(columns)], np.concatenate([*tables, flat])
-
-
-def draw_singly(gaps, filled, parents, theta, rng):
-    """States of the missing cells, drawn one by one given all others, CELL_PASSES times."""
-    codes = np.ascontiguousarray(completed(gaps, filled).T)
-    n, cards = len(parents), gaps.cardinalities
-    width = max(map(len, parents))
-    padded = np.array([(*some, *[-1] * (width - len(some))) for some in parents], dtype=np.int64).reshape(n, width)
-    sizes = [int(np.prod([cards[v] for v in (*some, child)])) for child, some in enumerate(parents)]
-    below = [[c for c in range(n) if v in parents[c]] for v in range(n)]
-    rows, columns = gaps.cells
-    for _ in range(CELL_PASSES):
-        kernels.sweep_cells(
-            rng.random(len(rows)), rows, columns, codes, cards, padded, theta, state_offsets(sizes),
-            state_offsets([len(some) for some in below]), np.array([c for some in below for c in some], dtype=np.int64),
-        )  # fmt: skip
-    return codes.T[rows, columns]
+    return wider, codes, [*parents, *[()] * len(columns)], np.concatenate([*tables, flat])
 
 
 class Swept(NamedTuple):
@@ -327,20 +367,3 @@ class Swept(NamedTuple):
 
     edges: np.ndarray  # (n, n) arc posteriors given the table
     log_score: float
-    # families that it moved over, and the bound on what the others had, by node; None: always the same ones
-    held: np.ndarray | None
-    lost: np.ndarray | None
-
-
-@dataclass
-class AugmentedChain:
-    """One chain on its way: its state is a structure and the missing cells."""
-
-    state: np.ndarray
-    filled: np.ndarray
-    rng: np.random.Generator
-    log_marginal: np.ndarray | None = None  # of the last table; None: nothing is known
-    step: int = 0  # sweeps
-    n_by_cells: int = 0
-    last: Window = field(default_factory=no_window)
-    now: Window = field(default_factory=no_window)

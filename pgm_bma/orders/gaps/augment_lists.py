@@ -1,10 +1,10 @@
 """The families that chains over structures and missing cells move over, and what is left out.
 
-Few (ALL_FAMILIES): all of them, and nothing is left out. More (SCORED): every sweep scores all of them on its own completed table
-and moves over those that no subset outweighs there, so what is left out is small on every table, whatever the chain comes to; up to
-FINE, smaller still.
-Beyond: lists that every chain grows on its first completed tables, joined, because chains with different lists would have
-different laws. They are fixed while sweeps count; where they have missed something, they are grown further between two windows.
+Few (ALL_FAMILIES): all of them, and nothing is left out. More (SCORED): lists of those that no subset outweighs on the first
+completed tables of any chain. Beyond: lists that every chain grows on its first completed tables. Lists of different chains are
+joined, because chains with different lists would have different laws.
+Now and then a chain looks at all families on its present table. What counts there and is not in the lists goes into those of all
+chains, and what it had is measured: lists that lack much do not converge, and users are warned.
 """
 
 from typing import Any, NamedTuple
@@ -22,19 +22,19 @@ from pgm_bma.orders.families.family_table import (
     local_sets,
     members,
     n_families,
+    prune_scores,
     prune_table,
 )
 from pgm_bma.orders.gaps import _augment_kernels as kernels
 from pgm_bma.orders.gaps.augment import completed, first_filling, make_move, sweep
 
 ALL_FAMILIES = 3_000  # up to which nothing is left out: 12 variables with three parents
-# up to which a tenth as much is left out as beyond: 20 variables with three parents. On child a sweep over all families takes
-# 22 ms, over those that count 12 ms, by this eps or by ten times that
-FINE = 30_000
-# up to which every sweep scores all families: 50 variables with three parents. At 51, 1000 rows of three states, a sweep takes
-# .23 s, against .07 s over lists, which need 24 sweeps and seven growings of .3 s first: chains of 40 sweeps cost the same
-SCORED = 1_000_000
-PILOT = (2, 3, 3, 4, 4, 4)  # sweeps between two growings of the lists
+FINE = 30_000  # up to which a tenth as much is left out as beyond: 20 variables with three parents
+SCORED = 1_000_000  # up to which a look scores all families: 50 variables with three parents
+FIRST = 3  # sweeps over the families that count on the present table, before lists are joined
+# Looks at all families: sweeps before the first ones, then between two. A look takes as long as six sweeps on alarm, two on child.
+EARLY, LOOKS = (1, 2, 4, 7, 11, 17, 24, 36), 48
+PILOT = (2, 3, 3, 4, 4, 4)  # sweeps between two growings of the lists, where all families are more
 ROUNDS = 4  # of growing, the last ones, whose families are kept
 SLACK = 0.3  # of eps: what one table drops another may want
 LOST = 0.05  # past which lists grow further, and users are warned: arcs of a node move by as much, which is `tol` of complete rows
@@ -66,34 +66,135 @@ class AugmentedFamilies(NamedTuple):
         gaps = self.gaps
         return family_table(completed(gaps, filled), gaps.cardinalities, gaps.weights, self.scoring, gaps.held)
 
-    def move(self, lists, n_candidates=None):
+    def move(self, lists):
         """The `Move` over some lists."""
-        return make_move(lists, self.gaps, self.weighting, self.fixed, n_candidates, self.slack)
+        return make_move(lists, self.gaps, self.weighting, self.fixed)
+
+    def pruned(self, table):
+        """(which families count on a full table, bound on what the others have, by node)"""
+        return prune_scores(table.log_scores, table.offsets, table.n_candidates, table.max_indegree, self.slack)
 
 
-def first_move(families, chains, map_chains):
-    """The `Move` to begin with; every chain gets its first completed table on the way."""
+def first_lists(families, chains, map_chains, saved):
+    """The `Lists` to begin with; every chain gets its first completed table on the way. saved : of a run that goes on, or None"""
+    if saved is None:
+        for k, chain in enumerate(chains):
+            chain.filled = first_filling(families.gaps, chain.rng, alike=k % 2 == 1)
+    kind = Lists if families.size <= ALL_FAMILIES else Pruned if families.size <= SCORED else Grown
+    return kind(families, chains, map_chains, saved)
+
+
+class Lists:
+    """All families; `move` is the `Move` over them."""
+
+    def __init__(self, families, chains, map_chains, saved):
+        self.families = families
+        self.move = families.move(all_families(families.table(chains[0].filled)))
+
+    def due(self, step):
+        """Return whether a chain looks at all families after `step` sweeps."""
+        return False
+
+    def look(self, chain):
+        """(n,) bound on what the lists lack on the chain's table; what they lack is noted in `chain.wanted`."""
+        raise NotImplementedError
+
+    def grow(self, chains, map_chains, judged):
+        """Add what the chains have wanted; judged : whether chains are judged now."""
+
+    def saved(self):
+        """What a run needs to go on."""
+        return {}
+
+
+class Pruned(Lists):
+    """Families that counted on a table that some chain looked at."""
+
+    def __init__(self, families, chains, map_chains, saved):
+        self.families = families
+        table = families.table(chains[0].filled)
+        self.everything = _everything(table)
+        if saved is None:
+            found = map_chains(self._walk, [(chain,) for chain in chains])
+            self._set(np.logical_or.reduce(found), chains)
+        else:
+            listed = np.unpackbits(saved["listed"], count=len(table.log_prior)).astype(bool)
+            self.listed, self.move = listed, families.move(choose(self.everything, listed))
+
+    def _walk(self, chain):
+        listed = np.zeros(len(self.everything.log_prior), dtype=bool)
+        for _ in range(FIRST):
+            listed |= self.families.pruned(self.families.table(chain.filled))[0]
+            chain.log_marginal = None
+            sweep(self.families.move(choose(self.everything, listed)), self.families.gaps, chain)
+        return listed | self.families.pruned(self.families.table(chain.filled))[0]
+
+    def _set(self, listed, chains):
+        self.listed, self.move = listed, self.families.move(choose(self.everything, listed))
+        for chain in chains:
+            chain.log_marginal, chain.wanted = None, np.zeros(len(np.packbits(listed)), dtype=np.uint8)
+        if chains[0].trace.at[0] == 0:
+            _begin_anew(chains)
+
+    def due(self, step):
+        return step in EARLY or (step > 0 and step % LOOKS == 0)
+
+    def look(self, chain):
+        table = self.families.table(chain.filled)
+        counts, lost = self.families.pruned(table)
+        new = counts & ~self.listed
+        chain.wanted |= np.packbits(new)
+        more = np.unique(np.searchsorted(table.offsets, np.flatnonzero(new), side="right") - 1)
+        lost[more] = lost_on(self.listed, table, more)
+        return lost
+
+    def grow(self, chains, map_chains, judged):
+        wanted = np.unpackbits(np.bitwise_or.reduce([chain.wanted for chain in chains]), count=len(self.listed))
+        if wanted.any():
+            self._set(self.listed | wanted.astype(bool), chains)
+
+    def saved(self):
+        return {"listed": np.packbits(self.listed)}
+
+
+class Grown(Lists):
+    """Lists grown on the first tables, and on later ones where they lack much or where what they lack cannot be measured."""
+
+    SAVED = ("max_indegree", "beam", "offsets", "sets", "log_prior", "lost_mass")
+
+    def __init__(self, families, chains, map_chains, saved):
+        self.families = families
+        if saved is None:
+            lists = join_lists(map_chains(_pilot, [(families, chain) for chain in chains]))
+            _begin_anew(chains)
+        else:
+            shape, nothing = (families.gaps.cardinalities, saved.pop("max_indegree")), np.zeros(len(saved["sets"]))
+            lists = FamilyLists(*shape, log_marginal=nothing, **saved)
+        self.move = families.move(lists)
+
+    def due(self, step):
+        return self.families.size <= MAX_FAMILIES and step in (1, 12, 48, 192, 768)
+
+    def look(self, chain):
+        table = self.families.table(chain.filled)
+        return lost_on(held_by(self.move.lists, table), table)
+
+    def grow(self, chains, map_chains, judged):
+        last = [chain.trace.lost[-1:] for chain in chains]
+        if judged and (not all(map(len, last)) or np.max(last) > LOST):
+            more = map_chains(_grow, [(self.families, chain.filled) for chain in chains])
+            self.move = self.families.move(join_lists([self.move.lists, *more]))
+            for chain in chains:
+                chain.log_marginal = None
+
+    def saved(self):
+        return {name: getattr(self.move.lists, name) for name in self.SAVED}
+
+
+def _begin_anew(chains):
+    """Sweeps before the first lists do not count."""
     for chain in chains:
-        chain.filled = first_filling(families.gaps, chain.rng)
-    if families.size > SCORED:
-        return families.move(join_lists(map_chains(_pilot, [(families, chain) for chain in chains])))
-    return whole_move(families, chains[0].filled)
-
-
-def whole_move(families, filled):
-    """The `Move` over all families."""
-    table = families.table(filled)
-    if families.size <= ALL_FAMILIES:
-        return families.move(all_families(table))
-    return families.move(_everything(table), table.n_candidates)
-
-
-def grown_move(families, move, chains, map_chains):
-    """The `Move` over lists that also have what the chains' present tables want."""
-    more = map_chains(_grow, [(families, chain.filled) for chain in chains])
-    for chain in chains:
-        chain.log_marginal = None
-    return families.move(join_lists([move.lists, *more]))
+        chain.step, chain.cut, chain.log_marginal = 0, 0.0, None
 
 
 def _pilot(families, chain):
@@ -105,8 +206,6 @@ def _pilot(families, chain):
         chain.log_marginal = None
         for _ in range(count):
             sweep(move, families.gaps, chain)
-    chain.step = chain.n_by_cells = 0
-    chain.log_marginal = None
     return join_lists(kept)
 
 
@@ -163,27 +262,19 @@ def held_by(lists, table):
     )
 
 
-def lost_on(held, table):
-    """(n,) bound on the share of a node's sum that the families outside `held` have on the rows behind a full table."""
-    lost, scores = np.zeros(len(table.cardinalities)), table.log_scores
-    for child, m in enumerate(table.n_candidates.tolist()):
-        here = slice(table.offsets[child], table.offsets[child + 1])
+def lost_on(held, table, children=None):
+    """Bound on the share of a node's sum that the families outside `held` have on the rows behind a full table, for all children or
+    some."""
+    lost, scores = [], table.log_scores
+    for child in range(len(table.cardinalities)) if children is None else children:
+        here, m = slice(table.offsets[child], table.offsets[child + 1]), int(table.n_candidates[child])
         ranks = binomials(max(m, 1), table.max_indegree)
         sets = local_sets(m, table.max_indegree)
-        lost[child] = kernels.lost_share(scores[here], sets, ranks, m, table.max_indegree, held[here])
-    return lost
+        lost.append(kernels.lost_share(scores[here], sets, ranks, m, table.max_indegree, held[here]))
+    return np.array(lost)
 
 
-def missed(families, move, filled):
-    """(n,) bound on what lists leave out of a completed table; None where nothing is, or where all families are too many."""
-    if move.n_candidates is not None or not ALL_FAMILIES < families.size <= MAX_FAMILIES:
-        return None
-    table = families.table(filled)
-    return lost_on(held_by(move.lists, table), table)
-
-
-def expected_loss(lists):
-    """(n,) bound on what the arcs into every node lose by parent sets left out: mean over the measured tables, else 0."""
-    measured = np.atleast_2d(lists.lost_mass)
-    measured = measured[~np.isnan(measured).any(1)] if lists.lost_mass.ndim == 2 else measured[:0]
-    return np.minimum(measured, 1.0).mean(0) if len(measured) else np.zeros(len(lists.cardinalities))
+def expected_loss(lost):
+    """(n,) bound on what the arcs into every node lose by parent sets left out: mean over (n_looks, n) measured bounds, else 0."""
+    measured = np.minimum(lost, 1.0) if lost.ndim == 2 else lost[None, :0]
+    return measured.mean(0) if len(measured) else np.zeros(lost.shape[-1])
