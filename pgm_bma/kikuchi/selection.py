@@ -38,6 +38,7 @@ from pgm_bma.kikuchi.terms import (
 
 _CHUNK_CELLS, _CHUNK_ROWS = 4_000_000, 100_000_000
 _MAX_CANDIDATES = 2_000_000  # foci of up to three attributes; of more attributes fewer, because each has more subsets
+_MAX_COUNTED = 6e9  # rows times groups of a level
 _MAX_TESTED = 1e9  # cells of all tables of a level: about a minute
 MAX_TAKEN = 20_000  # regions of a level, likewise: more of them are noise that a fit drags along
 _MANY_FOCI = 200_000  # of a level, from which on the band of those that are resampled narrows
@@ -109,6 +110,12 @@ def find_candidates(n_features, size, chosen):
 def check_cells(data, candidates):
     """Raise an error where the tables of all candidates, which are of one size, would take minutes to fill and to test."""
     size = len(candidates[0])
+    n_rows = 0 if isinstance(data.codes, Rows) else len(data.codes)
+    if size > 1 and float(n_rows) * len(candidates) > _MAX_COUNTED:
+        raise ValueError(
+            f"level {size} counts {len(candidates)} groups of columns in {n_rows:,} rows (limit of the product "
+            f"{_MAX_COUNTED:.0g}): take a sample of the rows, drop columns that say nothing, lower the level or give regions="
+        )
     cells = _n_cells(candidates, data).sum()
     if size > 1 and cells > _MAX_TESTED:
         widest = int(np.max(data.cardinalities))

@@ -543,6 +543,11 @@ def test_too_much_work_is_refused_with_size_limit_and_cure(monkeypatch):
         ValueError, match=r"780 groups of columns, and their tables have 6.2e\+03 cells \(limit 6e\+03\).*merge rare"
     ):
         KikuchiBayesClassifier().fit(X, y)
+    monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_COUNTED", 40_000.0)
+    with pytest.raises(
+        ValueError, match=r"counts 780 groups of columns in 60 rows \(limit of the product 4e\+04\): take a sample"
+    ):
+        KikuchiBayesClassifier().fit(X, y)
     monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_CANDIDATES", 100)
     with pytest.raises(ValueError, match=r"means 780 groups \(limit 100\); drop columns.*lower the level"):
         KikuchiBayesClassifier().fit(X, y)
