@@ -6,7 +6,6 @@
 import multiprocessing
 import os
 import pickle
-import resource
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import pytest
 
 from tests.saved.make import ALL, KIND, answers, fitted
 
+resource = pytest.importorskip("resource", reason="not on Windows")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="forks, and limits of the system"),
     pytest.mark.filterwarnings("ignore"),
