@@ -3,14 +3,17 @@
 import json
 import math
 import os
-import resource
 import signal
 import statistics
 import subprocess
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
+
+with suppress(ImportError):  # Windows: pages read kept results of what cannot be run there
+    import resource
 
 FIRST_FIT = """
 import time

@@ -2,8 +2,8 @@
 
 Each case runs in a separate process, with compiled code in the cache, on a table that keeps it busy for longer than the last
 signal. SIGINT comes after so many seconds as the line says; the call ends by KeyboardInterrupt, or by a result with a warning.
-The limit is 2 s. "fast" is a case that ended before the signal came. Chains of swaps stop at once, and then average the orders that
-they have kept, so that nothing is lost: that takes longer the later the signal comes. A second Ctrl-C ends it.
+The limit is 2 s. "fast" is a case that ended before the signal came. Chains of swaps stop at once, and then average as many
+of the orders that they have kept as is done in a moment.
 """
 
 import json
@@ -107,7 +107,7 @@ def swaps(n_rows, n_columns, n_states, **options):
     """Chains of swaps over orders."""
     import pgm_bma
 
-    sampler = pgm_bma.SwapSampler(n_orders=100_000, burn_in=10_000, **options)
+    sampler = pgm_bma.SwapSampler(n_orders=100_000, burn_in=1000, **options)
     return clusterer("OrderPosterior", n_rows, n_columns, n_states, method="mcmc", sampler=sampler, max_indegree=3)
 
 

@@ -47,7 +47,8 @@ SMALL = {
     "OrderAveragedClassifier": {"random_state": 0},
     "OrderPosterior": {"random_state": 0},
 }
-LIMIT = 120  # wall seconds of a child that shares a loaded machine
+LIMIT = 120  # CPU seconds of a child
+IDLE = 30  # wall seconds in which a child that does not hang uses some CPU
 EXTRA = (10, 50, 500)  # MB of address space above what the process has
 
 
@@ -109,15 +110,24 @@ def forked(work):
         os.write(write, told(work).encode())
         os._exit(0)
     os.close(write)
-    deadline = time.monotonic() + LIMIT
+    used, since = 0.0, time.monotonic()
     while os.waitpid(child, os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
+        now = cpu_seconds(child)
+        if now > used:
+            used, since = now, time.monotonic()
+        if now > LIMIT or time.monotonic() > since + IDLE:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return "HANGS"
+            return f"over {LIMIT} s" if now > LIMIT else "HANGS"
         time.sleep(0.02)
     with os.fdopen(read, "rb") as pipe:
         return pipe.read().decode() or "DIED"
+
+
+def cpu_seconds(process):
+    """What a process has used so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def in_threads(name):

@@ -8,9 +8,9 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from pgm_bma.forests.average import ForestPrior, best_tree, complete_log_joint, sample_trees, tree_tables
-from pgm_bma.forests.clustering import INITS, ForestLoop, fit_forest_clusters
+from pgm_bma.forests.clustering import INITS, MAX_UPDATES, ForestLoop, affordable_updates, fit_forest_clusters
 from pgm_bma.forests.results import PAPER, ForestResults
-from pgm_bma.forests.rows import PassedRows, hold_rows
+from pgm_bma.forests.rows import HeldRows, PassedRows, hold_rows
 from pgm_bma.foundation.faces.clusterer import ClustererBase, check_n_clusters
 from pgm_bma.foundation.faces.docstrings import ROWS, STARTS, fill
 from pgm_bma.foundation.faces.validation import Choice, Integer, Jobs, Number, Optional, Verbose
@@ -41,8 +41,8 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     n_init : int, default=10
         Starts.
     n_final : int or None, default=3
-        All starts are run for 10 updates and the best `n_final` of them to the end; None runs all. Start i is the same whatever
-        `n_init` and `n_final` are.
+        All starts are run for 10 updates (of large tables fewer) and the best `n_final` of them to the end; None runs all.
+        Start i is the same whatever `n_init` and `n_final` are.
     init : {"both", "em", "structural", "random"}, default="both"
         Starts from EM, from structural EM (from the best structure without clusters), from the two in turns, or at random.
     combine_starts : {"evidence", "best"}, default="evidence"
@@ -56,8 +56,9 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
     parameter_prior : {"consistent", "paper"}, default="consistent"
         "consistent": all tables of a column hold the same pseudo-counts in sum: alpha in a cell below the cluster and a
         parent of two states, 2 alpha below the cluster alone. "paper": alpha in every cell.
-    max_iter : int, default=500
-        Updates of a start at most.
+    max_iter : int, optional
+        Updates of a start at most. By default 500; of large tables (from about 300 columns) so many that a fit takes a minute
+        or two.
     tol : float, default=1e-8
         Relative gain of the bound that counts as none.
     max_completions : int, default=64
@@ -121,7 +122,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         "n_final": Optional(Integer(1)),
         "init": Choice(*INITS),
         "combine_starts": Choice("evidence", "best"),
-        "max_iter": Integer(1),
+        "max_iter": Optional(Integer(1)),
         "tol": Number(0.0),
         "n_jobs": Jobs(),
         "verbose": Verbose(),
@@ -139,7 +140,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         alpha: float = 1.0,
         equivalent_sample_size: float | None = None,
         parameter_prior: str = "consistent",
-        max_iter: int = 500,
+        max_iter: int | None = None,
         tol: float = 1e-8,
         max_completions: int = 64,
         n_forests: int = 200,
@@ -203,7 +204,10 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         prior = ForestPrior(
             values["alpha"], values["equivalent_sample_size"], values["parameter_prior"], self.structure_prior
         )
-        settings = ForestLoop(prior, self.max_iter, self.tol)
+        settings = ForestLoop(prior, self.max_iter or MAX_UPDATES, self.tol)
+        if self.max_iter is None and isinstance(rows, HeldRows):
+            short, most = affordable_updates(rows, sum(candidates), self.n_init, values["n_final"])
+            settings = settings._replace(short=short, max_iter=most)
         rng = random_generator(self.random_state)
         with progress(self.verbose, "starts", total=len(candidates) * self.n_init) as tick:
             found = [
@@ -233,7 +237,7 @@ class ForestAveragedClusterer(ForestResults, ClustererBase):
         self._read_result(rng)
         if not self.converged_:
             warn(
-                f"the best start did not converge in max_iter={self.max_iter} updates; raise max_iter or tol",
+                f"the best start did not converge in {self.n_iter_} updates; raise max_iter or tol",
                 ConvergenceWarning,
             )
 

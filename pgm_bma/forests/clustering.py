@@ -30,6 +30,10 @@ INITS = ("both", "em", "structural", "random")
 PRUNED = 1e-9
 SHORT_UPDATES = 10  # of every start, before the best are chosen
 N_POLISHED = 2  # starts that were screened on a sample and are run on all rows
+MAX_UPDATES = 500  # of a start
+# Steps of compiled code, of about a nanosecond each, of all updates. The limit is by size, not by the clock, so that fits repeat.
+BY_DEFAULT = 6e10
+FEWEST_UPDATES = 10  # of a start that is run to the end
 MIN_WEIGHT = 0.5  # a cluster with fewer expected rows is dropped from the answer
 
 
@@ -37,8 +41,9 @@ class ForestLoop(NamedTuple):
     """Prior and stopping rule of a run."""
 
     prior: ForestPrior = ForestPrior()
-    max_iter: int = 500
+    max_iter: int = MAX_UPDATES
     tol: float = 1e-8  # relative gain of the bound
+    short: int = SHORT_UPDATES
 
 
 class ForestRun(NamedTuple):
@@ -100,6 +105,26 @@ def fit_forest_clusters(
     return combine(rows, runs, finished, combine_starts, settings.prior)
 
 
+def affordable_updates(rows, n_clusters, n_init, n_final):
+    """(updates before the best starts are chosen, of those that are then run to the end), so that all take about a minute.
+
+    rows : HeldRows        n_clusters : of all numbers that are tried together        n_final : as in `fit_forest_clusters`
+    """
+    n_rows, n, n_states = len(rows.codes), len(rows.cardinalities), int(rows.cardinalities.sum())
+    # the forest sum, pairs of columns in all rows, pairs of states in all clusters; measured at 200 and 500 columns
+    update = 3.0 * n**3 + 3.0 * n_rows * len(rows.groups.members) ** 2 + 300.0 * n_clusters * n_states**2
+    most = BY_DEFAULT / update
+    n_final = n_init if n_final is None else min(n_final, n_init)
+    if most < n_init:
+        raise ValueError(
+            f"an update of one start takes about {update * 1e-9:.0f} CPU seconds for {n_rows:,} rows of {n} columns, and there are "
+            f"{n_init} starts: drop columns, take a sample of the rows, or lower n_init; a max_iter that is given takes the time "
+            "that it needs"
+        )
+    short = int(np.clip(most / (2 * n_init), 1, SHORT_UPDATES))
+    return short, int(np.clip((most - n_init * short) / n_final, FEWEST_UPDATES, MAX_UPDATES))
+
+
 def make_starts(rows, n_clusters, rng, n_init, init):
     """Return the starts; start i does not depend on `n_init`."""
     if init == "random":
@@ -135,7 +160,7 @@ def _structural_starts(rows, n_clusters, rng, n_init):
 
 def run_stages(rows, starts, settings, n_final, run_all):
     """Run all starts for a few updates, the best `n_final` of them (None: all) to the end: (runs, which are finished)."""
-    short = None if n_final is None or n_final >= len(starts) else SHORT_UPDATES
+    short = None if n_final is None or n_final >= len(starts) else settings.short
     runs = list(run_all(partial(run_start, rows, settings=settings, max_updates=short), starts))
 
     def finish(chosen):

@@ -38,6 +38,8 @@ from pgm_bma.kikuchi.terms import (
 
 _CHUNK_CELLS, _CHUNK_ROWS = 4_000_000, 100_000_000
 _MAX_CANDIDATES = 2_000_000  # foci of up to three attributes; of more attributes fewer, because each has more subsets
+_MAX_COUNTED = 6e9  # rows times groups of a level
+_MAX_TESTED = 1e9  # cells of all tables of a level: about a minute
 MAX_TAKEN = 20_000  # regions of a level, likewise: more of them are noise that a fit drags along
 _MANY_FOCI = 200_000  # of a level, from which on the band of those that are resampled narrows
 # the screen decides outside (low * gamma, high * gamma); see benchmarks/speed_kikuchi.py for how often it errs
@@ -64,6 +66,7 @@ def select_regions(data, level, test, cycles="allow", significance_level=0.1):
         candidates = find_candidates(len(data.cardinalities), size, chosen)
         if not candidates:
             break
+        check_cells(data, candidates)
         result = test(chosen, candidates, size)
         significant = result.taken if result.taken is not None else result.p < significance_level
         if significance_level >= 1:
@@ -102,6 +105,31 @@ def find_candidates(n_features, size, chosen):
         f"of level {size - 1}, so an interaction of {size} columns without one of {size - 1} of them is not found; {cure}"
     )
     return sorted({tuple(sorted((*s, a))) for s in smaller for a in range(n_features) if a not in s})
+
+
+def check_cells(data, candidates):
+    """Raise an error where the tables of all candidates, which are of one size, would take minutes to fill and to test."""
+    size = len(candidates[0])
+    n_rows = 0 if isinstance(data.codes, Rows) else len(data.codes)
+    if size > 1 and float(n_rows) * len(candidates) > _MAX_COUNTED:
+        raise ValueError(
+            f"level {size} counts {len(candidates)} groups of columns in {n_rows:,} rows (limit of the product "
+            f"{_MAX_COUNTED:.0g}): take a sample of the rows, drop columns that say nothing, lower the level or give regions="
+        )
+    cells = _n_cells(candidates, data).sum()
+    if size > 1 and cells > _MAX_TESTED:
+        widest = int(np.max(data.cardinalities))
+        raise ValueError(
+            f"level {size} tests {len(candidates)} groups of columns, and their tables have {cells:.2g} cells (limit "
+            f"{_MAX_TESTED:.0g}); a column has {widest} states: merge rare states, drop columns that say nothing, lower the level "
+            "or give regions="
+        )
+
+
+def _n_cells(candidates, data):
+    """(n_candidates,) cells of their tables."""
+    cards = np.asarray(data.cardinalities, dtype=float)
+    return cards[np.asarray(candidates, dtype=np.int64)].prod(axis=1) * data.n_classes
 
 
 def _of_size(limit, size):
@@ -231,8 +259,7 @@ def focus_tables(data, chosen, candidates, options, leave_one_out=False):
 
 def _chunks(candidates, data):
     """Parts of the candidates, all of one size, whose tables and whose counting are done in a moment, so that Ctrl-C is heard."""
-    cards = np.asarray(data.cardinalities, dtype=float)
-    cells = cards[np.asarray(candidates, dtype=np.int64)].prod(axis=1) * data.n_classes
+    cells = _n_cells(candidates, data)
     n_rows = 0 if isinstance(data.codes, Rows) else len(data.codes)  # in passes every chunk reads all rows
     if counts_all_pairs(candidates, data.cardinalities, data.n_classes, n_rows):
         n_rows = 0  # counted once for all, block by block

@@ -36,7 +36,7 @@ from pgm_bma.kikuchi.terms import class_data, count_tables, flat_table, make_lay
 
 NEAR_COPY = 0.9  # of the larger entropy in common
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-MOST_CONTRASTS = 1_000_000_000  # made anew in every step: a minute or two
+MOST_CONTRASTS = 400_000_000  # made anew in every step: a minute
 SOME_ROWS = 50_000  # that stand for many
 _CONTRASTS_AT_ONCE = 1_000_000  # of rows that are visited in parts: memory that is used again and again
 _TABLE_CLASSES = 8  # from which on terms are read from their tables: as fast as contrasts, in a tenth of the memory

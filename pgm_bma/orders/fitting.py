@@ -43,8 +43,10 @@ from pgm_bma.orders.limits import (
     GAP_SECONDS,
     SCORING,
     SWEEPING,
+    check_pairs,
     check_soft_families,
     check_widest_family,
+    counting_steps,
     lists_of,
 )
 from pgm_bma.orders.samplers import SAMPLER, GibbsSampler, SwapSampler
@@ -256,7 +258,8 @@ def score(training, names, settings, full, *, exact=False, grown=False):
         families = counted.counted_table(training, scoring)
         return (families if full else prune_table(families, settings.sampler.eps)), arcs
     rows = training.codes, training.cardinalities, training.weights
-    if size <= MAX_FAMILIES and not grown:
+    quick = exact or not settings.by_default or counting_steps(training, size) <= SCORING
+    if size <= MAX_FAMILIES and quick and not grown:
         check_widest_family(training, names, max_indegree)
         families = family_table(*rows, scoring, training.held)
         return (families if full else prune_table(families, settings.sampler.eps)), arcs
@@ -270,6 +273,8 @@ def score(training, names, settings, full, *, exact=False, grown=False):
     with progress(settings.verbose, "variables", total=n, label="families") as tick, lists_of(*sizes):
         limits = {"eps": settings.sampler.eps, "beam": settings.sampler.beam}
         limits["most_steps"] = SCORING if settings.by_default else np.inf
+        if settings.by_default:
+            check_pairs(training)
         lists = grow_lists(*rows, scoring, training.held, **limits, n_jobs=settings.n_jobs, progress=tick)
     return lists, arcs
 

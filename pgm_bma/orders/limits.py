@@ -10,6 +10,7 @@ MAX_CELLS = 2**26  # of one family's table
 # What a fit may take where no sampler was given: on tables of hundreds of columns, chains end before max_sweeps. The limit is by
 # size, not by the clock, so that fits repeat.
 SCORING = 6e10  # steps of compiled code, of about a nanosecond each
+WIDE = 3  # steps to count a row of a column with many states, all over memory
 SWEEPING = 60  # CPU seconds of all chains
 GAP_SECONDS = 40  # the same with missing values
 
@@ -36,6 +37,19 @@ def check_widest_family(training, names, max_indegree):
         )
 
 
+def counting_steps(training, n_families):
+    """Steps of compiled code that count so many families in all rows."""
+    of_a_row = np.where(np.asarray(training.cardinalities) > 2, WIDE, 1.0 / 64)  # binary columns have 64 rows in a word
+    return float(len(training.codes)) * n_families * of_a_row.mean()
+
+
+def check_pairs(training):
+    """Raise `TooLarge` where already the pairs of columns, with which lists begin, take longer than SCORING."""
+    steps = counting_steps(training, len(training.cardinalities) ** 2)
+    if steps > SCORING:
+        raise TooLarge(steps, 0)
+
+
 @contextmanager
 def lists_of(n, n_rows, max_indegree, sampler):
     """Say what to change where lists of families take too long, or too much memory."""
@@ -52,7 +66,7 @@ def lists_of(n, n_rows, max_indegree, sampler):
             f"or raise eps (now {sampler.eps}) in sampler=GibbsSampler(eps=...)"
         )
     raise ValueError(
-        f"scoring the parent sets of {n} variables takes about {steps * 1e-9:,.0f} CPU seconds for {n_rows:,} rows. Drop columns, "
-        f"take a sample of the rows, or lower max_indegree (now {max_indegree}); sampler=GibbsSampler(beam=10) scores fewer sets, "
-        "and any sampler that is given takes the time that it needs"
+        f"scoring the parent sets of {n} variables takes {steps * 1e-9:,.0f} CPU seconds or more for {n_rows:,} rows. Drop "
+        f"columns, take a sample of the rows, or lower max_indegree (now {max_indegree}); sampler=GibbsSampler(beam=10) scores "
+        "fewer sets, and any sampler that is given takes the time that it needs"
     )

@@ -400,6 +400,8 @@ class OrderResults(EffectResults, DiscreteEstimator):
     def _warn_if_chains_disagree(self):
         if self._average.method != "mcmc" or self._average.chains is not None or len(self._average.states) < 2:
             return
+        if not self._average.finished:  # said already; the diagnostics of many arcs take seconds
+            return
         arcs = self.diagnostics_
         bad = arcs[(arcs.r_hat > R_HAT) & (arcs.difference_of_chains > 0.1)]
         if len(bad):

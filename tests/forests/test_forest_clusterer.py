@@ -1,6 +1,7 @@
 """The forest clusterer: its bound never falls, equals what it claims to be, and finds clusters with arcs."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import entr, softmax
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import pgm_bma
 from benchmarks._random_models import random_augmented_naive_bayes
 from pgm_bma import ForestAveragedClusterer
+from pgm_bma.forests import clustering
 from pgm_bma.forests.average import ForestPrior
-from pgm_bma.forests.clustering import ForestLoop, run_start
+from pgm_bma.forests.clustering import ForestLoop, affordable_updates, run_start
 from pgm_bma.forests.rows import expect_complete, hold_rows
 from pgm_bma.foundation.numbers import pairs as pair_groups
 from pgm_bma.foundation.numbers.pairs import grouped_pair_counts, indicators, make_pair_groups, pair_counts
@@ -212,3 +215,25 @@ def test_starts_in_two_stages():
     np.testing.assert_array_equal(some.loc[~stopped, "n_iter"], every.loc[~stopped, "n_iter"])
     paper = ForestAveragedClusterer(3, n_init=6, preset="paper", **fit).fit(X)
     assert (paper.starts_["stage"] == 2).all()
+
+
+def test_wide_tables_make_fewer_updates_unless_max_iter_is_given(monkeypatch):
+    """500 binary columns took ten minutes; the limit is by size, not by the clock."""
+    assert affordable_updates(sizes(1000, 20, 3), 2, 10, 3) == (10, 500)
+    short, final = affordable_updates(sizes(1000, 500, 2), 2, 10, 3)
+    assert 1 <= short < 10 <= final < 100
+    with pytest.raises(ValueError, match=r"takes about \d+ CPU seconds for 100,000 rows of 500 columns.*lower n_init"):
+        affordable_updates(sizes(100_000, 500, 10), 2, 10, 3)
+    codes = np.random.default_rng(0).integers(0, 3, (80, 5))
+    usual = ForestAveragedClusterer(random_state=0).fit(codes)
+    limited = ForestAveragedClusterer(random_state=0, max_iter=500).fit(codes)
+    np.testing.assert_array_equal(usual.score_path_, limited.score_path_)
+    monkeypatch.setattr(clustering, "BY_DEFAULT", 30 * (3 * 5**3 + 3 * 80 * 5**2 + 300 * 2 * 15**2))
+    with pytest.warns(ConvergenceWarning, match="did not converge in 10 updates; raise max_iter"):
+        few = ForestAveragedClusterer(random_state=0, tol=0.0).fit(codes)
+    assert few.starts_.n_iter.tolist().count(1) >= 5 and few.n_iter_ == 10  # one update before the best are chosen
+
+
+def sizes(n_rows, n_columns, n_states):
+    groups = SimpleNamespace(members=range(n_columns))
+    return SimpleNamespace(codes=range(n_rows), cardinalities=np.full(n_columns, n_states), groups=groups)

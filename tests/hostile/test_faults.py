@@ -6,7 +6,6 @@ tests/foundation/test_compiling.py, flipped and missing bytes in tests/files.
 
 import multiprocessing
 import os
-import resource
 import signal
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 import pgm_bma
 from pgm_bma.commands.main import main
 
+resource = pytest.importorskip("resource", reason="not on Windows")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="forks, and limits of the system"),
     # Python 3.12; the children do not use threads

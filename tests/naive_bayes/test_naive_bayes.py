@@ -226,6 +226,8 @@ AVERAGES = ["averaged NB", "EMA", "forest selective", "forest", "orders"]
 
 def test_the_page_shows_the_kept_results():
     root = Path(__file__).parents[2]
+    if not (root / "docs" / "evidence.md").exists():
+        pytest.skip("docs/ is part of a checkout, not of the package")
     page = (root / "docs" / "evidence.md").read_text(encoding="utf-8")
     noise = pd.read_csv(root / "benchmarks" / "results" / "prior_noise.csv")
     for _, line in noise.iterrows():

@@ -234,6 +234,25 @@ def test_an_interrupted_run_keeps_its_samples_and_can_go_on(tmp_path):
         order_mcmc.sample_orders(families, start, generators(1), **settings(progress=Interrupting(1)))
 
 
+def test_after_ctrl_c_no_more_orders_are_averaged_than_in_a_moment(monkeypatch):
+    _, families = families_of(chain_data(200, n=8))
+    starts = [np.arange(8)] * 2
+
+    def interrupted(at):
+        return order_mcmc.sample_orders(families, starts, generators(2), **settings(progress=Interrupting(at)))
+
+    usual = interrupted(4)  # at step 1200
+    assert usual.states.shape[1] > 5
+    monkeypatch.setattr(
+        order_mcmc, "MOMENT", 2 * 2 * 3.5 * len(families.weights)
+    )  # two steps, two chains, three orders
+    few = interrupted(12)  # the same step, as calls of a hundred steps are a moment now
+    last = usual.states.shape[1] - 1
+    np.testing.assert_array_equal(few.states, usual.states[:, [0, last // 2, last]])
+    whole = order_mcmc.sample_orders(families, starts, generators(2), **settings())
+    assert whole.states.shape[1] == 20
+
+
 def test_a_foreign_or_broken_checkpoint_is_refused(tmp_path):
     _, families = families_of(chain_data(50))
     file, start = tmp_path / "run", [np.arange(5)]

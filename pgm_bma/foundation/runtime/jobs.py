@@ -7,6 +7,7 @@ backends apply; chains use threads.
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from mmap import mmap
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -14,6 +15,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from pgm_bma.foundation.faces.validation import Jobs, brief, check
 
 MOMENT = 5e7  # steps of compiled code
+ROOM = 2**25  # bytes of a thread that begins: its stack, and what Python needs
 DELAY = 2  # seconds before a bar appears
 
 
@@ -78,6 +80,10 @@ def thread_map(n_jobs: int) -> Iterator[Callable[[Callable, Iterable], list]]:
     The work is always in threads, one of them included: Ctrl-C then reaches the caller, who waits, and not the middle of a compiled
     call.
     """
+    try:
+        mmap(-1, n_jobs * ROOM).close()
+    except OSError:  # Python waits for ever for a thread that finds no memory to begin with
+        raise MemoryError(f"no memory for {n_jobs} threads of {ROOM >> 20} MB") from None
     with ThreadPoolExecutor(n_jobs) as pool:
         yield lambda function, jobs: [found.result() for found in [pool.submit(function, *job) for job in jobs]]
 

@@ -83,14 +83,17 @@ def _new_chain(start, rng, n_kept):
 
 
 def _collect(chains, moves, finished):
-    """Equal numbers of kept orders from every chain; after an interruption, as many as the slowest has."""
+    """Equal numbers of kept orders from every chain; after Ctrl-C as many as the slowest has, or as are averaged in a moment."""
     steps = min(chain.step for chain in chains)
     have = 0 if steps <= moves.burn_in else min(moves.n_kept, (steps - moves.burn_in - 1) // moves.thin + 1)
     if have == 0:
         raise KeyboardInterrupt(f"interrupted at step {steps}, before the first kept order (burn_in={moves.burn_in})")
+    # whoever presses Ctrl-C does not want to wait: the average sums over the families of every order
+    most = have if finished else max(int(MOMENT / (2 * len(chains) * len(moves.families.weights))), 1)
+    picked = np.linspace(have - 1, 0, min(have, most)).astype(np.int64)[::-1]
     return SwapRun(
-        np.stack([chain.kept[:have] for chain in chains]),
-        np.stack([chain.scores[:have] for chain in chains]),
+        np.stack([chain.kept[picked] for chain in chains]),
+        np.stack([chain.scores[picked] for chain in chains]),
         np.array([chain.accepted / max(chain.step, 1) for chain in chains]),
         max(chains, key=lambda chain: chain.best_score).best_state,
         finished,

@@ -79,14 +79,27 @@ def log_sums(table, child, before, touching=None):
 def _allowed_scores(table, child, before, touching, log_scores=None):
     """(n_structures, n_sets) log scores, -inf where a structure forbids the set."""
     sets = members(table, child)
-    yes = np.ones((len(before), 1), dtype=bool)
-    allowed = np.concatenate([before, yes], axis=1)[:, sets].all(2)  # padding (-1) reads the last column
+    allowed = _inside(before, sets)
     if touching is not None:
-        touches = np.concatenate([touching, ~yes], axis=1)[:, sets].any(2)
-        allowed &= touches | ~before.any(1, keepdims=True)
+        allowed &= ~_inside(~touching, sets) | ~before.any(1, keepdims=True)
     if log_scores is None:
-        log_scores = table.log_scores[table.offsets[child] : table.offsets[child + 1]]
+        log_scores = _own_scores(table, child)
     return np.where(allowed, log_scores, -np.inf)
+
+
+def _own_scores(table, child):
+    """(n_sets,) log scores of one child; `table.log_scores` would add up those of all."""
+    own = slice(table.offsets[child], table.offsets[child + 1])
+    return table.log_marginal[own] + table.log_prior[own]
+
+
+def _inside(nodes, sets):
+    """(n_structures, n_sets) whether all members of a set are among the nodes (n_structures, n) bool; the empty set always is."""
+    open_to = np.append(nodes, np.ones((len(nodes), 1), dtype=bool), axis=1)  # padding (-1) reads the last column
+    inside = np.ones((len(nodes), len(sets)), dtype=bool)
+    for slot in sets.T:
+        inside &= open_to[:, slot]
+    return inside
 
 
 def _prune(weights, lost_mass):
@@ -225,10 +238,8 @@ def best_parents(table, before):
     """
     parents, total = [], 0.0
     for child in range(len(table.cardinalities)):
-        places = np.arange(table.offsets[child], table.offsets[child + 1])
         sets = members(table, child)
-        inside = np.append(before[child], True)[sets].all(1)
-        scores = np.where(inside, table.log_scores[places], -np.inf)
+        scores = np.where(_inside(before[child : child + 1], sets)[0], _own_scores(table, child), -np.inf)
         equal = np.flatnonzero(scores >= scores.max() - tie(scores.max()))
         tied = [tuple(int(p) for p in sets[k] if p >= 0) for k in equal]
         parents.append(min(tied, key=lambda z: (len(z), z)))
