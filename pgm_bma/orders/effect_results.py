@@ -12,6 +12,7 @@ from pgm_bma.foundation.faces.validation import brief, check_choice, check_numbe
 from pgm_bma.orders import dags, effects
 from pgm_bma.orders.families.counted import CountedTraining
 from pgm_bma.orders.gaps.augmented_average import completed_training
+from pgm_bma.orders.score_files import ScoresOnly
 from pgm_bma.orders.structures import DagResults
 
 CONTRASTS = ("difference", "mean", "ratio")
@@ -268,6 +269,8 @@ class EffectResults(DagResults):
 
     def _drawn_dags(self):
         """`WeightedDags` of equal weights, state by state."""
+        if isinstance(self._average.training, ScoresOnly):
+            raise ValueError("fit_scores has scores of families and no rows: effects need the tables of fit(X)")
         sample = self._dags()
         if sample.states is not None:
             ranked = np.argsort(sample.states, kind="stable")

@@ -133,7 +133,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         self.state_names = state_names
         self.handle_unknown = handle_unknown
 
-    @fill(experiments=experiments.PARAMETERS, targets=experiments.TARGETS)
+    @fill(experiments=experiments.PARAMETERS_AND_TARGETS)
     def fit(
         self,
         X: Any,
@@ -154,7 +154,6 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         sample_weight : array of shape (n_samples,), optional
             A weight is a repetition of the row.
         {experiments}
-        {targets}
 
         Returns
         -------
@@ -173,8 +172,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         [0.5, 1.0]
         """
         with self._unchanged_by_failure():
-            if intervention_targets is not None:
-                interventions = experiments.one_of(interventions, intervention_targets)
+            interventions = experiments.one_of(interventions, intervention_targets)
             check_choice("intervention_type", intervention_type, experiments.TYPES)
             has_experiments = interventions is not None
             if has_experiments:
