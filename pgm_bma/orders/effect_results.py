@@ -208,7 +208,8 @@ class EffectResults(DagResults):
         DataFrame
             A row per ordered pair: `of`, `on`, `ancestor` (P(of is an ancestor of on | data)), `zero` (the share of the posterior
             in which there is no effect), `size`, its `low` and `high`, and `jensen_shannon`, the expected Jensen-Shannon
-            divergence (nats) of the distributions of `on` under all states of `of`.
+            divergence (nats) of the distributions of `on` under all states of `of`. `attrs` has `variables`, `level`, `n_dags`
+            (None where `ancestor` was summed) and `monte_carlo_error`, the largest standard error of `ancestor`.
 
         Examples
         --------
@@ -248,7 +249,7 @@ class EffectResults(DagResults):
         columns = {"of": [names[x] for x, _ in pairs], "on": [names[y] for _, y in pairs]}
         found = pd.DataFrame(columns).assign(**{key: [part[pair] for pair in pairs] for key, part in parts.items()})
         found = found.sort_values("size", ascending=False, kind="stable", ignore_index=True)
-        found.attrs.update(ancestor.attrs, level=level)
+        found.attrs.update(ancestor.attrs, level=level, variables=list(names))
         return found
 
     @fill(drawn=DRAWN)
