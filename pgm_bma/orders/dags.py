@@ -67,7 +67,7 @@ def weighted_dags(average, mixture, rng):
 
 
 def goes_on(average):
-    """Whether there are chains that can make more states."""
+    """Return True if there are chains that can make more states."""
     return average.method == "mcmc" and average.gaps is None and isinstance(average.table, FamilyLists)
 
 
