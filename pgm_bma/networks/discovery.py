@@ -12,7 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from pgm_bma.foundation.faces.validation import brief, is_hashable
+from pgm_bma.foundation.faces.validation import brief, is_name
 from pgm_bma.networks.graphs import adjacency, graph_metric
 
 try:
@@ -93,7 +93,7 @@ class StructureLearner(BaseCausalDiscovery):
             )
         columns = list(getattr(X, "columns", ()))
         if is_classifier(self.estimator):
-            if not is_hashable(self.class_node) or self.class_node not in columns:
+            if not is_name(self.class_node) or self.class_node not in columns:
                 raise ValueError(
                     f"class_node={brief(self.class_node)} is not a column of X, which a {type(self.estimator).__name__} needs "
                     f"as the class; the columns are {columns}"
