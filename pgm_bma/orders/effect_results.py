@@ -228,12 +228,11 @@ class EffectResults(DagResults):
         everything = list(range(len(names)))
         rng, drawn = np.random.default_rng([self._seed, 7]), self._drawn_dags()
         paths = dags.paths(dags.arcs(drawn.parents))
-        measured = [
-            (effects.total_variation(values, cards, cards), effects.jensen_shannon(values, cards, cards))
-            for _, values in effects.effect_blocks(self._question(drawn, everything, everything), rng)
-        ]
-        # without a path there is no effect, only rounding
-        sizes, divergence = (np.concatenate(parts) * paths for parts in zip(*measured))
+        sizes, divergence = np.empty(paths.shape), np.empty(paths.shape)
+        for places, values in effects.effect_blocks(self._question(drawn, everything, everything), rng):
+            # without a path there is no effect, only rounding
+            sizes[places] = effects.total_variation(values, cards, cards) * paths[places]
+            divergence[places] = effects.jensen_shannon(values, cards, cards) * paths[places]
         _, low, high = effects.spread(sizes, level)
         ancestor = self.ancestor_posterior_
         shares = ancestor.to_numpy()
