@@ -31,9 +31,7 @@ def main(argv=None):
                 start = time.process_time()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    posterior = OrderPosterior(
-                        method=method, structure_weighting=weighting, parameter_prior="consistent", random_state=number
-                    )
+                    posterior = OrderPosterior(method=method, structure_weighting=weighting, random_state=number)
                     posterior.fit(as_frame(codes, cards), interventions=targets)
                 edges.append(posterior.edge_posterior_.to_numpy())
             line[f"error, {weighting}"] = np.abs(edges[0] - edges[1]).max()

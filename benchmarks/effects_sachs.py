@@ -37,7 +37,7 @@ def main(argv=None):
     for name, (which, how) in FITS.items():
         rows = X[X["intervention"].isna()] if which == "free" else X
         start = time.process_time()
-        posterior = OrderPosterior(parameter_prior="consistent", random_state=chosen.seed)
+        posterior = OrderPosterior(random_state=chosen.seed)
         if which == "used":
             posterior.fit(rows, interventions="intervention", **how)
         else:

@@ -41,6 +41,7 @@ from pgm_bma.naive_bayes.classifier import AveragedNaiveBayesClassifier as Avera
 from pgm_bma.naive_bayes.classifier import NaiveBayesClassifier as NaiveBayesClassifier
 from pgm_bma.naive_bayes.pgmpy_face import AveragedNaiveBayesEstimator as AveragedNaiveBayesEstimator
 from pgm_bma.naive_bayes.tan_classifier import TANClassifier as TANClassifier
+from pgm_bma.networks.discovery import StructureLearner as StructureLearner
 from pgm_bma.networks.graphs import effective_markov_blanket as effective_markov_blanket
 from pgm_bma.networks.inference import impute as impute
 from pgm_bma.networks.inference import log_likelihood as log_likelihood

@@ -178,6 +178,7 @@ FUNCTIONS = {
     },
     "Regions": {"region_graph": "kikuchi.network"},
     "Networks of pgmpy": {
+        "StructureLearner": "networks.discovery",
         "FamilyScore": "orders.pgmpy_face",
         "bound_and_collapse": "augmented.intervals",
         "log_likelihood": "networks.inference",
@@ -214,6 +215,8 @@ MODULES = {  # public modules and their titles
 EXPERIMENTAL = {
     "OrderPosterior.effect": "the form of effects is not settled",
     "OrderPosterior.effects": "the form of effects is not settled",
+    "OrderPosterior.edge_prob_": "pgmpy has not released the name",
+    "OrderPosterior.direction_prob_": "the same",
     "EMAClusterer.numeric_columns": "the prior of numeric columns is not settled",
     "LatentClassClusterer.numeric_columns": "the prior of numeric columns is not settled",
     "testing": "checks may be added",

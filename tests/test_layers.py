@@ -44,7 +44,8 @@ ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom
 NEVER = {"foundation": {"pgmpy", "networkx", "matplotlib"}, **{system: {"matplotlib"} for system in SYSTEMS}}
 FACES = ("face", "classifier", "clusterer", "posterior", "base", "results", "mixed", "diagnostics", "fitting", "tan_classifier",
          "pgmpy_face", "intervals", "inference", "reading", "numeric_face", "three_step_results", "fit_tests",
-         "structures", "effect_results", "interactions", "strength", "score_files", "pooling")  # fmt: skip
+         "structures", "effect_results", "interactions", "strength", "score_files", "pooling",
+         "discovery")  # fmt: skip
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "numba", "pgmpy", "networkx", "matplotlib"}
 
 

@@ -16,7 +16,10 @@ DISCRETIZERS = [name for name in CLASSES if name.endswith(("Discretizer", "Binar
 SAMPLERS = [name for name in CLASSES if name.endswith("Sampler")]
 STARTS = ["Starts"]
 SCORES = ["FamilyScore"]  # of pgmpy: data are a parameter
-ESTIMATORS = [name for name in CLASSES if name not in PGMPY_FACES + DISCRETIZERS + SAMPLERS + STARTS + SCORES]
+LEARNERS = ["StructureLearner"]  # of pgmpy, around an estimator
+ESTIMATORS = [
+    name for name in CLASSES if name not in PGMPY_FACES + DISCRETIZERS + SAMPLERS + STARTS + SCORES + LEARNERS
+]
 PREDICTING = [name for name in ESTIMATORS if hasattr(getattr(pgm_bma, name), "predict")]
 
 # word -> default, the same wherever it occurs
@@ -144,6 +147,9 @@ def fit(name, **given):
             return pgm_bma.OrderPosterior(sampler=kind(**given)).fit(X)
         if name in SCORES:
             return kind(**{"data": X, **given}).local_score(X.columns[0], ())
+        if name in LEARNERS:
+            classifier = {"estimator": pgm_bma.ForestAveragedClassifier(), "class_node": "outcome"}
+            return kind(**classifier | given).fit(X.assign(outcome=y))
         if name in STARTS:
             return pgm_bma.EMAClusterer(starts=kind(**given)).fit(X)
         if name in ESTIMATORS:

@@ -8,13 +8,14 @@ import pandas as pd
 
 from pgm_bma import plotting
 from pgm_bma.commands.findings import Findings, percent
-from pgm_bma.commands.output import UsageError, count, listed
+from pgm_bma.commands.output import UsageError, count, joined, listed
 from pgm_bma.commands.session import CommandRun, as_seen, last_step, with_row_names
 from pgm_bma.commands.tabular_files import closest, is_scanned
 
 SURE = 0.9
 TURNED = 0.8  # of the probability that two columns are connected: with less for its better way, an arc has no direction
 MANY_COLUMNS = 40  # with more, the model is drawn by its strongest arcs only
+LEAST_EFFECT = 0.01  # smaller ones are not drawn
 LEAST_DRAWN = 0.05  # with no arc above, a picture of all would show nothing
 DONE = {
     "augment": "they were sampled together with the structures (missing at random), so every row counts",
@@ -26,7 +27,12 @@ DONE = {
 def structure(arguments, console):
     """Posterior probabilities of the arcs between all columns."""
     run, model, estimator = _fit_structures(arguments, console)
-    found = arc_findings(estimator).add(gap_findings(estimator)).add(chain_findings(estimator))
+    opinions = opinion_findings(arguments)
+    decided = None
+    if not opinions.words and not arguments.interventions and len(estimator.edge_posterior_) <= MANY_COLUMNS:
+        decided = estimator.compelled_posterior_  # else a direction may come from options or experiments
+    found = arc_findings(estimator, decided).add(opinions)
+    found.add(gap_findings(estimator)).add(chain_findings(estimator))
     if arguments.effects or arguments.interventions:
         found.add(effect_findings(run, estimator, arguments))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", arc_table(estimator.edge_posterior_))
@@ -113,6 +119,16 @@ def _check_name(option, name, names):
         raise UsageError(f"--{option} names {name!r}, which is not a column here: {closest(name, names)}")
 
 
+def opinion_findings(arguments):
+    """A sentence about arcs that the options rule out or ask for."""
+    used = [f"--{option}" for option in ("tiers", "forbid", "require") if getattr(arguments, option, None)]
+    if not used:
+        return Findings()
+    return Findings(
+        [f"{joined(used)} settled some arcs and directions before the data were seen: their 0 and 1 are not findings."]
+    )
+
+
 EQUIVALENT = (
     "DAGs that imply the same independences fit rows without experiments equally well. Where such rows alone decide, the direction "
     "of an arc, and an effect that rests on it, come from the prior. Causes that are not in the table are not accounted for."
@@ -137,23 +153,23 @@ def effect_findings(run, estimator, arguments):
     found = Findings([*words, EQUIVALENT])
     caption = (
         "size: largest total variation between two states that the column is set to, with a 90 % interval. ancestor: probability "
-        "of a directed path; zero: share of the posterior without any effect."
+        "of a directed path; zero: probability of no effect; jensen_shannon: divergence between all states, in nats."
     )
     found.table("Effects of setting a column", table.head(50), caption)
-    found.figure(
-        "Effects of setting a column", lambda: plotting.plot_effects(table), "The strongest, with 90 % intervals."
-    )
+    seen = table[table["size"] >= LEAST_EFFECT]
+    if len(seen):
+        found.figure(
+            "Effects of setting a column",
+            lambda: plotting.plot_effects(seen),
+            f"The strongest of those above {LEAST_EFFECT}, with 90 % intervals.",
+        )
     if len(names) <= 80:
         draw = lambda: plotting.plot_effects(table, kind="matrix")  # noqa: E731
         found.figure("Effects of every column on every other", draw, "Setting the row moves the column.")
     for of, on in _pairs("effects", arguments, ",", names):
         own = estimator.effect(of, on)
-        share = percent(own.attrs["zero"])
-        found.head(
-            f"{on} when {of} is set",
-            own,
-            f"P({on} | do({of})) with 90 % intervals; in {share} of the posterior, no effect.",
-        )
+        caption = f"P({on} | do({of})) with 90 % intervals. Probability of no effect: {own.attrs['zero']:.2f}."
+        found.head(f"{on} when {of} is set", own, caption)
     return found
 
 
@@ -179,8 +195,11 @@ def chain_findings(estimator):
     return found
 
 
-def arc_findings(estimator):
-    """Posteriors of the arcs between columns, where the method has them."""
+def arc_findings(estimator, decided=None):
+    """Posteriors of the arcs between columns, where the method has them.
+
+    decided : DataFrame parent x child, the probability that the data show the direction; the arc posterior where None
+    """
     posterior = getattr(estimator, "edge_posterior_", None)
     if not isinstance(posterior, pd.DataFrame):
         return _arcs_of_one(estimator)
@@ -193,16 +212,16 @@ def arc_findings(estimator):
     if len(likely):
         said = [f"{row[0]} -> {row[1]} ({row[2]:.2f})" for row in likely.head(8).itertuples(index=False, name=None)]
         words.append(f"The most probable: {', '.join(said)}.")
-    undecided = _undecided(posterior)
+    undecided = _undecided(posterior, posterior if decided is None else decided)
     if undecided:
         pairs = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
         words.append(f"Almost surely connected, but the data do not show the direction: {pairs}.")
     caption = "Arcs with a probability of at least 0.01."
     if hasattr(estimator, "structure_weighting_"):  # posteriors mean little without their prior
         once = "order" if estimator.structure_weighting_ == "order" else "network"
-        caption += (
-            f" Prior: {estimator.structure_prior!r} for sets of parents; every {once} of the columns counts once."
-        )
+        caption += f" Prior: {estimator.structure_prior!r} for sets of parents; every {once} of the columns counts once"
+        size = getattr(estimator, "equivalent_sample_size_", None)
+        caption += f"; tables with an equivalent sample size of {size:g}." if size else "."
     found = Findings(words)
     found.table("Arcs and their probabilities", arcs[arcs["posterior"] >= 0.01], caption)
     if len(posterior) <= MANY_COLUMNS and posterior.to_numpy().max(initial=0.0) >= LEAST_DRAWN:
@@ -230,10 +249,10 @@ def arc_table(posterior):
     return long.sort_values("posterior", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _undecided(posterior):
-    names, values = list(posterior.index), posterior.to_numpy()
+def _undecided(posterior, decided):
+    names, values, shown = list(posterior.index), posterior.to_numpy(), decided.to_numpy()
     either = np.tril(values + values.T, -1)
-    found = np.argwhere((either >= SURE) & (np.maximum(values, values.T) < TURNED * either))
+    found = np.argwhere((either >= SURE) & (np.maximum(shown, shown.T) < TURNED * either))
     return [(names[j], names[i]) for i, j in sorted(found.tolist(), key=lambda pair: -either[*pair])]
 
 

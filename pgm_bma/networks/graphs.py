@@ -150,6 +150,13 @@ def dag(names, parents):
     return graph
 
 
+def adjacency(graph):
+    """DataFrame parent x child of 0 and 1: the arcs of a pgmpy graph, as pgmpy's structure learners have it."""
+    import networkx as nx
+
+    return nx.to_pandas_adjacency(graph, weight=1, dtype=int)  # pgmpy's arcs have a weight of None
+
+
 def effective_markov_blanket(model: Any, target: Hashable, unobserved: Iterable = ()) -> set:
     """The observed variables that a prediction of `target` depends on when some variables are not observed.
 
@@ -218,6 +225,14 @@ def graph_metric(graph, X=None, true_graph=None, metric=None):
 
     if (X is None) == (true_graph is None):
         raise ValueError("score needs either X or true_graph")
+    nodes = set(graph.nodes())
+    apart = nodes - set(X.columns) if true_graph is None else nodes ^ set(true_graph.nodes())
+    if apart:
+        other = "columns of X" if true_graph is None else "nodes of true_graph"
+        raise ValueError(
+            f"pgmpy's metrics need the {other} to be the nodes of the learned graph; {sorted(map(str, apart))} are not in both: "
+            "add them there, or compare a copy of causal_graph_ without them (remove_node)"
+        )
     if metric is None:
         metric = get_metrics(
             **{"requires_data" if true_graph is None else "requires_true_graph": True}, is_default=True

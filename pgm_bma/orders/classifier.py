@@ -40,7 +40,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
     sampler: Any
     _missing_target_cure = "drop those rows, or pass missing='augment' to learn from them too"
 
-    @fill(experiments=experiments.PARAMETERS)
+    @fill(experiments=experiments.PARAMETERS_AND_TARGETS)
     def fit(
         self,
         X: Any,
@@ -48,6 +48,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         sample_weight: Any = None,
         interventions: Any = None,
         intervention_type: str = "perfect",
+        intervention_targets: Any = None,
     ) -> Self:
         """Learn from rows `X` with classes `y`.
 
@@ -67,10 +68,10 @@ class _OrderClassifier(OrderResults, ClassifierBase):
             The estimator itself.
         """
         check_choice("intervention_type", intervention_type, experiments.TYPES)
-        self._cached_experiments = None
+        interventions = experiments.one_of(interventions, intervention_targets)
         if interventions is not None:
             experiments.check_source(X, interventions)
-            self._cached_experiments = (interventions, intervention_type)
+        self._cached_experiments = None if interventions is None else (interventions, intervention_type)
         try:
             return super().fit(X, y, sample_weight)
         finally:

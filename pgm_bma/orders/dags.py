@@ -58,12 +58,17 @@ def weighted_dags(average, mixture, rng):
     weights = np.full(N_DAGS, 1 / N_DAGS)
     if average.method == "exact":
         return WeightedDags(draw(average, mixture, N_DAGS, rng), weights, np.arange(N_DAGS))
-    if average.method == "mcmc" and average.gaps is None and isinstance(average.table, FamilyLists):
+    if goes_on(average):
         walked, numbers = more_states(average, N_DAGS, rng)
         return WeightedDags(draw_each(average, walked, rng), weights, numbers)
     mix = mixture()
     states = np.arange(N_DAGS) % len(mix.weights[0])
     return WeightedDags(fixed_order.draw_dags(mix, states, rng), weights, states)
+
+
+def goes_on(average):
+    """Return True if there are chains that can make more states."""
+    return average.method == "mcmc" and average.gaps is None and isinstance(average.table, FamilyLists)
 
 
 def more_states(average, n_states, rng):
@@ -78,12 +83,14 @@ def more_states(average, n_states, rng):
 
 def draw(average, mixture, n_dags, rng):
     """(n_dags, n, width) parents, padded with -1. mixture : makes the `Mixture` of the kept states"""
-    if average.method != "exact":
-        mix = mixture()
-        n_states = len(mix.weights[0])
-        return fixed_order.draw_dags(mix, rng.permutation(n_states)[np.arange(n_dags) % n_states], rng)
     kind = WEIGHTINGS[average.weighting]
-    return draw_each(average, kind.draw(kind.sum_all(average.table), n_dags, rng), rng)
+    if average.method == "exact":
+        return draw_each(average, kind.draw(kind.sum_all(average.table), n_dags, rng), rng)
+    if goes_on(average) and n_dags > average.states[:, :, 0].size:  # more than there are kept states
+        return draw_each(average, rng.permutation(more_states(average, n_dags, rng)[0]), rng)
+    mix = mixture()
+    n_states = len(mix.weights[0])
+    return fixed_order.draw_dags(mix, rng.permutation(n_states)[np.arange(n_dags) % n_states], rng)
 
 
 def draw_each(average, states, rng):

@@ -12,6 +12,7 @@ from pgm_bma.foundation.faces.validation import brief, check_choice, check_numbe
 from pgm_bma.orders import dags, effects
 from pgm_bma.orders.families.counted import CountedTraining
 from pgm_bma.orders.gaps.augmented_average import completed_training
+from pgm_bma.orders.score_files import ScoresOnly
 from pgm_bma.orders.structures import DagResults
 
 CONTRASTS = ("difference", "mean", "ratio")
@@ -207,7 +208,8 @@ class EffectResults(DagResults):
         DataFrame
             A row per ordered pair: `of`, `on`, `ancestor` (P(of is an ancestor of on | data)), `zero` (the share of the posterior
             in which there is no effect), `size`, its `low` and `high`, and `jensen_shannon`, the expected Jensen-Shannon
-            divergence (nats) of the distributions of `on` under all states of `of`.
+            divergence (nats) of the distributions of `on` under all states of `of`. `attrs` has `variables`, `level`, `n_dags`
+            (None where `ancestor` was summed) and `monte_carlo_error`, the largest standard error of `ancestor`.
 
         Examples
         --------
@@ -226,12 +228,11 @@ class EffectResults(DagResults):
         everything = list(range(len(names)))
         rng, drawn = np.random.default_rng([self._seed, 7]), self._drawn_dags()
         paths = dags.paths(dags.arcs(drawn.parents))
-        measured = [
-            (effects.total_variation(values, cards, cards), effects.jensen_shannon(values, cards, cards))
-            for _, values in effects.effect_blocks(self._question(drawn, everything, everything), rng)
-        ]
-        # without a path there is no effect, only rounding
-        sizes, divergence = (np.concatenate(parts) * paths for parts in zip(*measured))
+        sizes, divergence = np.empty(paths.shape), np.empty(paths.shape)
+        for places, values in effects.effect_blocks(self._question(drawn, everything, everything), rng):
+            # without a path there is no effect, only rounding
+            sizes[places] = effects.total_variation(values, cards, cards) * paths[places]
+            divergence[places] = effects.jensen_shannon(values, cards, cards) * paths[places]
         _, low, high = effects.spread(sizes, level)
         ancestor = self.ancestor_posterior_
         shares = ancestor.to_numpy()
@@ -247,7 +248,7 @@ class EffectResults(DagResults):
         columns = {"of": [names[x] for x, _ in pairs], "on": [names[y] for _, y in pairs]}
         found = pd.DataFrame(columns).assign(**{key: [part[pair] for pair in pairs] for key, part in parts.items()})
         found = found.sort_values("size", ascending=False, kind="stable", ignore_index=True)
-        found.attrs.update(ancestor.attrs, level=level)
+        found.attrs.update(ancestor.attrs, level=level, variables=list(names))
         return found
 
     @fill(drawn=DRAWN)
@@ -268,6 +269,8 @@ class EffectResults(DagResults):
 
     def _drawn_dags(self):
         """`WeightedDags` of equal weights, state by state."""
+        if isinstance(self._average.training, ScoresOnly):
+            raise ValueError("fit_scores has scores of families and no rows: effects need the tables of fit(X)")
         sample = self._dags()
         if sample.states is not None:
             ranked = np.argsort(sample.states, kind="stable")

@@ -55,9 +55,12 @@ def effect_blocks(asked, rng=None):
     """
     if np.prod(asked.cardinalities.astype(float)) <= MAX_JOINT:
         yield from _by_joint(asked, rng)
-    else:
-        for k in range(len(asked.dags)):
-            yield np.array([k]), _by_tree(asked, k, rng)[None]
+        return
+    groups: dict[tuple, list] = {}
+    for k, dag in enumerate(asked.dags):
+        groups.setdefault((int(asked.sources[k]), dag), []).append(k)
+    for (source, dag), places in groups.items():
+        yield from _by_tree(asked, source, dag, places, rng)
 
 
 def _by_joint(asked, rng):
@@ -95,21 +98,22 @@ def _factors(asked, chosen, child, digits, rng):
     return values
 
 
-def _by_tree(asked, k, rng):
-    """(states of all x, states of all y) of one DAG."""
-    dag, cards = asked.dags[k], asked.cardinalities
+def _by_tree(asked, source, dag, places, rng):
+    """The blocks of equal DAGs, whose positions are `places`: one tree for all of them."""
+    cards = asked.cardinalities
     used = relevant_variables(dag, [*asked.of, *asked.on, *asked.given])
     place = {v: i for i, v in enumerate(used)}
     n, n_switches = len(used), len(asked.of)
     switch = {x: n + i for i, x in enumerate(asked.of)}
     parents, tables = [], []
     for v in used:
-        table = asked.tables(asked.sources[k], v, dag[v], 1, rng).reshape(-1, 1, cards[v])
+        table = asked.tables(source, v, dag[v], len(places), rng)  # one line of all for posterior means
+        table = np.broadcast_to(table, (len(places), table.shape[1])).reshape(len(places), -1, 1, cards[v])
         own = tuple(place[p] for p in dag[v])
         if v in switch:
-            table, own = np.concatenate([table, np.full_like(table, 1.0 / cards[v])], axis=1), (*own, switch[v])
+            table, own = np.concatenate([table, np.full_like(table, 1.0 / cards[v])], axis=2), (*own, switch[v])
         parents.append(own)
-        tables.append(table.ravel())
+        tables.append(table.reshape(len(places), -1))
     sizes = [*(int(cards[v]) for v in used), *[2] * n_switches]
     tree = build_tree(sizes, [*parents, *[()] * n_switches], range(n))
     starts = state_offsets([cards[x] for x in asked.of])
@@ -120,9 +124,12 @@ def _by_tree(asked, k, rng):
     for x, first in zip(asked.of, starts):
         for state in range(cards[x]):
             rows[first + state, [place[x], switch[x]]] = state, 1
-    theta = np.concatenate([*tables, np.full(2 * n_switches, 0.5)])
-    found = evidence.posteriors(evidence.plan_rows(tree, rows), theta, [place[y] for y in asked.on])
-    return np.concatenate(found, axis=1)
+    plan = evidence.plan_rows(tree, rows)
+    for position, *theta in zip(places, *tables):
+        found = evidence.posteriors(
+            plan, np.concatenate([*theta, np.full(2 * n_switches, 0.5)]), [place[y] for y in asked.on]
+        )
+        yield np.array([position]), np.concatenate(found, axis=1)[None]
 
 
 def total_variation(effects, of_cards, on_cards):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pgm_bma.networks.graphs import dag, graph_metric, posterior_graph
+from pgm_bma.networks.graphs import adjacency, dag, graph_metric, posterior_graph
 from pgm_bma.networks.objects import bayesian_network
 from pgm_bma.orders.sums import fixed_order
 
-__all__ = ["arc_graph", "averaged_network", "consensus_dag", "dag", "dag_network", "graph_metric"]
+__all__ = ["adjacency", "arc_graph", "averaged_network", "consensus_dag", "dag", "dag_network", "graph_metric"]
 
 
 def arc_graph(names, edges, labels):

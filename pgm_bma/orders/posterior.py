@@ -60,6 +60,10 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
     Attributes
     ----------
     {results}
+    edge_prob_ : dict
+        (a, b) -> P(an arc between a and b | data), under the name that pgmpy plans.
+    direction_prob_ : dict
+        (a, b) -> P(a -> b | data and an arc between them), under the name that pgmpy plans.
     equivalent_sample_size_ : float or None
         Total pseudo-count of every table that was used: the given one, or the one of most evidence; None under other priors.
     {columns}
@@ -129,7 +133,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         self.state_names = state_names
         self.handle_unknown = handle_unknown
 
-    @fill(experiments=experiments.PARAMETERS, targets=experiments.TARGETS)
+    @fill(experiments=experiments.PARAMETERS_AND_TARGETS)
     def fit(
         self,
         X: Any,
@@ -150,7 +154,6 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         sample_weight : array of shape (n_samples,), optional
             A weight is a repetition of the row.
         {experiments}
-        {targets}
 
         Returns
         -------
@@ -169,8 +172,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         [0.5, 1.0]
         """
         with self._unchanged_by_failure():
-            if intervention_targets is not None:
-                interventions = experiments.one_of(interventions, intervention_targets)
+            interventions = experiments.one_of(interventions, intervention_targets)
             check_choice("intervention_type", intervention_type, experiments.TYPES)
             has_experiments = interventions is not None
             if has_experiments:
@@ -461,6 +463,21 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
             log_p = self.log_joint(X)
             return float(np.average(log_p, weights=table.check_weights(sample_weight, len(log_p))))
         return graph_metric(self.causal_graph_, X, true_graph, metric)
+
+    @property
+    def edge_prob_(self):
+        """Dict (a, b) -> P(an arc between a and b | data): `skeleton_posterior_` under the name that pgmpy plans, pairs above 0."""
+        return self._by_pair(self.skeleton_posterior_.to_numpy())
+
+    @property
+    def direction_prob_(self):
+        """Dict (a, b) -> P(a -> b | data and an arc between them), under the name that pgmpy plans, pairs with an arc above 0."""
+        skeleton = self.skeleton_posterior_.to_numpy()
+        return self._by_pair(skeleton, self._average.edges / np.where(skeleton > 0, skeleton, 1.0))
+
+    def _by_pair(self, skeleton, values=None):
+        names, values = self._variables.names, skeleton if values is None else values
+        return {(names[u], names[v]): float(values[u, v]) for u, v in zip(*np.nonzero(skeleton))}
 
     @property
     def equivalent_sample_size_(self):

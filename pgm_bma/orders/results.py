@@ -234,11 +234,7 @@ class OrderResults(EffectResults, DiscreteEstimator):
     @property
     def adjacency_matrix_(self):
         """DataFrame parent x child of 0 and 1: the arcs of `causal_graph_`, as pgmpy's structure learners have it."""
-        names = list(self._variables.names)
-        matrix = pd.DataFrame(0, index=names, columns=names)
-        for child, parents in enumerate(self._average.best_parents):
-            matrix.iloc[list(parents), child] = 1
-        return matrix
+        return network.adjacency(self.causal_graph_)
 
     def _build_model(self):
         return self._network(self._average.best_parents)

@@ -110,8 +110,9 @@ class DagResults:
     def sample_dags(self, n_dags: int = 1, random_state: Any = None) -> list:
         """Draw DAGs from the posterior, as pgmpy networks with posterior-mean tables.
 
-        Under method "exact" the draws are independent, each with its own order from the exact law. Otherwise the kept orders
-        (`sampler.n_orders` of every chain) take turns; within an order, parents are drawn exactly.
+        Under method "exact" the draws are independent, each with its own order from the exact law. Otherwise they come from the
+        kept orders (`sampler.n_orders` of every chain); beyond their number, Gibbs chains go on, and with missing values they
+        take turns. Within an order, parents are drawn exactly.
 
         Parameters
         ----------

@@ -76,8 +76,8 @@ def _ranked(table, top, title, ax):
 
 def _matrix(table, title, ax):
     names = list(dict.fromkeys([*table["of"], *table["on"]]))
-    if list(map(str, names)) and len(set(map(type, names))) == 1:
-        names = sorted(names)
+    place = {name: k for k, name in enumerate(table.attrs.get("variables", sorted(names, key=str)))}
+    names.sort(key=lambda name: place.get(name, len(place)))
     square = table.pivot(index="of", columns="on", values="size").reindex(index=names, columns=names).fillna(0.0)
     ax = plot_arc_posteriors(square, title=title, ax=ax)
     ax.set_xlabel("effect on", fontsize=FONT)

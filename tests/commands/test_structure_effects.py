@@ -43,10 +43,25 @@ def test_experiments_and_effects(table, tmp_path, capsys):
 @pytest.mark.usefixtures("no_pictures")
 def test_opinions_about_arcs(table, tmp_path, capsys):
     words = ["structure", table, "--drop", "was_set", "--out", tmp_path / "out", "--overwrite"]
-    run(capsys, *words, "--tiers", "c|b,a", "--require", "c:b", "--forbid", "a:b")
+    said, _ = run(capsys, *words, "--tiers", "c|b,a", "--require", "c:b", "--forbid", "a:b")
+    assert "--tiers, --forbid and --require settled some arcs" in said
     arcs = pd.read_csv(tmp_path / "out" / "arcs.csv").set_index(["from", "to"])["posterior"]
     assert arcs["c", "b"] == 1 and arcs["a", "b"] == arcs["b", "c"] == arcs["a", "c"] == 0
     assert json.loads((tmp_path / "out" / "run.json").read_text())["arguments"]["tiers"] == "c|b,a"
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_direction_that_only_the_prior_knows_is_said_to_be_open(tmp_path, capsys):
+    """In a star without a collider all directions are open, but of its 12 orders 10 have any one arc point outwards."""
+    rng = np.random.default_rng(0)
+    b = rng.integers(0, 2, 400)
+    leaves = {name: np.where(rng.random(400) < 0.9, b, 1 - b) for name in "acd"}
+    pd.DataFrame({"b": b, **leaves}).to_csv(tmp_path / "rows.csv", index=False)
+    said, _ = run(capsys, "structure", tmp_path / "rows.csv", "--out", tmp_path / "out")
+    arcs = pd.read_csv(tmp_path / "out" / "arcs.csv").set_index(["from", "to"])["posterior"]
+    assert arcs["b", "a"] > 0.81
+    assert "the data do not show the direction: b - " in " ".join(said.split())
+    assert said.count("b - ") == 3
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,10 @@ def fit_network(kind, model, data, sample_weight=None, **parameters):
     return [cpd.values for cpd in estimator.parameters_]
 
 
+def _learned(X, sample_weight, **parameters):
+    return pgm_bma.StructureLearner(**parameters).fit(X, sample_weight=sample_weight).adjacency_matrix_
+
+
 def calls():
     """dict name -> (function, dict of good arguments, names of the arguments to spoil)."""
     found = {}
@@ -154,6 +158,8 @@ def calls():
         )
     score = {**_defaults(pgm_bma.FamilyScore), "data": table()}
     found["FamilyScore"] = lambda **words: pgm_bma.FamilyScore(**words).local_score("a", ("b",)), score
+    learner = {"estimator": pgm_bma.TANClassifier(), "class_node": "c", "X": table(), "sample_weight": None}
+    found["StructureLearner"] = _learned, learner
     for name in ("predict", "predict_proba", "predict_log_proba", "explain", "score"):
         for kind in ("KikuchiBayesClassifier", "ForestAveragedClassifier", "OrderAveragedClassifier"):
             method = getattr(fitted(kind), name)

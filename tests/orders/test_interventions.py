@@ -174,7 +174,7 @@ def test_classifiers_learn_from_experiments(weighting, kind):
     np.testing.assert_allclose(classifier.edge_posterior_, truth.arcs(), atol=1e-9)
     named = X.assign(experiment=pd.Series(targets, dtype=object))
     again = OrderAveragedClassifier(**settings).fit(
-        named, "d", sample_weight=np.ones(len(X)), interventions="experiment", intervention_type=kind
+        named, "d", sample_weight=np.ones(len(X)), intervention_targets="experiment", intervention_type=kind
     )
     np.testing.assert_array_equal(again.predict_proba(X[:5]), classifier.predict_proba(X[:5]))
     np.testing.assert_allclose(classifier.effect("a", "c")["mean"], np.ravel(truth.effect(0, 2)), atol=1e-9)
@@ -186,6 +186,23 @@ def test_classifiers_learn_from_experiments(weighting, kind):
         expected += share * np.array([np.prod([table(row) for table in tables]) for row in rows])
     expected = expected.reshape(3, 2) / expected.reshape(3, 2).sum(1, keepdims=True)
     np.testing.assert_allclose(classifier.predict_proba(X[:3]), expected, atol=1e-9)
+
+
+@each_weighting
+@pytest.mark.parametrize("kind", ["perfect", "soft"])
+def test_the_default_prior_has_most_evidence_of_the_rows_with_experiments(weighting, kind):
+    codes, cards, targets = experiment()
+    posterior = OrderPosterior(structure_weighting=weighting)
+    posterior.fit(frame_of(codes, cards), interventions=targets, intervention_type=kind)
+    settings = {"structure_prior": "mdl", "soft": kind == "soft"}
+    sizes = {
+        size: Experiment(codes.tolist(), cards, numbers(targets), weighting, ess=size, **settings)
+        for size in (1, 3, 10, 30)
+    }
+    best = max(sizes, key=lambda size: sizes[size].log_evidence)
+    assert posterior.equivalent_sample_size_ == best
+    np.testing.assert_allclose(posterior.edge_posterior_, sizes[best].arcs(), atol=1e-9)
+    np.testing.assert_allclose(posterior.effect("a", "c")["mean"], np.ravel(sizes[best].effect(0, 2)), atol=1e-9)
 
 
 def test_effects_given_one_order():

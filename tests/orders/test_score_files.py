@@ -93,3 +93,15 @@ def test_messages(tmp_path):
         (tmp_path / "bad.jkl").write_text(text)
         with pytest.raises(ValueError, match=wrong):
             read_scores(tmp_path / "bad.jkl")
+
+
+def test_effects_need_rows(asia):
+    again = OrderPosterior().fit_scores(OrderPosterior(equivalent_sample_size=1).fit(asia))
+    asked = [
+        again.effects,
+        lambda: again.effect("smoke", "lung"),
+        lambda: again.effect("smoke", "lung", adjust_for="parents"),
+    ]
+    for ask in asked:
+        with pytest.raises(ValueError, match=r"no rows: effects need the tables of fit\(X\)"):
+            ask()

@@ -29,6 +29,7 @@ PARAMETERS = f"""{INTERVENTIONS} This is what settles directions of
             parents; such rows have another table in the score of the family."""
 TARGETS = """intervention_targets : list or str, optional
             pgmpy's name for `interventions`."""
+PARAMETERS_AND_TARGETS = f"{PARAMETERS}\n        {TARGETS}"
 
 
 class Experiments(NamedTuple):
