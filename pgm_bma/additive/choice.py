@@ -75,7 +75,9 @@ def _other_probabilities(scores):
 def _screened(data, singles, left, n_candidates):
     """Pairs of columns in whose coarse cells the other terms leave most unexplained; all, while they are few."""
     usable = [
-        j for j in range(len(singles)) if 1 < data.n_bins[j] and (data.numeric[j] or data.n_bins[j] <= _MOST_STATES)
+        j
+        for j in range(len(singles))
+        if not data.monotone[j] and 1 < data.n_bins[j] and (data.numeric[j] or data.n_bins[j] <= _MOST_STATES)
     ]
     spread = [float(np.std(np.log(t.probability), axis=1).mean()) for t in singles]
     usable = sorted(sorted(usable, key=lambda j: -spread[j])[:_MOST_PAIR_COLUMNS])

@@ -71,7 +71,7 @@ def test_gains_are_ratios_of_evidence():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(0, 2, (40, WIDE + 1)).astype(str)).add_prefix("x")
     y = rng.integers(0, 2, 40)
-    training, values = AdditiveBayesClassifier()._read_training(X, y, None)
+    training, values, _ = AdditiveBayesClassifier()._read_training(X, y, None)
     data = additive_data(training, values, [False] * X.shape[1])
     gains = column_gains(data)
     shares = (np.bincount(y) + 0.5) / 41
