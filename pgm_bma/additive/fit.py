@@ -139,18 +139,18 @@ def _averaged_weights(contrasts, rows, points, shares):
 def grow_trees(data, scores, colours):
     """`Trees` on top of scores (n, n_classes) of left-out rows; None where held-out rows do not gain by them beyond chance."""
     part = deal_rows(data, TREES.n_parts, colours)[0]
-    held, rows, kept = part > 0, part[part > 0], data.weights > part
+    held, rows = part > 0, part[part > 0]
     numbers = np.flatnonzero(data.numeric & (data.monotone == 0))
-    bins = np.ascontiguousarray(data.codes.T[numbers], dtype=np.int64)
+    bins = np.maximum(data.codes.T[numbers], 0).astype(np.uint8)  # a missing value is with the lowest
     n_bins = np.asarray(data.n_bins, dtype=np.int64)[numbers]
-    boosting = _Boosting(data, bins, n_bins, scores, kept, (data.weights - part)[kept])
-    target, found = data.target[held], scores[held]
-    before = np.logaddexp.reduce(found, axis=1) - found[np.arange(len(target)), target]
+    boosting = _Boosting(data, bins, n_bins, scores, data.weights - part)
+    target, found, held_bins = data.target[held], scores[held].T, bins[:, held]
+    before = _losses(found, target)
     best, n_best, gain = 0.0, 0, before
     for n_trees in range(1, TREES.most + 1):
         tree = boosting.grow()
-        found = found + tree_lines(Trees(tree.splits[None], tree.leaves[None]), bins[:, held])
-        losses = np.logaddexp.reduce(found, axis=1) - found[np.arange(len(target)), target]
+        found = found + tree_lines(Trees(tree.splits[None], tree.leaves[None]), held_bins).T
+        losses = _losses(found, target)
         if rows @ (before - losses) > best:
             best, n_best, gain = rows @ (before - losses), n_trees, before - losses
         if n_trees - n_best >= TREES.patience:
@@ -158,32 +158,40 @@ def grow_trees(data, scores, colours):
     mean = best / rows.sum()
     if n_best == 0 or best <= SEARCH.sure * np.sqrt(rows @ (gain - mean) ** 2):
         return None
-    boosting = _Boosting(data, bins, n_bins, scores, data.weights > 0, data.weights)
+    boosting = _Boosting(data, bins, n_bins, scores, data.weights)
     grown = [boosting.grow() for _ in range(n_best)]
     splits = np.stack([tree.splits for tree in grown])
     splits[:, :, 0] = numbers[splits[:, :, 0]]
     return Trees(splits, np.stack([tree.leaves for tree in grown]))
 
 
-class _Boosting:
-    """Rows that trees are grown on, one after the other."""
+def _losses(scores, target):
+    """(n,) log losses of scores (n_classes, n): sums over few classes are fast when the rows come last."""
+    top = scores.max(axis=0)
+    return top + np.log(np.exp(scores - top).sum(axis=0)) - scores[target, np.arange(len(target))]
 
-    def __init__(self, data, bins, n_bins, scores, kept, rows):
+
+class _Boosting:
+    """Rows that trees are grown on, one after the other; scores (n_classes, n)."""
+
+    def __init__(self, data, bins, n_bins, scores, rows):
+        kept = rows > 0
         self.bins, self.n_bins = np.ascontiguousarray(bins[:, kept]), n_bins
-        self.scores, self.rows = scores[kept], rows[:, None]
-        self.own = np.eye(data.n_classes)[data.target[kept]]
-        self.places = np.empty(len(rows), dtype=np.int64)
+        self.scores, self.rows = np.ascontiguousarray(scores[kept].T), rows[kept]
+        self.own = np.arange(data.n_classes)[:, None] == data.target[kept]
+        self.places = np.empty(kept.sum(), dtype=np.int64)
 
     def grow(self):
         """The next tree, which is added to the scores."""
-        odds = np.exp(self.scores - self.scores.max(axis=1, keepdims=True))
-        p = odds / odds.sum(axis=1, keepdims=True)
-        n_own = 1 if p.shape[1] == 2 else p.shape[1]  # of two classes one is the other upside down
-        residuals, variances = self.rows * (self.own - p)[:, :n_own], self.rows * (p * (1 - p))[:, :n_own]
+        odds = np.exp(self.scores - self.scores.max(axis=0))
+        p = odds / odds.sum(axis=0)
+        n_own = 1 if len(p) == 2 else len(p)  # of two classes one is the other upside down
+        p, own = p[:n_own], self.own[:n_own]
+        pulls = np.stack([(self.rows * (own - p)).T, (self.rows * (p * (1 - p))).T], axis=2)
         splits, leaves = np.zeros((TREES.depth, 2), dtype=np.int64), np.zeros((2**TREES.depth, n_own))
-        grow_tree(self.bins, self.n_bins, residuals, variances, TREES.ridge, splits, leaves, self.places)
+        grow_tree(self.bins, self.n_bins, pulls, TREES.ridge, splits, leaves, self.places)
         leaves = TREES.rate * (np.hstack([leaves, -leaves]) if n_own == 1 else leaves)
-        self.scores = self.scores + leaves[self.places]
+        self.scores += leaves.T[:, self.places]
         return Trees(splits, leaves)
 
 
