@@ -109,7 +109,7 @@ def _held_out_factor(scores, target, rows):
 
 def _fit(data, kinds, progress, all_columns=False, with_trees=False):
     points, shares, bar = choose_ridges(data, kinds, progress, all_columns)
-    columns = None if all_columns else strong_columns(column_gains(data), bar)
+    columns = None if all_columns else strong_columns(column_gains(data, "pair" in kinds), bar)
     terms, contrasts = make_terms(data, kinds, columns)
     theta = _averaged_weights(contrasts, data.weights, points, shares)
     looser = {kind: min((point[kind] for point in points), key=abs) for kind in kinds}
@@ -234,7 +234,7 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
         sample = _sample(data, n_parts, colours)
         data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
     parts = deal_rows(data, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours)
-    gains = [None if all_columns else column_gains(data.without(part)) for part in parts]
+    gains = [None if all_columns else column_gains(data.without(part), "pair" in kinds) for part in parts]
     bars = [-np.inf] if gains[0] is None else [-np.inf, np.log(len(gains[0]))]
     tried = []
     for bar in bars:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pgm_bma.additive import averages
 from pgm_bma.additive.averages import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
-from pgm_bma.additive.choice import cell_indicators, choose_cells, choose_pairs, coarse, unexplained
+from pgm_bma.additive.choice import cell_indicators, choose_cells, choose_pairs, coarse, pair_gains, unexplained
 from pgm_bma.additive.solve import KINDS, Contrasts, against_own, class_directions
 from pgm_bma.foundation.faces.validation import bounded
 from pgm_bma.foundation.numbers.folds import weigh_repeats
@@ -95,8 +95,11 @@ def _contrasts(data, terms, values, densities, x):
     )
 
 
-def column_gains(data):
-    """Log evidence of the classes given a column, less that without it: (n_columns,); None unless there are many columns."""
+def column_gains(data, with_pairs=False):
+    """Log evidence of the classes given a column, less that without it: (n_columns,); None unless there are many columns.
+
+    with_pairs : what a column says in a product with another counts too
+    """
     n_columns = len(data.n_bins)
     if n_columns <= WIDE:
         return None
@@ -107,7 +110,7 @@ def column_gains(data):
         together = _counts(data, j).sum(axis=0, keepdims=True)
         alone = averages.average_categories(together, shares, data.unit).log_evidence
         gains[j] = _single(data, j, shares, gammas).log_evidence - alone
-    return gains
+    return np.maximum(gains, pair_gains(data, shares)) if with_pairs else gains
 
 
 def strong_columns(gains, bar):
