@@ -36,7 +36,7 @@ EXCEPTIONS = {
     ("foundation.faces.face", "networks.graphs"): "to_networkx, inside a function",
     ("foundation.faces.face", "plotting"): "plot and the picture in notebooks, inside functions",
     ("networks.graphs", "plotting"): "the same",
-    ("additive.classifier", "plotting"): "plot_terms, inside a function",
+    ("additive.results", "plotting"): "plot_terms, inside a function",
     ("orders.effect_results", "plotting"): "plot_effects, inside a function",
 }
 ONE_WAY = {"report": {"commands"}}  # the outside: who must not import whom

@@ -253,44 +253,44 @@ def screen_pairs(bins, n_bins, residuals, variances, pairs, found):
 
 
 @compiled
-def grow_tree(bins, n_bins, residuals, variances, ridge, splits, leaves, places):
+def grow_tree(bins, n_bins, pulls, ridge, splits, leaves, places):
     """One symmetric tree: at every depth all leaves are split by the same column and bin, the pair that explains most.
 
-    bins : (n_columns, n_samples), -1 = missing, which goes with the lowest     n_bins : (n_columns,)
-    residuals, variances : (n_samples, n_scores)
+    bins : (n_columns, n_samples), bytes; a missing one is 0, with the lowest     n_bins : (n_columns,)
+    pulls : (n_samples, n_scores, 2), residuals and variances
     splits : (depth, 2), filled with column and last bin of the lower side
     leaves : (2^depth, n_scores), filled with Newton steps     places : (n_samples,), filled with the leaf of every row
     """
-    n_scores = residuals.shape[1]
+    n_scores = pulls.shape[1]
     places[:] = 0
     for level in range(len(splits)):
         best = -1.0
         for j in range(len(bins)):
-            left = np.zeros((1 << level, n_bins[j], n_scores))
-            spread = np.zeros((1 << level, n_bins[j], n_scores))
-            for r in range(len(places)):
-                cell = max(bins[j, r], 0)
-                for c in range(n_scores):
-                    left[places[r], cell, c] += residuals[r, c]
-                    spread[places[r], cell, c] += variances[r, c]
+            sums = np.zeros((1 << level, n_bins[j], n_scores, 2))
+            add_pulls(bins[j], pulls, places, sums)
             gains = np.zeros(n_bins[j])
             for leaf in range(1 << level):
                 for c in range(n_scores):
-                    total, mass = left[leaf, :, c].sum(), spread[leaf, :, c].sum()
+                    total, mass = sums[leaf, :, c, 0].sum(), sums[leaf, :, c, 1].sum()
                     below, held = 0.0, 0.0
                     for b in range(n_bins[j] - 1):
-                        below += left[leaf, b, c]
-                        held += spread[leaf, b, c]
+                        below += sums[leaf, b, c, 0]
+                        held += sums[leaf, b, c, 1]
                         gains[b] += below**2 / (held + ridge) + (total - below) ** 2 / (mass - held + ridge)
             for b in range(n_bins[j] - 1):
                 if gains[b] > best:
                     best, splits[level, 0], splits[level, 1] = gains[b], j, b
         for r in range(len(places)):
             places[r] = 2 * places[r] + (bins[splits[level, 0], r] > splits[level, 1])
-    mass = np.zeros(leaves.shape)
-    leaves[:] = 0.0
+    sums = np.zeros((len(leaves), 1, n_scores, 2))
+    add_pulls(np.zeros(len(places), dtype=np.uint8), pulls, places, sums)
+    leaves[:] = sums[:, 0, :, 0] / (sums[:, 0, :, 1] + ridge)
+
+
+@compiled
+def add_pulls(column, pulls, places, sums):
+    """Add the pulls of all rows to their leaf and bin: sums (n_leaves, n_bins, n_scores, 2)."""
     for r in range(len(places)):
-        for c in range(n_scores):
-            leaves[places[r], c] += residuals[r, c]
-            mass[places[r], c] += variances[r, c]
-    leaves /= mass + ridge
+        for c in range(pulls.shape[1]):
+            sums[places[r], column[r], c, 0] += pulls[r, c, 0]
+            sums[places[r], column[r], c, 1] += pulls[r, c, 1]

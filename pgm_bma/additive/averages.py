@@ -199,13 +199,17 @@ class PairAverage(NamedTuple):
 # ----------------------------------------------------------------------------------------------- all numbers together
 
 
-def fit_gaussian(values, target, n_classes, weights):
-    """`GaussianTerms` of the rows without a missing value; None with fewer than two columns, more than 200, or too few rows."""
+def fit_gaussian(values, target, n_classes, weights, free=None):
+    """`GaussianTerms` of the rows without a missing value; None with fewer than two columns, more than 200, or too few rows.
+
+    free : (d,) bool, columns that have a say, default all; the score of another is always 0
+    """
     d = values.shape[1]
     kept = ~np.isnan(values).any(axis=1)
-    if not 2 <= d <= MOST_NUMBERS or weights[kept].sum() < d + n_classes + 2:
+    free = np.ones(d, dtype=bool) if free is None else free
+    if not 2 <= free.sum() <= d <= MOST_NUMBERS or weights[kept].sum() < d + n_classes + 2:
         return None
-    knots = [_score_knots(values[:, j], weights) for j in range(d)]
+    knots = [_score_knots(values[:, j], weights) if free[j] else (np.zeros(1), np.zeros(1)) for j in range(d)]
     z, target, weights = normal_scores(values[kept], knots), target[kept], weights[kept]
     # each class has one more row, at the origin, which is the prior of its mean
     masses = np.bincount(target, weights, minlength=n_classes) + 1.0

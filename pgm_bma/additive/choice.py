@@ -19,6 +19,7 @@ from pgm_bma.additive.solve import SEARCH, against_own, fit_weights
 
 _MOST_STATES = 64  # of a categorical column in a pair
 _MOST_PAIR_COLUMNS = 100
+_MOST_PRODUCTS = 5000  # columns all of whose products are looked at: a matrix of 200 MB
 _SCREEN_BINS = 4  # of a numeric column, where pairs are screened
 _FEWEST_PAIRS, MOST_PAIRS = 20, 60  # with a term; fewer of many rows, where each costs more
 _PAIR_ROWS = 1e5  # rows x classes x pairs that cost little
@@ -65,6 +66,36 @@ def choose_pairs(data, shares, singles, logs, left, gammas):
     return list(chosen), list(tables), list(chosen_contrasts)
 
 
+def pair_gains(data, shares):
+    """Largest of z^2 / 2 of a column's products with others, less the logarithm of the number of pairs per column: (n_columns,).
+
+    z is the score test of a product of two columns, each as centred ranks of its bins with variance 1, against the class shares.
+    So a column that says something in a pair only has a gain next to those of single columns.
+    """
+    used = np.flatnonzero((data.numeric | (np.asarray(data.n_bins) == 2)) & (data.monotone == 0))
+    gains = np.full(len(data.n_bins), -np.inf)
+    if not 1 < len(used) <= _MOST_PRODUCTS:
+        return gains
+    weights = data.weights / data.weights.sum()
+    ranks = np.zeros((len(data.target), len(used)))
+    for k, j in enumerate(used):
+        bins = data.codes[:, j]
+        seen = bins >= 0
+        mass = np.bincount(bins[seen], weights[seen], minlength=int(data.n_bins[j]))
+        middle = np.cumsum(mass) - (mass + mass.sum()) / 2
+        spread = np.sqrt(mass @ middle**2)
+        if spread > 0:
+            ranks[seen, k] = middle[bins[seen]] / spread
+    largest = np.zeros(len(used))
+    for c in range(data.n_classes if data.n_classes > 2 else 1):
+        left = data.weights * ((data.target == c) - shares[c])
+        scores = np.abs((ranks * left[:, None]).T @ ranks)
+        np.fill_diagonal(scores, 0.0)
+        largest = np.maximum(largest, scores.max(axis=0) / np.sqrt(max(left @ left, 1e-300)))
+    gains[used] = largest**2 / 2 - np.log(len(used) / 2)
+    return gains
+
+
 def _other_probabilities(scores):
     """(n, n_classes - 1) scores of the other classes against a row's own -> their probabilities."""
     top = np.maximum(scores.max(axis=1, initial=0.0), 0.0)[:, None]
@@ -75,7 +106,9 @@ def _other_probabilities(scores):
 def _screened(data, singles, left, n_candidates):
     """Pairs of columns in whose coarse cells the other terms leave most unexplained; all, while they are few."""
     usable = [
-        j for j in range(len(singles)) if 1 < data.n_bins[j] and (data.numeric[j] or data.n_bins[j] <= _MOST_STATES)
+        j
+        for j in range(len(singles))
+        if not data.monotone[j] and 1 < data.n_bins[j] and (data.numeric[j] or data.n_bins[j] <= _MOST_STATES)
     ]
     spread = [float(np.std(np.log(t.probability), axis=1).mean()) for t in singles]
     usable = sorted(sorted(usable, key=lambda j: -spread[j])[:_MOST_PAIR_COLUMNS])

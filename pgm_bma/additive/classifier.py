@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from copy import copy
-from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -12,37 +11,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.additive.fit import fit_additive
 from pgm_bma.additive.json_model import as_dict, check_content, from_dict, schema_of
-from pgm_bma.additive.model import (
-    additive_model,
-    average_importances,
-    column_curve,
-    curve_errors,
-    factors,
-    importance_lines,
-    line_sets,
-    model_evidence,
-    model_scores,
-    named_sets,
-    set_labels,
-    weight_series,
-    without_terms,
-)
+from pgm_bma.additive.model import factors, line_sets, model_evidence, model_scores, set_labels
+from pgm_bma.additive.results import AdditiveResults
 from pgm_bma.additive.solve import KINDS
 from pgm_bma.additive.terms import AdditiveRows, additive_data, check_terms, effective_weights
-from pgm_bma.foundation.faces.classifier import ClassifierBase, LabelledRows, interaction_frame
+from pgm_bma.foundation.faces.classifier import ClassifierBase, LabelledRows
 from pgm_bma.foundation.faces.docstrings import CLASSES, NAMES, fill
-from pgm_bma.foundation.faces.validation import Choice, Integer, Optional, Verbose, brief, check_parameters
+from pgm_bma.foundation.faces.validation import Choice, Instance, Integer, Optional, Verbose, brief, check_parameters
+from pgm_bma.foundation.rows.scan import is_scan
 from pgm_bma.foundation.runtime.jobs import progress
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.kinds import as_frame, cut_series, nothing_cut, raw_values
+from pgm_bma.foundation.tables.kinds import as_frame, nothing_cut, raw_values
 from pgm_bma.foundation.tables.table import as_table
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 @fill(names=NAMES, classes=CLASSES)
-class AdditiveBayesClassifier(ClassifierBase):
+class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
     """Classifier that adds up what columns and pairs of columns say about the class, averaged over all ways to cut them.
 
     A column says ln P(class | value) - ln P(class), averaged over all partitions of its values (of its states: told apart or not);
@@ -65,6 +49,10 @@ class AdditiveBayesClassifier(ClassifierBase):
         What `sample_weight` means: how often a row was seen; or how many others it stands for. Of the latter, and of weights that
         are not whole numbers, only the proportions count: they are scaled to the effective number of rows,
         (sum w)^2 / sum of w^2.
+    monotone : dict, optional
+        Columns of numbers, each with 1 or -1: ``{{"age": 1}}`` keeps the probability of the second of two classes (`classes_`) from
+        falling where only age rises, -1 from rising; for every row, exactly. Of more than two classes, which must be numbers, it is
+        the probability of each class and those above it. Such a column has one curve and no part in pairs and other terms.
     {names}
     random_state : int, Generator, RandomState or None, default=None
         As every classifier has it. A fit does not depend on it: folds follow from the data, whatever the order and names of rows,
@@ -112,7 +100,8 @@ class AdditiveBayesClassifier(ClassifierBase):
     Notes
     -----
     Of more than 50 columns, those have terms that say something alone beyond the chance of so many (log evidence above the
-    logarithm of their number), if held-out rows are better predicted then; and never more than the 500 that say most. Where
+    logarithm of their number), or in a product with another, if held-out rows are better predicted then; and never more than the
+    500 that say most. Where
     rows x classes x terms pass 60 million numbers, terms and weights are those of a sample of the rows, with a warning.
 
     Examples
@@ -127,7 +116,12 @@ class AdditiveBayesClassifier(ClassifierBase):
     """
 
     _picture = "plot_interactions"
-    _rules = {"n_bags": Optional(Integer(1)), "weight_type": Choice("repetition", "sampling"), "verbose": Verbose()}
+    _rules = {
+        "n_bags": Optional(Integer(1)),
+        "weight_type": Choice("repetition", "sampling"),
+        "monotone": Optional(Instance(dict, "a dict such as {'age': 1}")),
+        "verbose": Verbose(),
+    }
 
     def __init__(
         self,
@@ -135,6 +129,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         terms: Any = KINDS,
         n_bags: int | None = None,
         weight_type: str = "repetition",
+        monotone: dict | None = None,
         state_names: dict | None = None,
         target_name: str | None = None,
         handle_unknown: str = "missing",
@@ -146,6 +141,7 @@ class AdditiveBayesClassifier(ClassifierBase):
         self.terms = terms
         self.n_bags = n_bags
         self.weight_type = weight_type
+        self.monotone = monotone
         self.state_names = state_names
         self.target_name = target_name
         self.handle_unknown = handle_unknown
@@ -153,6 +149,34 @@ class AdditiveBayesClassifier(ClassifierBase):
         self.categorical_columns = categorical_columns
         self.random_state = random_state
         self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Learn from rows `X` with classes `y`.
+
+        Parameters
+        ----------
+        X : table
+            Numbers and discrete values: DataFrame of any library, 2-D array, or a scan; NaN and None are missing.
+        y : array-like of shape (n_samples,), or name of a column of X
+            Classes of the rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, see `weight_type`.
+        groups : array-like of shape (n_samples,), optional
+            Rows that belong together, such as those of one patient, or copies of one row: they are held out together wherever rows
+            are held out. Equal rows of one group count as copies, equal rows of two groups as data (see `repeats_`).
+
+        Returns
+        -------
+        estimator
+            The estimator itself.
+        """
+        if groups is not None and is_scan(X):
+            raise ValueError("groups needs the rows in memory, and X is a scan; pass a DataFrame, or leave groups out")
+        self._cached_groups = groups
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            self.__dict__.pop("_cached_groups", None)
 
     def log_scores(self, X: Any) -> np.ndarray:
         """Add up what all terms say for each class.
@@ -168,65 +192,6 @@ class AdditiveBayesClassifier(ClassifierBase):
             Sums in nats, not normalised.
         """
         return self._log_joint(self._encode(X))
-
-    def term_curves(self) -> pd.DataFrame:
-        """All that a column says alone, as a curve: its evidence for each class over its elementary bins or states.
-
-        Returns
-        -------
-        DataFrame
-            One line per column and bin: column, bin, `from`, `to` and `middle` (numeric columns), share of the rows, and one column
-            per class with the evidence in nats: averaged cuts, linear part (at the middle, the mean of the numbers in the bin) and
-            weights of states together, less its mean over the classes. Then one column per class, its name and "error", with the
-            standard error: from the fits without parts of the rows, or, of one fit, from the curvature (of a factor on the whole
-            curve).
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd
-        >>> from pgm_bma import AdditiveBayesClassifier
-        >>> x = np.random.default_rng(0).normal(size=200)
-        >>> model = AdditiveBayesClassifier().fit(pd.DataFrame({"x": x}), np.where(x > 0, "high", "low"))
-        >>> curve = model.term_curves()
-        >>> bool(curve["high"].iloc[-1] > curve["high"].iloc[0])
-        True
-        """
-        edges_of, middles = dict(zip(self._number_cuts.names, self._number_cuts.edges)), iter(self._middles)
-        parts = []
-        for j, position in enumerate(self._terms.columns):
-            name, states = self.schema_.names[position], self.schema_.states[position]
-            middle = next(middles) if name in edges_of else None
-            evidence = column_curve(self._terms, j, middle)
-            evidence -= evidence.mean(axis=1, keepdims=True)
-            labels = [*self.classes_, *(f"{c} error" for c in self.classes_)]
-            part = pd.DataFrame(np.hstack([evidence, curve_errors(self._result, j, middle)]), columns=labels)
-            bounds = [-np.inf, *edges_of[name], np.inf] if name in edges_of else [np.nan] * (len(part) + 1)
-            front = {"column": [name] * len(part), "bin": list(states), "from": bounds[:-1], "to": bounds[1:]}
-            front["middle"] = bounds[1:] if middle is None else middle
-            for place, (label, column) in enumerate({**front, "share": self._bin_shares[j]}.items()):
-                part.insert(place, label, column, allow_duplicates=True)
-            parts.append(part)
-        return pd.concat(parts, ignore_index=True)
-
-    def term_maps(self) -> pd.DataFrame:
-        """All that pairs of columns say beyond each of them, as maps: the evidence for each class in every cell.
-
-        The score of a row is the sum of "(prior)", "(gaussian)" and "(trees)" in `explain`, of `term_curves` and of these maps.
-
-        Returns
-        -------
-        DataFrame
-            One line per pair and cell: `first`, `second`, the names of the columns; `first bin`, `second bin`; and one column per
-            class with the evidence in nats, less its mean over the classes. Pairs stand in the order of `pairs_`.
-        """
-        names, states = self._of_terms(self.schema_.names), self._of_terms(self.schema_.states)
-        parts = [pd.DataFrame(columns=["first", "second", "first bin", "second bin", *self.classes_])]
-        for (i, j), evidence in self._terms.pairs.items():
-            cells = [(names[i], names[j], *cell) for cell in product(states[i], states[j])]
-            centred = (evidence - evidence.mean(axis=2, keepdims=True)).reshape(len(cells), -1)
-            part = pd.DataFrame(cells, columns=parts[0].columns[:4], dtype=object)
-            parts.append(pd.concat([part, pd.DataFrame(centred, columns=parts[0].columns[4:])], axis=1))
-        return pd.concat(parts[1:] or parts, ignore_index=True)
 
     def to_dict(self) -> dict:
         """Return the fitted model as plain lists, numbers and texts, which `json.dumps` takes: it can be scored without Python.
@@ -293,147 +258,47 @@ class AdditiveBayesClassifier(ClassifierBase):
         model.n_features_in_, model._cached_terms = len(content["columns"]), from_dict(content)
         return model
 
-    def remove_terms(self, terms: Any) -> AdditiveBayesClassifier:
-        """Return the fitted model without some of its terms; the weights of the others stay as they are.
-
-        Parameters
-        ----------
-        terms : list
-            Names of columns (all that a column says alone; its pairs stay), tuples of two names (a pair), "(gaussian)" or
-            "(trees)" (what all numbers say together).
-
-        Returns
-        -------
-        AdditiveBayesClassifier
-            A copy. `feature_importances_` stay those of the whole model.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd
-        >>> from pgm_bma import AdditiveBayesClassifier
-        >>> x = np.random.default_rng(0).normal(size=(100, 2))
-        >>> model = AdditiveBayesClassifier().fit(pd.DataFrame(x, columns=["a", "b"]), x[:, 0] > 0)
-        >>> fewer = model.remove_terms(["b", ("a", "b"), "(gaussian)"])
-        >>> float(fewer.explain({"a": 1.0, "b": 2.0}).loc["b"].abs().sum())
-        0.0
-        """
-        check_is_fitted(self, "_result")
-        if isinstance(terms, str) or not hasattr(terms, "__iter__"):
-            raise ValueError(
-                f"terms={brief(terms)} must be a list of columns, pairs of columns, '(gaussian)' and '(trees)'"
-            )
-        place = {name: j for j, name in enumerate(self._of_terms(self.schema_.names))}
-        sets = named_sets(terms, place, set(self.pairs_))
-        fewer = copy(self)
-        fewer._result = [without_terms(fit, sets) for fit in self._result]
-        for name in ("_cached_model", "_cached_terms"):
-            fewer.__dict__.pop(name, None)
-        names = list(place)
-        fewer.pairs_ = [pair for pair in self.pairs_ if tuple(sorted(place[name] for name in pair)) not in sets]
-        lines = self.interactions_
-        gone = [tuple(sorted((place[a], place[b]))) in sets for a, b in zip(lines["first"], lines["second"])]
-        fewer.interactions_ = lines[~np.array(gone, dtype=bool)].reset_index(drop=True)
-        lines = self.term_importances_
-        fewer.term_importances_ = lines[~lines["term"].isin(set_labels(sets, names))].reset_index(drop=True)
-        fewer.term_weights_ = fewer._weights_by_name(names)
-        return fewer
-
-    def plot_terms(self, columns: Any = None, *, path: Any = None, n_columns: int = 3) -> Any:
-        """Draw the terms: a curve for each column, a heat map for each pair of columns.
-
-        Parameters
-        ----------
-        columns : list of names and pairs, optional
-            Columns, and pairs (first, second), to draw. Default: the twelve of largest `feature_importances_`, and the pairs whose
-            interval in `interactions_` lies above 0.
-        path : str or path, optional
-            File to write to.
-        n_columns : int, default=3
-            Panels side by side.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        from pgm_bma.plotting import plot_terms
-
-        return plot_terms(self, columns=columns, path=path, n_columns=n_columns)
-
-    def to_networkx(self) -> nx.Graph:
-        """The terms as a plain graph: the class is joined to all columns, columns with a pair term to each other.
-
-        Returns
-        -------
-        networkx.Graph
-            The columns and the class; edges between columns carry `interaction`, the importance in `interactions_`.
-        """
-        from pgm_bma.networks.graphs import interaction_graph
-
-        names = self.schema_.names
-        sets = [(name,) for name in names if not any(name in pair for pair in self.pairs_)] + self.pairs_
-        groups = [frozenset([*s, self.target_name_]) for s in sets]
-        graph = interaction_graph(names, self.target_name_, groups)
-        for first, second, importance, *_ in self.interactions_.itertuples(index=False):
-            graph.edges[first, second]["interaction"] = importance
-        return graph
-
-    @property
-    def numeric_columns_(self) -> list:
-        """Columns that were taken as numeric."""
-        return [name for name in self.schema_.names if name in self._number_cuts.names]
-
-    @property
-    def cut_posterior_(self) -> dict:
-        """For each numeric column with a term, the probability of a cut below each value of the index."""
-        cuts = self._number_cuts
-        posteriors = [np.mean(each, axis=0) for each in zip(*(fit.terms.cut_posteriors for fit in self._result))]
-        found = dict(zip(self._of_terms(self.schema_.names), posteriors))
-        kept = [k for k, name in enumerate(cuts.names) if name in found]
-        cuts = cuts._replace(names=tuple(cuts.names[k] for k in kept), edges=[cuts.edges[k] for k in kept])
-        return cut_series(cuts, [found[name] for name in cuts.names])
-
     # ---------------------------------------------------------------------------------------------------- hooks
 
     def _numeric_plan(self, X):
-        numeric = self._numeric_names(X)
+        numeric, columns = self._numeric_names(X), list(as_frame(X).columns)
+        check_parameters(self, {"monotone": self.monotone})
+        curves = check_monotone(self, as_frame(X)) if self.monotone else {}
+        numeric = [name for name in columns if name in numeric or name in curves]
         if self.verbose:
-            others = [str(c) for c in as_frame(X).columns if c not in numeric]
+            others = [str(c) for c in columns if c not in numeric]
             print(f"numeric: {', '.join(map(str, numeric)) or 'none'}; states: {', '.join(others) or 'none'}")
         return numeric, "average"
 
     def _read_training(self, X, y, sample_weight):
         X = as_table(X, self, fitting=True)
         weights = effective_weights(table.check_weights(sample_weight, len(X)), self.weight_type == "sampling")
+        groups = group_codes(self.__dict__.pop("_cached_groups", None), len(X))
         training = super()._read_training(X, y, weights)
         values = self._raw_values(X, len(X))
-        return AdditiveTraining(training, values if weights is None else values[weights > 0])
+        if weights is not None:
+            values, groups = values[weights > 0], None if groups is None else groups[weights > 0]
+        return AdditiveTraining(training, values, groups)
 
     def _fit(self, training):
         check_parameters(self, self.get_params(deep=False))
         kinds = check_terms(self.terms)
-        training, values = training
+        training, values, groups = training
         schema = training.schema
-        data = additive_data(training, values, [name in self._number_cuts.names for name in schema.names])
+        numeric = [name in self._number_cuts.names for name in schema.names]
+        signs = [(self.monotone or {}).get(name, 0) for name in schema.names]
+        if any(signs) and len(training.classes) > 2 and not all(isinstance(c, Real) for c in training.classes):
+            raise ValueError(
+                f"monotone needs two classes, or classes whose order is known, and {self.target_name_!r} has "
+                f"{brief(list(training.classes))}; code them as numbers, the lowest first"
+            )
+        data = additive_data(training, values, numeric, signs, groups)
         nominal = [] if self.categorical_columns is None else list(self.categorical_columns)
         levels = [None if name in nominal else numbers for name, numbers in zip(schema.names, data.levels)]
         data = data._replace(levels=levels)
         with progress(self.verbose, "steps", label="averaged terms") as step:
             self._result = fit_additive(data, kinds, self.n_bags, step)
-        self._cached_terms = model = additive_model(self._result)
-        names = self._of_terms(schema.names)
-        self.pairs_ = [(names[s[0]], names[s[1]]) for s in model.pairs]
-        self.term_weights_ = self._weights_by_name(names)
-        self.ridge_, self.repeats_ = self._result[0].ridge, data.repeats
-        self.n_bags_, self.shrinkage_ = max(len(self._result) - 1, 1), sum(fit.share for fit in self._result)
-        self.feature_importances_ = average_importances(model, data)
-        lines = importance_lines(self._result, data)
-        pairs = [(*(names[j] for j in s), *values) for s, values in lines if s in model.pairs]
-        self.interactions_ = interaction_frame(pairs)
-        self.term_importances_ = pd.DataFrame([v for _, v in lines], columns=["importance", "low", "high"], dtype=float)
-        self.term_importances_.insert(0, "term", pd.Series(set_labels([s for s, _ in lines], names), dtype=object))
-        shown = data.take_columns(model.columns)
-        self._middles, self._bin_shares = shown.bin_middles(), shown.bin_shares()
+        self._show(data)
 
     def _log_joint(self, rows):
         return model_scores(self._terms, rows.codes, rows.values)
@@ -465,36 +330,51 @@ class AdditiveBayesClassifier(ClassifierBase):
 
     # ---------------------------------------------------------------------------------------------------- helpers
 
-    def _weights_by_name(self, names):
-        """Weights that are not 0, as a Series."""
-        weights = weight_series(self._result, names, self._of_terms(self.schema_.states), list(self.target_states_))
-        used = {label: weight for label, weight in weights.items() if weight != 0}
-        return pd.Series(used.values(), index=pd.Index(used, dtype=object), name="weight", dtype=float)
-
-    @property
-    def _terms(self):
-        """Tables that rows are scored by, made of all fits."""
-        if "_cached_terms" not in self.__dict__:
-            self._cached_terms = additive_model(self._result)
-        return self._cached_terms
-
-    @property
-    def _number_cuts(self):
-        return self.__dict__.get("_cuts") or nothing_cut()
-
     def _raw_values(self, X, n_rows):
         """Numbers as they are: (n_rows, n_numeric), NaN where missing."""
         if not self._number_cuts.names:
             return np.zeros((n_rows, 0))
         return raw_values(as_frame(as_table(X, self), self.schema_.names), self._number_cuts)
 
-    def _of_terms(self, values):
-        """Select the columns that have terms."""
-        return [values[j] for j in self._terms.columns]
+
+def check_monotone(model, frame):
+    """`monotone` of a model, or an error."""
+    states = [*(model.state_names or {}), *(() if model.categorical_columns is None else model.categorical_columns)]
+    for name, sign in model.monotone.items():
+        if name not in frame.columns:
+            known = brief(list(frame.columns))
+            raise ValueError(f"monotone names {name!r}, which is not a column of X; its columns are {known}")
+        if not pd.to_numeric(frame[name], errors="coerce").notna().any():
+            raise ValueError(
+                f"monotone names {name!r}, which holds no numbers; code its states as numbers in their order"
+            )
+        if name in states:
+            raise ValueError(
+                f"column {name!r} is named in monotone and as one of states, which have no order; drop one"
+            )
+        if isinstance(sign, bool) or sign not in (1, -1):
+            raise ValueError(f"monotone={{{name!r}: {brief(sign)}}} must be 1 (never falls) or -1 (never rises)")
+    return model.monotone
+
+
+def group_codes(groups, n_rows):
+    """Codes of groups, or an error: (n_rows,), None where there are none."""
+    if groups is None:
+        return None
+    groups = np.asarray(groups, dtype=object)
+    if groups.shape != (n_rows,):
+        raise ValueError(f"groups has shape {groups.shape}; it needs one value for each of the {n_rows} rows")
+    codes, found = pd.factorize(groups)
+    if codes.min(initial=0) < 0:
+        raise ValueError(f"groups is missing in row {int(codes.argmin())}; give such a row its own group")
+    if len(found) < 2:
+        raise ValueError("groups holds one group only, so that none could be held out; pass two or more, or no groups")
+    return codes
 
 
 class AdditiveTraining(NamedTuple):
-    """A table that was read, and the numbers of its numeric columns as they are (n_samples, n_numeric)."""
+    """A table that was read, the numbers of its numeric columns as they are (n_samples, n_numeric), and codes of groups."""
 
     training: LabelledRows
     values: np.ndarray
+    groups: np.ndarray | None

@@ -26,6 +26,7 @@ from pgm_bma.additive._kernels import grow_tree
 from pgm_bma.additive.averages import N_STRENGTHS
 from pgm_bma.additive.choice import MOST_CELL_WEIGHTS, MOST_PAIRS
 from pgm_bma.additive.model import Trees, additive_model, factor_errors, model_scores, tree_lines
+from pgm_bma.additive.monotone import only_curves, with_pooled_curves
 from pgm_bma.additive.solve import OFF, SEARCH, TREES, fit_weights
 from pgm_bma.additive.terms import (
     MOST_COLUMNS,
@@ -38,7 +39,7 @@ from pgm_bma.additive.terms import (
     row_features,
     strong_columns,
 )
-from pgm_bma.foundation.numbers.folds import deal, row_colours
+from pgm_bma.foundation.numbers.folds import deal, deal_groups, row_colours
 from pgm_bma.foundation.numbers.softmax_ridge import MAX_CONTRASTS
 from pgm_bma.foundation.runtime.compiling import few_threads
 from pgm_bma.foundation.runtime.messages import warn
@@ -84,7 +85,7 @@ def fit_additive(data, kinds, n_bags=None, progress=None):
 def _with_bags(first, data, kinds, n_bags, progress):
     """The fit of all rows and those without a part of them, each with its share in the sum of scores."""
     fits, scores, targets, rows = [], [], [], []
-    for part in deal(data.target, data.weights, n_bags, _colours(data), data.repeats == "copies"):
+    for part in deal_rows(data, n_bags, _colours(data)):
         held = part > 0
         fit = _fit(data.without(part), kinds, progress, all_columns=True)
         scores.append(model_scores(additive_model([fit]), data.codes[held], data.values[held]))
@@ -92,7 +93,7 @@ def _with_bags(first, data, kinds, n_bags, progress):
         rows.append(part[held])
         fits.append(fit)
     factor = _held_out_factor(np.concatenate(scores), np.concatenate(targets), np.concatenate(rows))
-    return [first.scaled(factor / 2), *(fit.scaled(factor / 2 / n_bags) for fit in fits)]
+    return [first.scaled(factor / 2), *(fit.scaled(factor / 2 / len(fits)) for fit in fits)]
 
 
 def _held_out_factor(scores, target, rows):
@@ -108,36 +109,48 @@ def _held_out_factor(scores, target, rows):
 
 def _fit(data, kinds, progress, all_columns=False, with_trees=False):
     points, shares, bar = choose_ridges(data, kinds, progress, all_columns)
-    columns = None if all_columns else strong_columns(column_gains(data), bar)
+    columns = None if all_columns else strong_columns(column_gains(data, "pair" in kinds), bar)
     terms, contrasts = make_terms(data, kinds, columns)
-    thetas = [_fit_weights(contrasts, data.weights, points[0])]
-    thetas += [_fit_weights(contrasts, data.weights, point, thetas[0], SEARCH.rough) for point in points[1:]]
-    theta = sum(share * theta for share, theta in zip(shares, thetas))
+    theta = _averaged_weights(contrasts, data.weights, points, shares)
     looser = {kind: min((point[kind] for point in points), key=abs) for kind in kinds}
     errors = factor_errors(contrasts, data.weights, theta, np.abs(_ridge_values(contrasts, looser)), terms)
     fit = AdditiveFit(terms, TermWeights.from_flat(theta, terms), points[0], errors)
-    if not with_trees or data.weights.sum() < TREES.fewest_rows or len(terms.numbers) < TREES.fewest_numbers:
+    shown = data.take_columns(terms.columns)
+    if np.any(shown.monotone):
+        terms, contrasts = with_pooled_curves(shown, terms, contrasts, additive_model([fit]))
+        theta = _averaged_weights(contrasts, data.weights, points, shares)
+        fit = fit._replace(terms=terms, weights=only_curves(shown, terms, TermWeights.from_flat(theta, terms)))
+    n_numbers = int((shown.numeric & (shown.monotone == 0)).sum())
+    if not with_trees or data.weights.sum() < TREES.fewest_rows or n_numbers < TREES.fewest_numbers:
         return fit
     others = np.arange(data.n_classes)[None, :] != data.target[:, None]
     scores = np.zeros(others.shape)
     scores[others] = contrasts.scores(theta).ravel()
-    return fit._replace(trees=grow_trees(data.take_columns(terms.columns), scores, _colours(data)))
+    return fit._replace(trees=grow_trees(shown, scores, _colours(data)))
+
+
+def _averaged_weights(contrasts, rows, points, shares):
+    """Weights of all points by their shares."""
+    thetas = [_fit_weights(contrasts, rows, points[0])]
+    thetas += [_fit_weights(contrasts, rows, point, thetas[0], SEARCH.rough) for point in points[1:]]
+    return sum(share * theta for share, theta in zip(shares, thetas))
 
 
 def grow_trees(data, scores, colours):
     """`Trees` on top of scores (n, n_classes) of left-out rows; None where held-out rows do not gain by them beyond chance."""
-    parts = deal(data.target, data.weights, TREES.n_parts, colours, data.repeats == "copies", n_kept=1)
-    held, rows = parts[0] > 0, parts[0][parts[0] > 0]
-    kept = data.weights > parts[0]
-    bins = np.ascontiguousarray(data.codes.T[data.numeric], dtype=np.int64)
-    boosting = _Boosting(data, bins, scores, kept, (data.weights - parts[0])[kept])
-    target, found = data.target[held], scores[held]
-    before = np.logaddexp.reduce(found, axis=1) - found[np.arange(len(target)), target]
+    part = deal_rows(data, TREES.n_parts, colours)[0]
+    held, rows = part > 0, part[part > 0]
+    numbers = np.flatnonzero(data.numeric & (data.monotone == 0))
+    bins = np.maximum(data.codes.T[numbers], 0).astype(np.uint8)  # a missing value is with the lowest
+    n_bins = np.asarray(data.n_bins, dtype=np.int64)[numbers]
+    boosting = _Boosting(data, bins, n_bins, scores, data.weights - part)
+    target, found, held_bins = data.target[held], scores[held].T, bins[:, held]
+    before = _losses(found, target)
     best, n_best, gain = 0.0, 0, before
     for n_trees in range(1, TREES.most + 1):
         tree = boosting.grow()
-        found = found + tree_lines(Trees(tree.splits[None], tree.leaves[None]), bins[:, held])
-        losses = np.logaddexp.reduce(found, axis=1) - found[np.arange(len(target)), target]
+        found = found + tree_lines(Trees(tree.splits[None], tree.leaves[None]), held_bins).T
+        losses = _losses(found, target)
         if rows @ (before - losses) > best:
             best, n_best, gain = rows @ (before - losses), n_trees, before - losses
         if n_trees - n_best >= TREES.patience:
@@ -145,35 +158,40 @@ def grow_trees(data, scores, colours):
     mean = best / rows.sum()
     if n_best == 0 or best <= SEARCH.sure * np.sqrt(rows @ (gain - mean) ** 2):
         return None
-    boosting = _Boosting(data, bins, scores, data.weights > 0, data.weights)
+    boosting = _Boosting(data, bins, n_bins, scores, data.weights)
     grown = [boosting.grow() for _ in range(n_best)]
     splits = np.stack([tree.splits for tree in grown])
-    splits[:, :, 0] = np.flatnonzero(data.numeric)[splits[:, :, 0]]
+    splits[:, :, 0] = numbers[splits[:, :, 0]]
     return Trees(splits, np.stack([tree.leaves for tree in grown]))
 
 
-class _Boosting:
-    """Rows that trees are grown on, one after the other."""
+def _losses(scores, target):
+    """(n,) log losses of scores (n_classes, n): sums over few classes are fast when the rows come last."""
+    top = scores.max(axis=0)
+    return top + np.log(np.exp(scores - top).sum(axis=0)) - scores[target, np.arange(len(target))]
 
-    def __init__(self, data, bins, scores, kept, rows):
-        self.bins, self.n_bins = (
-            np.ascontiguousarray(bins[:, kept]),
-            np.asarray(data.n_bins, dtype=np.int64)[data.numeric],
-        )
-        self.scores, self.rows = scores[kept], rows[:, None]
-        self.own = np.eye(data.n_classes)[data.target[kept]]
-        self.places = np.empty(len(rows), dtype=np.int64)
+
+class _Boosting:
+    """Rows that trees are grown on, one after the other; scores (n_classes, n)."""
+
+    def __init__(self, data, bins, n_bins, scores, rows):
+        kept = rows > 0
+        self.bins, self.n_bins = np.ascontiguousarray(bins[:, kept]), n_bins
+        self.scores, self.rows = np.ascontiguousarray(scores[kept].T), rows[kept]
+        self.own = np.arange(data.n_classes)[:, None] == data.target[kept]
+        self.places = np.empty(kept.sum(), dtype=np.int64)
 
     def grow(self):
         """The next tree, which is added to the scores."""
-        odds = np.exp(self.scores - self.scores.max(axis=1, keepdims=True))
-        p = odds / odds.sum(axis=1, keepdims=True)
-        n_own = 1 if p.shape[1] == 2 else p.shape[1]  # of two classes one is the other upside down
-        residuals, variances = self.rows * (self.own - p)[:, :n_own], self.rows * (p * (1 - p))[:, :n_own]
+        odds = np.exp(self.scores - self.scores.max(axis=0))
+        p = odds / odds.sum(axis=0)
+        n_own = 1 if len(p) == 2 else len(p)  # of two classes one is the other upside down
+        p, own = p[:n_own], self.own[:n_own]
+        pulls = np.stack([(self.rows * (own - p)).T, (self.rows * (p * (1 - p))).T], axis=2)
         splits, leaves = np.zeros((TREES.depth, 2), dtype=np.int64), np.zeros((2**TREES.depth, n_own))
-        grow_tree(self.bins, self.n_bins, residuals, variances, TREES.ridge, splits, leaves, self.places)
+        grow_tree(self.bins, self.n_bins, pulls, TREES.ridge, splits, leaves, self.places)
         leaves = TREES.rate * (np.hstack([leaves, -leaves]) if n_own == 1 else leaves)
-        self.scores = self.scores + leaves[self.places]
+        self.scores += leaves.T[:, self.places]
         return Trees(splits, leaves)
 
 
@@ -191,7 +209,7 @@ def _sampled(data):
     n_parts = -(-len(data.target) // most)
     if n_parts <= 1:
         return data
-    (part,) = deal(data.target, data.weights, n_parts, _colours(data), data.repeats == "copies", n_kept=1)
+    part = _sample(data, n_parts, _colours(data))
     kept = part > 0
     warn(
         f"terms and weights are those of {kept.sum()} of the {len(kept)} different rows: all of them would take more than "
@@ -213,12 +231,10 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
     colours = _colours(data)
     n_parts = int(total // SEARCH.enough_rows)
     if n_parts > 1:  # ridges do not ask for all rows
-        (sample,) = deal(data.target, data.weights, n_parts, colours, data.repeats == "copies", n_kept=1)
+        sample = _sample(data, n_parts, colours)
         data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
-    parts = deal(
-        data.target, data.weights, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours, data.repeats == "copies"
-    )
-    gains = [None if all_columns else column_gains(data.without(part)) for part in parts]
+    parts = deal_rows(data, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours)
+    gains = [None if all_columns else column_gains(data.without(part), "pair" in kinds) for part in parts]
     bars = [-np.inf] if gains[0] is None else [-np.inf, np.log(len(gains[0]))]
     tried = []
     for bar in bars:
@@ -277,10 +293,25 @@ def _colours(data):
     """Colours of the rows by their bins (see `folds`), ties by their values, so that the order of rows does not matter."""
     bins = row_colours(data.codes, data.target, data.weights)
     bits = np.nan_to_num(data.values).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    order = np.lexsort(((bits ^ (bits >> np.uint64(29))).sum(axis=1), bins))
+    bits = (bits ^ (bits >> np.uint64(29))).sum(axis=1)
+    if data.groups is not None:  # equal rows of two groups have one colour
+        return bins ^ bits
+    order = np.lexsort((bits, bins))
     ranks = np.empty(len(order), dtype=np.uint64)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
     return ranks
+
+
+def deal_rows(data, n_folds, colours):
+    """Weight of every row in every fold, see `folds.deal`: copies, and rows of a group, stay together."""
+    if data.groups is not None:
+        return deal_groups(data.target, data.weights, data.groups, n_folds, colours)
+    return deal(data.target, data.weights, n_folds, colours, data.repeats == "copies")
+
+
+def _sample(data, n_parts, colours):
+    """Weights of the rows in one of so many parts; rows of a group need not stay together, as the rest is not held out."""
+    return deal(data.target, data.weights, n_parts, colours, data.repeats == "copies", n_kept=1)[0]
 
 
 class _TermFolds:
@@ -341,7 +372,7 @@ def _fit_weights(contrasts, rows, ridge, start=None, tolerance=1e-10):
     """Weights of the contrasts; a kind that is off is held at its centre."""
     ridge = {**SEARCH.fixed, **ridge}
     values = _ridge_values(contrasts, ridge)
-    drawn = np.array([kind in ("prior", "single") for kind in contrasts.kinds])
+    drawn = np.array([kind in ("prior", "single", "curve") for kind in contrasts.kinds])
     centre = np.where(drawn & (values > 0), 1.0, 0.0)
     free = np.abs(values) < OFF
     theta = centre.copy()

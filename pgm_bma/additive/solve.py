@@ -162,8 +162,9 @@ def _of_kinds(*ridges):
 class RidgeSearch:
     """Ridges by kind of term. The reasons stand above the values; all were chosen on the development tables."""
 
-    # Not searched: the class shares belong to weight 1, and a level per class is hardly held back.
-    fixed: dict = field(default_factory=lambda: {"prior": 5.0, "level": 0.1})
+    # Not searched: the class shares belong to weight 1, and a level per class is hardly held back. A monotone curve has its
+    # weights already.
+    fixed: dict = field(default_factory=lambda: {"prior": 5.0, "level": 0.1, "curve": 1000.0})
     # Steps of about three, from "free" to "off". Single terms below zero are drawn to weight 0 instead of 1: with a stiff ridge
     # that leaves them out, and what is left is a logistic regression.
     grids: dict = field(

@@ -17,7 +17,7 @@ import numpy as np
 
 from pgm_bma.additive import averages
 from pgm_bma.additive.averages import N_STRENGTHS, GaussianTerms, fit_gaussian, gaussian_terms
-from pgm_bma.additive.choice import cell_indicators, choose_cells, choose_pairs, coarse, unexplained
+from pgm_bma.additive.choice import cell_indicators, choose_cells, choose_pairs, coarse, pair_gains, unexplained
 from pgm_bma.additive.solve import KINDS, Contrasts, against_own, class_directions
 from pgm_bma.foundation.faces.validation import bounded
 from pgm_bma.foundation.numbers.folds import weigh_repeats
@@ -47,7 +47,8 @@ def make_terms(data, kinds, columns=None):
         values.append(against_own(log - np.where((data.codes[:, j] >= 0)[:, None], np.log(shares), 0.0), data.target))
     gaussian = None
     if "gaussian" in kinds:
-        gaussian = fit_gaussian(data.values, data.target, data.n_classes, data.weights)
+        free = data.monotone[data.numeric] == 0
+        gaussian = fit_gaussian(data.values, data.target, data.n_classes, data.weights, free)
     terms = AverageTerms(
         columns=columns,
         numbers=numbers,
@@ -94,8 +95,11 @@ def _contrasts(data, terms, values, densities, x):
     )
 
 
-def column_gains(data):
-    """Log evidence of the classes given a column, less that without it: (n_columns,); None unless there are many columns."""
+def column_gains(data, with_pairs=False):
+    """Log evidence of the classes given a column, less that without it: (n_columns,); None unless there are many columns.
+
+    with_pairs : what a column says in a product with another counts too
+    """
     n_columns = len(data.n_bins)
     if n_columns <= WIDE:
         return None
@@ -106,7 +110,7 @@ def column_gains(data):
         together = _counts(data, j).sum(axis=0, keepdims=True)
         alone = averages.average_categories(together, shares, data.unit).log_evidence
         gains[j] = _single(data, j, shares, gammas).log_evidence - alone
-    return gains
+    return np.maximum(gains, pair_gains(data, shares)) if with_pairs else gains
 
 
 def strong_columns(gains, bar):
@@ -277,13 +281,16 @@ def effective_weights(weights, sampling):
     return weights.astype(np.float32).astype(float)  # so that a factor on all weights changes no digit
 
 
-def additive_data(training, values, numeric):
+def additive_data(training, values, numeric, monotone=None, groups=None):
     """`AdditiveData` of a table that was read and cut; equal rows are folded, in sorted order, so that weights are repetitions.
 
-    What repeats weigh is decided by `folds.weigh_repeats`.
+    What repeats weigh is decided by `folds.weigh_repeats`; where there are groups, repeats in one group are copies, others data.
+
+    monotone : sign for each column, default 0     groups : (n_samples,) codes
     """
     ranks = [np.unique(column, return_inverse=True)[1].ravel() for column in values.T]  # NaN is one value, the last
-    keys = np.column_stack([training.codes, *ranks, training.target]).astype(np.int64)
+    grouped = [] if groups is None else [groups]
+    keys = np.column_stack([training.codes, *ranks, training.target, *grouped]).astype(np.int64)
     rows, weights, inverse = fold(keys, training.weights)
     first = np.full(len(rows), len(keys))
     np.minimum.at(first, inverse, np.arange(len(keys)))
@@ -291,7 +298,8 @@ def additive_data(training, values, numeric):
     cells = np.column_stack(
         [training.codes[first][:, ~np.array(numeric, dtype=bool)], *(rank[first] for rank in ranks)]
     )
-    weights, repeats = weigh_repeats(cells, target, weights)
+    groups = None if groups is None else groups[first]
+    weights, repeats = weigh_repeats(cells, target, weights, groups is not None)
     total = weights.sum()
     return AdditiveData(
         np.asfortranarray(training.codes[first], dtype=np.int32),
@@ -303,7 +311,9 @@ def additive_data(training, values, numeric):
         weights,
         min(float(weights @ weights / total), 1.0) if total > 0 else 1.0,
         [None if is_number else _whole_levels(s) for s, is_number in zip(training.schema.states, numeric)],
+        np.zeros(len(numeric), dtype=int) if monotone is None else np.asarray(monotone),
         repeats,
+        groups,
     )
 
 
@@ -347,7 +357,9 @@ class AdditiveData(NamedTuple):
 
     n_bins (d,); target (n,); weights (n,); unit : weight of a row that is left out
     levels : for each column the numbers that are its states, or None
+    monotone (d,) : 1 or -1 where a curve must rise or fall (see `monotone`), else 0
     repeats : how repeats of rows were taken, see `folds.weigh_repeats`
+    groups : (n,) codes of groups whose rows stay together in folds, or None
     """
 
     codes: np.ndarray
@@ -359,11 +371,17 @@ class AdditiveData(NamedTuple):
     weights: np.ndarray
     unit: float
     levels: list
+    monotone: np.ndarray
     repeats: str = "none"
+    groups: np.ndarray | None = None
 
     def take(self, rows, weights):
         return self._replace(
-            codes=self.codes[rows], values=self.values[rows], target=self.target[rows], weights=weights
+            codes=self.codes[rows],
+            values=self.values[rows],
+            target=self.target[rows],
+            weights=weights,
+            groups=None if self.groups is None else self.groups[rows],
         )
 
     def without(self, part):
@@ -380,6 +398,7 @@ class AdditiveData(NamedTuple):
             numeric=self.numeric[columns],
             n_bins=self.n_bins[columns],
             levels=[self.levels[j] for j in columns],
+            monotone=self.monotone[columns],
         )
 
     def left_out_weights(self):

@@ -104,7 +104,7 @@ def test_left_out_terms_are_those_of_a_refit(fitted):
     """Every row's contrasts equal the terms of tables made without it; class shares, bins and scale stay those of all rows."""
     X, y, _ = fitted
     model = AdditiveBayesClassifier(terms=["single"])
-    training, values = model._read_training(X, y, None)
+    training, values, _ = model._read_training(X, y, None)
     data = additive_data(training, values, [name in model._cuts.names for name in training.schema.names])
     kinds = ("single", "linear", "state")
     terms, contrasts = additive_terms.make_terms(data, kinds)

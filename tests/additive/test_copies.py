@@ -112,6 +112,22 @@ def test_dependent_columns_repeat_by_nature():
     np.testing.assert_array_equal(found, weights)
 
 
+def test_a_sample_with_replacement_of_few_rows_is_copies():
+    """Columns of so few states that equal rows could be chance, but all repeat equally often, as they never do by nature."""
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 3, (200, 6))
+    drawn = np.bincount(rng.choice(200, 2000), minlength=200).astype(float)
+    rows, first = np.unique(cells, axis=0, return_index=True)
+    target = rng.integers(0, 2, len(rows))
+    assert weigh_repeats(rows, target, drawn[first])[1] == "copies"
+    uneven = np.random.default_rng(1).poisson(rng.gamma(0.5, 20, len(rows))) + 1.0
+    assert weigh_repeats(rows, target, uneven)[1] == "data"
+    often = np.unique(
+        rng.integers(0, 3, (3000, 5)), axis=0, return_counts=True
+    )  # all 243 cells, as often as chance has it
+    assert weigh_repeats(often[0], np.zeros(len(often[0]), dtype=int), often[1].astype(float))[1] == "data"
+
+
 def test_weights_of_copies_sum_to_the_effective_number_of_rows():
     rng = np.random.default_rng(0)
     cells, weights = (

@@ -65,7 +65,7 @@ def test_errors_of_factors_are_those_of_the_curvature(n_classes):
     X = pd.DataFrame({name: rng.choice(list("abc"), 150) for name in "uvw"})
     y = rng.integers(0, n_classes, 150)
     model = AdditiveBayesClassifier()
-    training, values = model._read_training(X, y, None)
+    training, values, _ = model._read_training(X, y, None)
     data = additive_data(training, values, [False] * 3)
     terms, contrasts = make_terms(data, ("single", "pair", "state", "cell"))
     theta = rng.normal(size=len(contrasts.kinds)) / 3

@@ -79,10 +79,11 @@ def test_there_are_none_where_terms_explain_all():
 def test_the_first_split_and_the_leaves_are_the_best():
     """Against all columns and bins, one by one."""
     rng = np.random.default_rng(0)
-    bins, n_bins = rng.integers(-1, 5, (3, 80)), np.array([5, 5, 5])
+    bins, n_bins = rng.integers(0, 5, (3, 80)).astype(np.uint8), np.array([5, 5, 5])
     residuals, variances = rng.normal(size=(80, 2)), rng.random((80, 2))
+    pulls = np.stack([residuals, variances], axis=2)
     splits, leaves, places = np.zeros((1, 2), dtype=np.int64), np.zeros((2, 2)), np.zeros(80, dtype=np.int64)
-    grow_tree(bins, n_bins, residuals, variances, 3.0, splits, leaves, places)
+    grow_tree(bins, n_bins, pulls, 3.0, splits, leaves, places)
 
     def gain(column, last):
         sides = [bins[column] <= last, bins[column] > last]
