@@ -1,8 +1,6 @@
 """From parameters and a table to an average over structures: what the order classifiers and `OrderPosterior` share in fit."""
 
-import hashlib
 import math
-import os
 import time
 from typing import Any, NamedTuple
 
@@ -24,6 +22,7 @@ from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
 from pgm_bma.orders import search, structure_average
 from pgm_bma.orders.chains.runner import R_HAT, teller
+from pgm_bma.orders.checkpoints import check_checkpoint, fingerprint
 from pgm_bma.orders.families import counted
 from pgm_bma.orders.families.arcs import arc_log_odds, named_arcs, order_positions, random_order, start_orders
 from pgm_bma.orders.families.counted import CountedTraining
@@ -129,17 +128,8 @@ def checked_settings(estimator, values):
         raise ValueError(
             "method='given' takes its orders from sampler=GibbsSampler(init=[...]), not from a SwapSampler"
         )
-    _check_checkpoint(settings.sampler.checkpoint)
+    check_checkpoint(settings.sampler.checkpoint)
     return settings
-
-
-def _check_checkpoint(path):
-    if path is None:
-        return
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.path.isdir(folder):
-        wrong = "it is a folder" if os.path.isdir(path) else f"there is no folder {folder!r}"
-        raise ValueError(f"checkpoint={str(path)!r} cannot be written: {wrong}")
 
 
 def training_rows(schema, codes, weights, settings, held=None, soft=False):
@@ -472,31 +462,3 @@ def choose_method(settings, n, predicts):
             "method='mcmc' or 'auto'"
         )
     return settings.method
-
-
-# what a checkpoint must share, with the data, the arcs, the seed and the version
-_FINGERPRINT = (
-    "structure_weighting", "max_indegree", "alpha", "equivalent_sample_size", "parameter_prior", "structure_prior", "missing",
-)  # fmt: skip
-_FREE = ("tol", "max_time", "checkpoint")  # of the sampler: a run may go on under other values
-
-
-def fingerprint(training, names, settings, arcs, random_state, root, orders=None):
-    """Return what a checkpoint must share with the run that reads it: field -> text; orders : those that are given."""
-    import pgm_bma
-
-    digest = hashlib.sha256()
-    for part in training.digested:
-        digest.update(np.ascontiguousarray(part).tobytes())
-    digest.update(repr(names).encode())
-    fields = {"version": pgm_bma.__version__, "data": digest.hexdigest()}
-    fields.update({name: repr(getattr(settings, name)) for name in _FINGERPRINT})
-    fields["sampler"] = type(settings.sampler).__name__
-    fields.update({name: repr(v) for name, v in settings.sampler.get_params().items() if name not in _FREE})
-    fields["orders"] = repr(orders)
-    for name, pairs in zip(("required_arcs", "forbidden_arcs"), arcs):
-        fields[name] = repr([(names[p], names[c]) for p, c in pairs])
-    fields["arc_prior"] = "None" if arcs.odds is None else hashlib.sha256(arcs.odds.tobytes()).hexdigest()
-    # a fresh seed is new at every start: then the generators in the file carry on
-    fields["random_state"] = "None" if random_state is None else repr((root.entropy, root.spawn_key))
-    return fields

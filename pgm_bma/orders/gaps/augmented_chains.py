@@ -142,10 +142,10 @@ class AugmentedChain:
 def new_chain(start, rng, n_kept=1, n_cells=0):
     """A chain before its first sweep."""
     n, room = len(start), 3 * n_kept
-    arcs = np.zeros((2, SLOTS, n, n))
+    arcs, squares = np.zeros((2, SLOTS, n, n))
     kept = np.zeros((room, n), dtype=np.int64), np.zeros((room, n_cells), dtype=np.int32), np.zeros(room)
     steps = np.zeros(room, dtype=np.int64), np.zeros((0, n)), np.zeros(0, dtype=np.int64)
-    trace = Trace(*arcs, np.zeros(SLOTS, dtype=np.int64), *kept, *steps)
+    trace = Trace(arcs, squares, np.zeros(SLOTS, dtype=np.int64), *kept, *steps)
     nothing = np.zeros(0, dtype=np.int32)
     pairs, wanted = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.uint8)
     return AugmentedChain(np.asarray(start, dtype=np.int64), nothing, rng, trace, pairs, wanted)
