@@ -43,7 +43,7 @@ def test_groups_tell_copies_from_data():
     once = loss(AdditiveBayesClassifier().fit(X[:100], y[:100]), X[100:], y[100:])
     model = AdditiveBayesClassifier().fit(X.iloc[rows], y[rows], groups=rows)
     assert model.repeats_ == "copies"
-    assert loss(model, X[100:], y[100:]) < once + 0.06  # 63 of 100 rows have more than their share
+    assert loss(model, X[100:], y[100:]) < once + 0.06  # draws weigh the 100 rows unevenly, which costs some of them
     apart = AdditiveBayesClassifier().fit(X.iloc[rows], y[rows], groups=np.arange(800))
     assert apart.repeats_ == "none"  # of so many groups each row is data
 

@@ -47,7 +47,7 @@ def test_columns_of_noise_cost_little(n, n_noise):
 
 
 def test_pairs_alone_are_found_in_noise():
-    """Four numbers that say something in two products only, next to 300 of noise: half a nat was lost before."""
+    """Four numbers that say something in two products only, next to 300 of noise."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(2600, 304))).add_prefix("x")
     score = 1.5 * X.x0 * X.x1 + 1.5 * np.sign(X.x2 * X.x3)
