@@ -4,7 +4,7 @@
 and "median" are taken value by value over the networks of 1000 drawn DAGs with posterior-mean tables, "best network" is the best
 DAG of the same posterior, "hill climbing" pgmpy's HillClimbSearch at its defaults with its Bayesian estimator (BDeu). The last
 two have one direction for every arc, also where the rows cannot tell it. The mean is best for squared errors, the median for
-absolute ones. Columns are shuffled: the files of the networks list parents first, and one best network breaks ties by this order.
+absolute ones. Columns are shuffled: of equivalent networks, which have the same score, their order decides which is the best one.
 """
 
 import logging
@@ -59,7 +59,7 @@ def one(name, model, seed, n_rows):
     """Lines of one table."""
     states = {node: list(model.get_cpds(node).state_names[node]) for node in model.nodes}
     X = simulate(model, n_rows, random_state=seed)
-    # the files list parents before children: ties between equivalent arcs would fall the right way
+    # the files list parents before children, and ties between equivalent networks fall by the order of the columns
     X = X[np.random.default_rng(seed).permutation(X.columns)]
     names = list(X.columns)
     truth = effects_of(model, names, states)
