@@ -227,7 +227,7 @@ def sweep(move, gaps, chain):
 
 
 def redraw(move, gaps, codes, parents, chain):
-    """The result of `draw_cells` from tables that are drawn given a structure and the completed rows, after moves of single arcs."""
+    """The result of `draw_cells` from tables drawn given a structure and the completed rows, after moves of single arcs."""
     network, rng = _network(gaps.cardinalities, parents), chain.rng
     cards, starts = network[0], network[2]
     held = np.zeros((0, 0), dtype=bool) if gaps.held is None else gaps.held

@@ -5,7 +5,7 @@ SLOTS are full, neighbours are joined. The first third of the slots is burn-in, 
 all 24 slots are full, so that a run grows by a third to a half from one to the next.
 
 Which families the chains move over, and what is left out: `augment_lists`. Now and then a chain looks at all families on its table;
-what it wants is added to the lists of all chains, and what the lists lacked is kept: where the mean of it is large, users are warned.
+what it wants is added to the lists of all chains, and what the lists lacked is kept: where its mean is large, users are warned.
 """
 
 from dataclasses import dataclass
