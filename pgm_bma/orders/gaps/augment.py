@@ -227,7 +227,7 @@ def sweep(move, gaps, chain):
 
 
 def redraw(move, gaps, codes, parents, chain):
-    """Draw missing cells as `draw_cells` does; tables are drawn given a structure and the completed rows, single arcs are moved."""
+    """The result of `draw_cells` from tables drawn given a structure and the completed rows, after moves of single arcs."""
     network, rng = _network(gaps.cardinalities, parents), chain.rng
     cards, starts = network[0], network[2]
     held = np.zeros((0, 0), dtype=bool) if gaps.held is None else gaps.held
@@ -236,8 +236,8 @@ def redraw(move, gaps, codes, parents, chain):
     by_node = [part.reshape(-1, card) for part, card in zip(np.split(counts, starts[1:-1]), cards)]
     theta, switched = draw_tables(gaps.prior, by_node, rng), {}
     for child in gaps.set_columns if gaps.soft else ():
-        own, own_cards, weights = gaps.regimes(codes, child)[1]
-        switched[child] = draw_tables(gaps.prior, [family_counts(own, own_cards, child, parents[child], weights)], rng)
+        some, _, weights = gaps.regimes(codes, child)[1]
+        switched[child] = draw_tables(gaps.prior, [family_counts(some, cards, child, parents[child], weights)], rng)
     if len(chain.pairs) and move.weighting == "order" and gaps.held is None:
         tables = [part.reshape(-1, card) for part, card in zip(np.split(theta, starts[1:-1]), cards)]
         position = np.argsort(chain.state)

@@ -103,7 +103,7 @@ class Lists:
         """Add what the chains have wanted; judged : whether chains are judged now."""
 
     def saved(self):
-        """What a run needs to go on."""
+        """Arrays and numbers that a run needs to go on."""
         return {}
 
 

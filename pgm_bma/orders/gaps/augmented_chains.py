@@ -5,7 +5,7 @@ SLOTS are full, neighbours are joined. The first third of the slots is burn-in, 
 all 24 slots are full, so that a run grows by a third to a half from one to the next.
 
 Which families the chains move over, and what is left out: `augment_lists`. Now and then a chain looks at all families on its table;
-what it wants is added to the lists of all chains, and what the lists lacked is kept: the mean of it is part of what users are told.
+what it wants is added to the lists of all chains, and what the lists lacked is kept: where its mean is large, users are warned.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def run_augmented(
 
 @dataclass
 class Trace:
-    """What a chain has collected."""
+    """Arcs and states that a chain has collected."""
 
     sums: np.ndarray  # (SLOTS, n, n) of arc posteriors
     squares: np.ndarray
@@ -111,7 +111,7 @@ class Trace:
         self.state[place], self.filled[place], self.score[place], self.at[place] = state, filled, swept.log_score, step
 
     def window(self, step, n_kept=0):
-        """What counts after `step` sweeps: a `Window` with at most `n_kept` states."""
+        """Sweeps that count after `step` of them: a `Window` with at most `n_kept` states."""
         used = -(-step // self.length)
         first = used // 3
         sums, squares, counts = self.sums[first:used], self.squares[first:used], self.counts[first:used]
@@ -142,10 +142,11 @@ class AugmentedChain:
 def new_chain(start, rng, n_kept=1, n_cells=0):
     """A chain before its first sweep."""
     n, room = len(start), 3 * n_kept
-    arcs, squares = np.zeros((2, SLOTS, n, n))
-    kept = np.zeros((room, n), dtype=np.int64), np.zeros((room, n_cells), dtype=np.int32), np.zeros(room)
-    steps = np.zeros(room, dtype=np.int64), np.zeros((0, n)), np.zeros(0, dtype=np.int64)
-    trace = Trace(arcs, squares, np.zeros(SLOTS, dtype=np.int64), *kept, *steps)
+    trace = Trace(
+        np.zeros((SLOTS, n, n)), np.zeros((SLOTS, n, n)), np.zeros(SLOTS, dtype=np.int64), np.zeros((room, n), dtype=np.int64),
+        np.zeros((room, n_cells), dtype=np.int32), np.zeros(room), np.zeros(room, dtype=np.int64), np.zeros((0, n)),
+        np.zeros(0, dtype=np.int64),
+    )  # fmt: skip
     nothing = np.zeros(0, dtype=np.int32)
     pairs, wanted = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.uint8)
     return AugmentedChain(np.asarray(start, dtype=np.int64), nothing, rng, trace, pairs, wanted)
@@ -167,7 +168,7 @@ class AugmentedMoves(Moves):
         self.lists = augment_lists.first_lists(self.families, chains, map_chains, saved)
 
     def saved(self):
-        """What the chains share."""
+        """The lists, which the chains share."""
         return self.lists.saved()
 
     def block(self, step):
