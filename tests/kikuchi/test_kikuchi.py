@@ -538,16 +538,6 @@ def test_too_much_work_is_refused_with_size_limit_and_cure(monkeypatch):
     many = [[*X.columns[k : k + 12], "class"] for k in range(25)]
     with pytest.raises(ValueError, match=r"25 regions have up to 1.02e.05 subsets .limit 81920."):
         KikuchiBayesClassifier(regions=many).fit(X, y)
-    monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_TESTED", 6000.0)
-    with pytest.raises(
-        ValueError, match=r"780 groups of columns, and their tables have 6.2e\+03 cells \(limit 6e\+03\).*merge rare"
-    ):
-        KikuchiBayesClassifier().fit(X, y)
-    monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_COUNTED", 40_000.0)
-    with pytest.raises(
-        ValueError, match=r"counts 780 groups of columns in 60 rows \(limit of the product 4e\+04\): take a sample"
-    ):
-        KikuchiBayesClassifier().fit(X, y)
     monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_CANDIDATES", 100)
     with pytest.raises(ValueError, match=r"means 780 groups \(limit 100\); drop columns.*lower the level"):
         KikuchiBayesClassifier().fit(X, y)
