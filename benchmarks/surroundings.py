@@ -221,7 +221,7 @@ def start(place, name, **environment):
 def said(process):
     """What a child said, or how it ended."""
     try:
-        out, err = process.communicate(timeout=5 * LIMIT)
+        out, err = process.communicate(timeout=30 * LIMIT)  # of a loaded machine
     except subprocess.TimeoutExpired:
         process.kill()
         return "HANGS"

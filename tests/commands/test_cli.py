@@ -218,8 +218,8 @@ def test_a_column_that_looks_like_row_numbers_is_data_where_it_is_asked_for(tabl
 @pytest.mark.parametrize("name", ["fold", "true", "P(p)", "cluster"])
 def test_row_numbers_under_a_name_of_ours(name, table, tmp_path, capsys):
     path = table({name: range(1, 61), "a": ["u", "v"] * 30, "y": ["p", "q"] * 30})
-    run(capsys, "classify", path, "--target", "y", "--cv", 2, "--out", tmp_path / "classes")
-    run(capsys, "cluster", path, "--clusters", 2, "--out", tmp_path / "clusters")
+    run(capsys, "classify", path, "--method", "nb", "--target", "y", "--cv", 2, "--out", tmp_path / "classes")
+    run(capsys, "cluster", path, "--method", "em", "--clusters", 2, "--out", tmp_path / "clusters")
     for written in (tmp_path / "classes" / "predictions.csv", tmp_path / "clusters" / "labels.csv"):
         written = pd.read_csv(written)
         assert written.iloc[:, 0].tolist() == list(range(1, 61)) and written.columns[0] in (name, "row")

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,15 @@ NAMES = [name for name in ALL if KIND[name] in ("classifier", "clusterer", "stru
 TOP = Path(__file__).parents[2]
 
 
+@cache
+def quiet(name):
+    """What an estimator answers in a quiet process."""
+    return answers(name, fitted(name))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_that_fit_at_once(name):
-    wanted = answers(name, fitted(name))
+    wanted = quiet(name)
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: answers(name, fitted(name)), range(4)):
             np.testing.assert_array_equal(found, wanted)
@@ -61,7 +68,7 @@ def in_child(work, *arguments):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_fork_after_a_fit(name):
-    wanted = answers(name, fitted(name))
+    wanted = quiet(name)
     np.testing.assert_array_equal(in_child(lambda: answers(name, fitted(name))), wanted)
 
 
@@ -74,7 +81,7 @@ def little_memory(name, megabytes):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_little_memory_is_an_error_of_memory_or_no_error(name):
-    wanted = answers(name, fitted(name))
+    wanted = quiet(name)
     for megabytes in (0, 1, 10, 300):
         found = in_child(little_memory, name, megabytes)
         if isinstance(found, str):

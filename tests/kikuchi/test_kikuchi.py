@@ -529,6 +529,31 @@ def test_paper_is_k2_and_importances_follow_the_terms():
     assert KikuchiBayesClassifier().fit(X, y).feature_importances_.argmax() == 0
 
 
+def test_too_much_work_is_refused_with_size_limit_and_cure(monkeypatch):
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 40))).add_prefix("x")
+    y = pd.Series(np.arange(60) % 2, name="class")
+    for region in ([*X.columns, "class"], list(X.columns)):  # with the class, and without
+        with pytest.raises(ValueError, match=r"40 attributes has 1.1e\+12 subsets \(limit 8192\).*smaller regions"):
+            KikuchiBayesClassifier(regions=[region]).fit(X, y)
+    many = [[*X.columns[k : k + 12], "class"] for k in range(25)]
+    with pytest.raises(ValueError, match=r"25 regions have up to 1.02e.05 subsets .limit 81920."):
+        KikuchiBayesClassifier(regions=many).fit(X, y)
+    monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_CANDIDATES", 100)
+    with pytest.raises(ValueError, match=r"means 780 groups \(limit 100\); drop columns.*lower the level"):
+        KikuchiBayesClassifier().fit(X, y)
+
+
+def test_refusals_of_size_name_columns_not_positions(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.integers(0, 20, 100) for name in ("age", "town", "job")}).astype(str)
+    y = pd.Series(rng.integers(0, 2, 100), name="class")
+    monkeypatch.setattr("pgm_bma.kikuchi.terms.MAX_CELLS", 500)
+    with pytest.raises(ValueError, match=r"the largest, of 'age' and 'town', has \d+: merge rare states"):
+        KikuchiBayesClassifier().fit(X, y)
+    with pytest.raises(ValueError, match=r"\(limit 500\), that of 'age', 'town' and 'job'; give smaller regions"):
+        KikuchiBayesClassifier(regions=[("age", "town", "job")]).fit(X, y)
+
+
 def test_of_too_many_regions_the_most_significant_are_kept(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame(rng.integers(0, 2, (80, 12))).add_prefix("x"), rng.integers(0, 2, 80)

@@ -56,3 +56,17 @@ def test_of_too_many_foci_those_above_the_level_below_are_tested(monkeypatch):
     taken = {region - {"sum"} for region in model.tests_.query("level == 3 and taken").region}
     larger = {region - {"sum"} for region in model.tests_.query("level == 4").region}
     assert taken and larger == {s | {a} for s in taken for a in X.columns if a not in s}
+
+
+def test_levels_that_take_minutes_are_refused_before_a_row_is_counted(monkeypatch):
+    """100,000 rows of 500 columns with 100 states ran for minutes."""
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 40))).add_prefix("x")
+    y = pd.Series(np.arange(60) % 2, name="class")
+    monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_TESTED", 6000.0)
+    with pytest.raises(ValueError, match=r"tests 780 groups .* have 6.2e\+03 cells \(limit 6e\+03\).*merge rare"):
+        KikuchiBayesClassifier().fit(X, y)
+    monkeypatch.setattr("pgm_bma.kikuchi.selection._MAX_COUNTED", 40_000.0)
+    with pytest.raises(
+        ValueError, match=r"counts 780 groups of columns in 60 rows \(limit of the product 4e\+04\): take a"
+    ):
+        KikuchiBayesClassifier().fit(X, y)

@@ -256,7 +256,7 @@ def numeric_names(frame, numeric_columns=None, categorical_columns=None, many=Tr
     for name in frame.columns:
         if name in given["categorical_columns"]:
             continue
-        if name in given["numeric_columns"] or _looks_numeric(frame[name], many):
+        if name in given["numeric_columns"] or (len(frame) and _looks_numeric(frame[name], many)):
             found.append(name)
     return found
 
@@ -276,8 +276,7 @@ def ordered_names(frame, ordered_columns=None, numeric_columns=None, categorical
         if both:
             raise ValueError(f"column {both[0]!r} is named as ordered and as {kind}; drop one")
     found = []
-    for name in frame.columns:
-        dtype = frame[name].dtype
+    for name, dtype in zip(frame.columns, frame.dtypes):
         is_category = isinstance(dtype, pd.CategoricalDtype)
         if name in given:
             if not is_category and not pd.api.types.is_numeric_dtype(dtype) and name not in declared:
