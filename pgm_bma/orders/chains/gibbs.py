@@ -46,13 +46,12 @@ FEWEST = 1280
 # (1.5, 0.05) leave out good windows where a rare one follows: alarm's largest error of 12 runs was then .061.
 FURTHER, NEAR = 2.0, 0.1
 RATE = 0.4  # of exchanges between neighbours
-# Where a ladder ends: at this power, or at a lower one, where the best order is no more than FLAT nats above a random one (or EACH
-# nats for every variable). Largest
+# Where a ladder ends: at this power, or at a lower one, where the best order is no more than FLAT nats above a random one. Largest
 # error of six to ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child (1024) .025 with 0.2, .016 with 0.1. On win95pts
 # chains with a lowest power of 0.23 stay in different modes. These have 1000 rows: 520 to 670 nats between random and best
-# orders; a million rows have hundreds of thousands. Many columns have more nats without being harder, hence EACH of them: on 200
-# variables, 7400 nats, a ladder to .067 has the spread of one to .022 in three fifths of the time.
-FLATTEST, FLAT, EACH = 0.1, 50.0, 2.5
+# orders; a million rows have hundreds of thousands. Wide tables have more nats without being harder, so there n^2 / WIDE stands for
+# FLAT: on 200 variables, 7400 nats, a ladder to .067 has the spread of one to .022 in three fifths of the time.
+FLATTEST, FLAT, WIDE = 0.1, 50.0, 80
 COLDEST = 0.2  # part of that power which no ladder passes: near it everything is flat
 # A chain whose scores are on average further below the best than so many times their variance, and ROOM nats, is in a minor mode.
 # Of a normal density, the peak lies as many nats above the mean as the variance is.
@@ -83,7 +82,7 @@ def run_gibbs(
     -------
     GibbsRun
     """
-    flat = max(FLAT, EACH * len(starts[0]))
+    flat = max(FLAT, len(starts[0]) ** 2 / WIDE)
     flattest = min(FLATTEST, flat / max(spread, flat))
     moves = TemperedMoves(kernel, lists, n_kept, tol, max_sweeps, n_temperatures == "auto", flattest)
     n_replicas = FIRST if n_temperatures == "auto" else n_temperatures
