@@ -13,9 +13,7 @@ _FREE = ("tol", "max_time", "checkpoint")  # of the sampler: a run may go on und
 
 
 def check_checkpoint(path):
-    """Raise an error where the file cannot be written; None is none."""
-    if path is None:
-        return
+    """Raise an error where the file cannot be written."""
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path) or not os.path.isdir(folder):
         wrong = "it is a folder" if os.path.isdir(path) else f"there is no folder {folder!r}"

@@ -128,7 +128,8 @@ def checked_settings(estimator, values):
         raise ValueError(
             "method='given' takes its orders from sampler=GibbsSampler(init=[...]), not from a SwapSampler"
         )
-    check_checkpoint(settings.sampler.checkpoint)
+    if settings.sampler.checkpoint is not None:
+        check_checkpoint(settings.sampler.checkpoint)
     return settings
 
 

@@ -10,12 +10,9 @@ The second mean varies little from state to state, so that some kept states show
 to w: the ones that results and predictions keep.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import softmax
 
-from pgm_bma.orders.chains._pair_kernels import WeightedLists
 from pgm_bma.orders.chains._relocation_kernels import arcs_within, new_replica, run_orders
 from pgm_bma.orders.chains.gibbs import prepare_lists, walk
 from pgm_bma.orders.chains.runner import chain_error
@@ -31,34 +28,22 @@ KEPT = 128  # states of a chain that show the difference of the arcs
 FIRST = 0.9  # of tol, for the chains before the correction
 
 
-def whole_lists(table):
-    """The `Lists` that need no correction."""
-    return Lists(prepare_lists(table), None, len(table.log_marginal))
-
-
-class Lists(NamedTuple):
-    """Lists that chains walk over, and those that the result is corrected to."""
-
-    short: WeightedLists
-    long: WeightedLists | None  # None: the same
-    n_families: int  # of the short ones
-
-
 def choose_lists(table, order, rng):
-    """The `Lists` of a `FamilyLists`: the shortest part that is good enough along a short walk from a climb.
+    """(lists that chains walk over, lists to correct to or None, number of families of the first), of a `FamilyLists`: the shortest
+    part that is good enough along a short walk from a climb.
 
     order : to climb from
     """
     long, size = prepare_lists(table), len(table.log_marginal)
-    for share in SHARES if size > LONG else ():
+    for share in SHARES:
         part = choose(table, outweigh(table, share))
         if len(part.log_marginal) > size / 2:
             break
         short = prepare_lists(part)
         states = walk(run_orders, short, climb(short, order, rng), 2 * PILOT, rng)[0][PILOT:]
         if (_scores(states, long) - _scores(states, short)).std() <= EVEN:
-            return Lists(short, long, len(part.log_marginal))
-    return Lists(long, None, size)
+            return short, long, len(part.log_marginal)
+    return long, None, size
 
 
 def outweigh(lists, share):
@@ -97,20 +82,20 @@ def outweigh(lists, share):
     return kept
 
 
-def corrected(found, lists, n_kept, tol):
+def corrected(found, short, long, n_kept, tol):
     """A `GibbsRun` over short lists as one over long ones, with `n_kept` orders of every chain."""
     n_chains, n_read, n = found.states.shape
     means = found.chains.means.copy()
     states, scores = np.empty((n_chains, n_kept, n), dtype=np.int64), np.empty((n_chains, n_kept))
-    for chain, (orders, short) in enumerate(zip(found.states, found.log_scores)):
-        replicas = [new_replica(order.copy(), lists.long) for order in orders]
-        long = np.array([one.logs.sum() for one in replicas])
-        weights = softmax(long - short)
+    for chain, (orders, short_scores) in enumerate(zip(found.states, found.log_scores)):
+        replicas = [new_replica(order.copy(), long) for order in orders]
+        long_scores = np.array([one.logs.sum() for one in replicas])
+        weights = softmax(long_scores - short_scores)
         for one, order, weight in zip(replicas, orders, weights):
-            arcs_within(one, weight, lists.long, means[chain])
-            arcs_within(new_replica(order.copy(), lists.short), -1 / n_read, lists.short, means[chain])
+            arcs_within(one, weight, long, means[chain])
+            arcs_within(new_replica(order.copy(), short), -1 / n_read, short, means[chain])
         drawn = np.searchsorted(np.cumsum(weights), (np.arange(n_kept) + 0.5) / n_kept).clip(max=n_read - 1)
-        states[chain], scores[chain] = orders[drawn], long[drawn]
+        states[chain], scores[chain] = orders[drawn], long_scores[drawn]
     error = max(found.chains.error, chain_error(means))
     chains = found.chains._replace(
         means=means.clip(0.0, 1.0), error=error, converged=found.chains.converged and error < tol

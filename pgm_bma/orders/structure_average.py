@@ -15,12 +15,12 @@ from scipy.special import logsumexp
 from pgm_bma.orders.chains import order_mcmc
 from pgm_bma.orders.chains._layer_kernels import run_layers
 from pgm_bma.orders.chains._relocation_kernels import run_orders
-from pgm_bma.orders.chains.gibbs import affordable_sweeps, run_gibbs
+from pgm_bma.orders.chains.gibbs import affordable_sweeps, prepare_lists, run_gibbs
 from pgm_bma.orders.chains.runner import ChainRecord
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import FamilyLists, tie
 from pgm_bma.orders.search import climbed_starts
-from pgm_bma.orders.short_lists import FIRST, KEPT, choose_lists, corrected, whole_lists
+from pgm_bma.orders.short_lists import FIRST, KEPT, LONG, choose_lists, corrected
 from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
 
 MANY_FAMILIES = 20_000  # tables past this size drop the least weighty parent sets when they predict
@@ -52,19 +52,23 @@ def sampled_average(table, training, weighting, orders, rngs, *, n_kept=30, tol=
     """
     kind = WEIGHTINGS[weighting]
     run.update(n_kept=n_kept, tol=tol)
-    lists = choose_lists(table, orders[0], rngs[0]) if weighting == "order" else whole_lists(table)
-    climbed, run["spread"] = climbed_starts(lists.short, orders, rngs)
+    long, n_families = None, len(table.log_marginal)
+    if weighting == "order" and n_families > LONG:
+        prepared, long, n_families = choose_lists(table, orders[0], rngs[0])
+    else:
+        prepared = prepare_lists(table)
+    climbed, run["spread"] = climbed_starts(prepared, orders, rngs)
     if seconds is not None:
-        most = affordable_sweeps(seconds / kind.sweep, len(table.cardinalities), lists.n_families, len(rngs))
+        most = affordable_sweeps(seconds / kind.sweep, len(table.cardinalities), n_families, len(rngs))
         run["max_sweeps"] = min(run["max_sweeps"], most)
     if not kind.ladder:
         run["n_temperatures"] = 1
-    if lists.long is not None:  # the correction needs more states than results do, and adds to the error
+    if long is not None:  # the correction needs more states than results do, and adds to the error
         run.update(n_kept=max(n_kept, KEPT), tol=FIRST * tol)
     starts = [kind.from_order(table, order) for order in (climbed if climbs else orders)]
-    found = run_gibbs(kind.gibbs, lists.short, starts, rngs, **run)
-    if lists.long is not None:
-        found = corrected(found, lists, n_kept, tol)
+    found = run_gibbs(kind.gibbs, prepared, starts, rngs, **run)
+    if long is not None:
+        found = corrected(found, prepared, long, n_kept, tol)
     best = best_within(table, found.best_state[None], weighting)
     average = _average(table, training, "mcmc", weighting, found.states, found.chains.means.mean(0), *best)
     return average._replace(log_scores=found.log_scores, finished=found.finished, chains=found.chains)

@@ -1,8 +1,10 @@
 """Chains over short lists: what is left out, and that the correction gives the law of the long lists."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from pgm_bma import OrderPosterior
 from pgm_bma.orders import short_lists
 from pgm_bma.orders.chains._relocation_kernels import arcs_within, new_replica, run_orders
 from pgm_bma.orders.chains.gibbs import prepare_lists, run_gibbs
@@ -53,25 +55,34 @@ def test_the_correction_gives_the_exact_arcs(seed):
     table, lists = long_lists(seed, alpha=0.5, structure_prior="uniform")
     exact = exact_orders.edge_posterior(exact_orders.sum_over_orders(table))
     part = choose(lists, short_lists.outweigh(lists, 1.0))
-    both = short_lists.Lists(prepare_lists(part), prepare_lists(lists), len(part.log_marginal))
+    short, long = prepare_lists(part), prepare_lists(lists)
     rngs = [np.random.default_rng([seed, k]) for k in range(4)]
     starts = [rng.permutation(7) for rng in rngs]
-    found = run_gibbs(run_orders, both.short, starts, rngs, n_kept=400, tol=1e-9, max_sweeps=1600, n_temperatures=1)
-    right = short_lists.corrected(found, both, 30, 0.05)
+    found = run_gibbs(run_orders, short, starts, rngs, n_kept=400, tol=1e-9, max_sweeps=1600, n_temperatures=1)
+    right = short_lists.corrected(found, short, long, 30, 0.05)
     before, after = (np.abs(run.chains.means.mean(0) - exact).max() for run in (found, right))
     assert after < 0.02 < before  # 1600 orders read: standard errors up to .006, three of them
     assert right.states.shape == (4, 30, 7) and right.log_scores.shape == (4, 30)
-    scores = [new_replica(order.copy(), both.long).logs.sum() for order in right.states[0]]
+    scores = [new_replica(order.copy(), long).logs.sum() for order in right.states[0]]
     np.testing.assert_allclose(right.log_scores[0], scores, atol=1e-9)
 
 
 def test_lists_are_short_where_that_changes_little(monkeypatch):
     _, lists = long_lists(alpha=0.5, structure_prior="uniform")
     start, rng = np.arange(7), np.random.default_rng(0)
-    assert short_lists.choose_lists(lists, start, rng).long is None  # few families
-    monkeypatch.setattr(short_lists, "LONG", 10)
     monkeypatch.setattr(short_lists, "EVEN", 10.0)
-    chosen = short_lists.choose_lists(lists, start, rng)
-    assert chosen.long is not None and chosen.n_families < len(lists.log_marginal) / 2
-    monkeypatch.setattr(short_lists, "EVEN", 0.0)
-    assert short_lists.choose_lists(lists, start, rng).long is None  # every part has another law
+    short, long, size = short_lists.choose_lists(lists, start, rng)
+    assert len(short.weights) == size < len(long.weights) / 2 and len(long.weights) == len(lists.log_marginal)
+    monkeypatch.setattr(short_lists, "EVEN", 0.0)  # every part has another law
+    _, long, size = short_lists.choose_lists(lists, start, rng)
+    assert long is None and size == len(lists.log_marginal)
+
+
+def test_chains_over_short_lists_agree_with_exact_sums(monkeypatch):
+    codes, _ = mixed_data(400)
+    X = pd.DataFrame(codes, columns=list("abcdefg"))
+    exact = OrderPosterior(method="exact", parameter_prior="consistent").fit(X).edge_posterior_.to_numpy()
+    monkeypatch.setattr("pgm_bma.orders.structure_average.LONG", 0)
+    fit = OrderPosterior(method="mcmc", parameter_prior="consistent", random_state=0).fit(X)
+    assert fit.converged_ and np.abs(fit.edge_posterior_.to_numpy() - exact).max() < 0.05  # tol
+    assert len(fit.orders_) == 4 * 30

@@ -111,14 +111,3 @@ def ceiling(node, position, high, f):
         if highest(f.sets, k, position) <= high:  # deeper levels are nothing next to 1e-9
             return log_of(f.rest[k] * (1.0 + 1e-9), f.levels[k], f.tops[node])
     return -np.inf
-
-
-@compiled
-def to_the_end(weights, ends):
-    """rest[k] = sum of the weights from k to the end of its stretch; ends : (n,) that end."""
-    rest = np.empty(weights.size)
-    later = 0.0
-    for k in range(weights.size - 1, -1, -1):
-        later = weights[k] + (later if k + 1 < ends[k] else 0.0)
-        rest[k] = later
-    return rest

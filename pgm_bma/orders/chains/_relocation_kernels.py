@@ -41,6 +41,17 @@ FLAT = 4
 MOST_EXCHANGES = 24  # where they are many: one for four nodes
 
 
+@compiled
+def to_the_end(weights, ends):
+    """rest[k] = sum of the weights from k to the end of its stretch; ends : (n,) that end."""
+    rest = np.empty(weights.size)
+    later = 0.0
+    for k in range(weights.size - 1, -1, -1):
+        later = weights[k] + (later if k + 1 < ends[k] else 0.0)
+        rest[k] = later
+    return rest
+
+
 class Replica(NamedTuple):
     """One order with the sums of all nodes."""
 

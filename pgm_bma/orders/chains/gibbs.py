@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfcinv
 
-from pgm_bma.orders.chains._pair_kernels import STEP, WeightedLists, to_the_end
+from pgm_bma.orders.chains._pair_kernels import STEP, WeightedLists
+from pgm_bma.orders.chains._relocation_kernels import to_the_end
 from pgm_bma.orders.chains.runner import (
     APART,
     BATCHES,
