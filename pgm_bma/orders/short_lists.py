@@ -24,8 +24,11 @@ SHARES = 1.0, 0.3, 0.1  # most that sets left out may have of their best subset 
 # Standard deviation of the log of w, in nats, up to which a part is good enough: kept states are then worth four fifths of as many.
 EVEN = 0.45
 PILOT = 32  # sweeps that show it, after as many
-KEPT = 128  # states of a chain that show the difference of the arcs
-FIRST = 0.9  # of tol, for the chains before the correction
+READ, KEPT = (
+    2e7,
+    (128, 512),
+)  # families that are read, of all states of a chain that show the difference of the arcs; fewest and most
+EARLY = 0.9  # part of tol at which chains end; the correction adds to the error
 
 
 def choose_lists(table, order, rng):
@@ -80,6 +83,11 @@ def outweigh(lists, share):
         before = (total - shares)[first][np.cumsum(first) - 1]
         kept[start + light[total - before <= share]] = False
     return kept
+
+
+def n_states(table):
+    """States of a chain that the correction reads."""
+    return int(np.clip(READ / len(table.log_marginal), *KEPT))
 
 
 def corrected(found, short, long, n_kept, tol):

@@ -20,7 +20,7 @@ from pgm_bma.orders.chains.runner import ChainRecord
 from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import FamilyLists, tie
 from pgm_bma.orders.search import climbed_starts
-from pgm_bma.orders.short_lists import FIRST, KEPT, LONG, choose_lists, corrected
+from pgm_bma.orders.short_lists import EARLY, LONG, choose_lists, corrected, n_states
 from pgm_bma.orders.sums import exact_dags, exact_orders, fixed_order
 
 MANY_FAMILIES = 20_000  # tables past this size drop the least weighty parent sets when they predict
@@ -64,7 +64,7 @@ def sampled_average(table, training, weighting, orders, rngs, *, n_kept=30, tol=
     if not kind.ladder:
         run["n_temperatures"] = 1
     if long is not None:  # the correction needs more states than results do, and adds to the error
-        run.update(n_kept=max(n_kept, KEPT), tol=FIRST * tol)
+        run.update(n_kept=max(n_kept, n_states(table)), early=EARLY)
     starts = [kind.from_order(table, order) for order in (climbed if climbs else orders)]
     found = run_gibbs(kind.gibbs, prepared, starts, rngs, **run)
     if long is not None:

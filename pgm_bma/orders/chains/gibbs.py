@@ -63,7 +63,7 @@ TYPICAL = 12  # replicas on wide tables
 
 
 def run_gibbs(
-    kernel, lists, starts, rngs, *, n_kept=30, tol=0.05, max_sweeps=4096, max_time=None, n_temperatures="auto",
+    kernel, lists, starts, rngs, *, n_kept=30, tol=0.05, early=1.0, max_sweeps=4096, max_time=None, n_temperatures="auto",
     spread=0.0, checkpoint=None, checkpoint_every=10_000, fingerprint=None, n_jobs=1, tell=None,
 ):  # fmt: skip
     """Run one tempered chain per generator until they agree.
@@ -74,6 +74,7 @@ def run_gibbs(
     lists : `WeightedLists`, from `prepare_lists`
     starts : per chain, (n,) the state that all of its replicas start from
     n_kept : states kept per chain, evenly spaced in the window
+    early : part of `tol` at which chains end
     n_temperatures : replicas of a chain, "auto" for as many as the exchanges ask for
     spread : nats from a random state's score to the best
     checkpoint_every : moves of a chain's coldest replica between two writes
@@ -85,7 +86,7 @@ def run_gibbs(
     """
     flat = max(FLAT, len(starts[0]) ** 2 / WIDE)
     flattest = min(FLATTEST, flat / max(spread, flat))
-    moves = TemperedMoves(kernel, lists, n_kept, tol, max_sweeps, n_temperatures == "auto", flattest)
+    moves = TemperedMoves(kernel, lists, n_kept, early * tol, max_sweeps, n_temperatures == "auto", flattest)
     n_replicas = FIRST if n_temperatures == "auto" else n_temperatures
     chains = [new_chain(start, rng, n_replicas) for start, rng in zip(starts, rngs)]
     file = Checkpoint(checkpoint, max(checkpoint_every // max(len(starts[0]), 1), 1), fingerprint)
