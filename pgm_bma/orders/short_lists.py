@@ -24,7 +24,7 @@ SHARES = 1.0, 0.3, 0.1  # most that sets left out may have of their best subset 
 # Standard deviation of the log of w, in nats, up to which a part is good enough: kept states are then worth four fifths of as many.
 EVEN = 0.45
 PILOT = 32  # sweeps that show it, after as many
-READ = 2e7  # families that are read, of all states of a chain together, for the difference of the arcs
+READ = 6e7  # families that are read, of all states of a chain together, for the difference of the arcs
 KEPT = 128, 512  # fewest and most of these states
 EARLY = 0.9  # part of tol at which chains end; the correction adds to the error
 
