@@ -99,8 +99,8 @@ def _order_posterior():
 
 def _missing_cells():
     """Structures sampled with missing cells: draws of the state where columns are few, lists and moves where they are many."""
-    from pgm_bma.orders.families.family_table import Scoring, family_table
-    from pgm_bma.orders.gaps import augment, augment_lists
+    from pgm_bma.orders.gaps.augment import GapTable
+    from pgm_bma.orders.gaps.toggles import toggle
 
     few, many = _with_gaps(_table()[0]), _with_gaps(_table(MANY_COLUMNS)[0])
     weights = np.where(few.isna().any(axis=1), 1.0, 1.5)
@@ -110,10 +110,8 @@ def _missing_cells():
         _build("OrderPosterior", common).fit(few, sample_weight=weights)
         _build("OrderPosterior", common).fit(many).complete(many)
     codes = few.isna().to_numpy().astype(np.int32) * -1
-    gaps = augment.GapTable(codes, np.ones(len(codes)), np.full(N_COLUMNS, 3, dtype=np.int64), (1.0, None))
-    filled = augment.first_filling(gaps, np.random.default_rng(0))
-    table = family_table(augment.completed(gaps, filled), gaps.cardinalities, gaps.weights, Scoring(max_indegree=2))
-    augment_lists.lost_on(np.ones(len(table.log_scores), dtype=bool), table)  # where lists leave families out
+    gaps = GapTable(codes, np.ones(len(codes)), np.full(N_COLUMNS, 3, dtype=np.int64), (1.0, None))
+    toggle(gaps, np.maximum(codes, 0), [()] * N_COLUMNS, lambda v, some: 0.0, (0, 1), np.random.default_rng(0))
 
 
 def _discretize():

@@ -12,7 +12,7 @@ MAX_CELLS = 2**26  # of one family's table
 SCORING = 6e10  # steps of compiled code, of about a nanosecond each
 WIDE = 3  # steps to count a row of a column with many states, all over memory
 SWEEPING = 60  # CPU seconds of all chains
-GAP_SECONDS = 40  # the same with missing values
+GAP_SECONDS = 80  # the same with missing values
 
 
 def check_soft_families(scoring, n):

@@ -80,7 +80,8 @@ RESULTS = """edge_posterior_ : DataFrame
     lost_mass_ : float
         Bound on what parent sets left out of a variable's list have, as a share of the sum over the others, whatever stands before
         the variable; the largest over the variables. Arcs given an order are off by no more. 0 when all were kept; at most `eps`
-        when all were scored, else sets that were never scored are not in it. With missing values, the largest over the kept tables
+        when all were scored, else sets that were never scored are not in it. With missing values, the share itself in
+        the present state of a chain, the largest over the tables that chains looked at
         (`gaps_.attrs["lost_mass"]` has them all, NaN where it was not measured).
     gaps_ : DataFrame
         Missing cells in training by column; `attrs` tells what was done with them.

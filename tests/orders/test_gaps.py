@@ -15,7 +15,7 @@ from pgm_bma.orders.chains import runner
 from pgm_bma.orders.families.family_table import family_table
 from pgm_bma.orders.gaps import augment, augment_lists, augmented_average, augmented_chains
 from tests.oracles import gaps as oracle
-from tests.orders.test_family_lists import by_set, largest_loss
+from tests.orders.test_family_lists import by_set
 
 PAPER = {"parameter_prior": "paper", "random_state": 0}  # K2 with alpha 1, as the oracle
 
@@ -52,6 +52,7 @@ def chain(codes, weighting, exact, n_sweeps, monkeypatch=None, seed=5, pairs=())
     start = np.arange(n) if weighting == "order" else np.zeros(n, dtype=np.int64)
     walker = augmented_chains.new_chain(start, rng)
     walker.filled, walker.pairs = filled, np.array(pairs).reshape(-1, 2)
+    walker.shares = np.full(len(pairs), 1.0 / max(len(pairs), 1))
     arcs, cells = [], []
     for sweep in range(n_sweeps + 20):
         edges = augment.sweep(move, gaps, walker).edges
@@ -447,9 +448,16 @@ def test_joined_lists_hold_what_any_of_them_holds():
     some = augment_lists.prune_table(table, 0.5)
     joined = augment_lists.join_lists([some, whole])
     assert (joined.sets == whole.sets).all() and (joined.offsets == whole.offsets).all()
-    lost, nothing = (augment_lists.lost_on(augment_lists.held_by(lists, table), table) for lists in (some, whole))
-    true = [largest_loss(by_set(table, child), by_set(some, child)) for child in range(6)]
-    assert (lost >= true).all() and min(true) > 0 and nothing.max() == 0
+    numbers = np.array([*range(6), -1])  # the order 0, 1, .. 5
+    lost, nothing = (
+        augment_lists.lost_on(augment_lists.held_by(lists, table), table, numbers, False) for lists in (some, whole)
+    )
+    for child in range(6):
+        full, kept = by_set(table, child), by_set(some, child)
+        weights = {members: np.exp(score) for members, score in full.items() if all(v < child for v in members)}
+        left_out = sum(weight for members, weight in weights.items() if members not in kept)
+        assert lost[child] == pytest.approx(left_out / sum(weights.values()), abs=1e-12)
+    assert lost.max() > 0 and nothing.max() == 0
 
 
 def test_stacked_tables_count_every_row_once():

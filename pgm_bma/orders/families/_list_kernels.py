@@ -78,17 +78,6 @@ def _who_pays(k, members, size, scores, kept, charged, binomials, size_start, li
 
 
 @compiled
-def enter(k, kept, score, below, top, best, holder, shares):
-    """Note the best kept subset of set k, and what is lost of it if the set is dropped; below, top : best of its subsets."""
-    if below < 0 or (kept and score >= top):
-        best[k], holder[k] = score if kept else -np.inf, k
-        return
-    best[k], holder[k] = top, holder[below]
-    if not kept and score > -np.inf:
-        shares[holder[k]] += np.exp(score - top)
-
-
-@compiled
 def size_starts(binomials, m, max_indegree):
     """(max_indegree + 2,) where the sets of every size begin."""
     starts = np.zeros(max_indegree + 2, dtype=np.int64)

@@ -1,5 +1,7 @@
-"""Compiled steps of sampling with missing cells: families scored again on a completed table, parents drawn given a state, and
-cells drawn from a network."""
+"""Compiled steps of sampling with missing cells: families scored again on a completed table, parents drawn given a state, cells
+drawn from a network, and arcs moved together with cells."""
+
+import math
 
 import numpy as np
 
@@ -14,7 +16,6 @@ from pgm_bma.orders.families._family_kernels import (
     split_bits,
     split_rows,
 )
-from pgm_bma.orders.families._list_kernels import best_below, enter, size_starts
 
 
 @compiled
@@ -81,23 +82,6 @@ def draw_parents(uniforms, number, reach_only, f, chosen):
         low = high if reach_only else np.int32(-1)
         x, level = fresh(node, number, low, high, f)
         chosen[node] = draw_set(uniforms[node], node, number, low, high, x, level, f)
-
-
-@compiled
-def lost_share(scores, sets, binomials, m, max_indegree, kept):
-    """Bound on the share of a node's sum that the sets outside `kept` have, in any order; arguments and bound as in
-    `_list_kernels.prune`. inf: a set that is possible has no kept subset."""
-    best = np.empty(scores.size)  # of every set, the best of its kept subsets
-    holder = np.empty(scores.size, dtype=np.int64)  # and its place
-    shares = np.zeros(scores.size)
-    size_start = size_starts(binomials, m, max_indegree)
-    for k in range(scores.size):
-        below = best_below(sets[k], binomials, size_start, best)
-        top = best[below] if below >= 0 else -np.inf
-        if not kept[k] and scores[k] > -np.inf and top == -np.inf:
-            return np.inf
-        enter(k, kept[k], scores[k], below, top, best, holder, shares)
-    return shares.max()
 
 
 @compiled
@@ -227,3 +211,111 @@ def _cell(node, values, network):
         if p >= 0:
             index = index * cards[p] + values[p]
     return starts[node] + index * cards[node] + values[node]
+
+
+@compiled
+def anneal(rng, seen, codes, weights, cards, free, parents, children, prior, log_odds, powers, ascending):
+    """Replace the first family by the second, for one child, and redraw missing cells on the way; returns whether that was
+    accepted. If so, `codes` (completed rows) have the new cells.
+
+    seen : (n_rows, n) codes, -1 = missing      free : columns whose missing cells are drawn
+    parents : (n_families, width) padded with -1, of children : (n_families,); then all others with a free column
+    prior : (pseudo-count of a cell at most, of a table at most)    log_odds : of the priors of the second family and the first
+    powers : rising from 0 to 1; at power b the families count with 1 - b and b       ascending : in which order cells are drawn
+    """
+    n_families, n = children.size, codes.shape[1]
+    starts, lines = np.zeros(n_families + 1, dtype=np.int64), np.zeros(n_families + 1, dtype=np.int64)
+    pseudo, strides = np.empty(n_families), np.zeros((n, n_families), dtype=np.int64)
+    for f in range(n_families):
+        size = 1
+        for t in range(parents.shape[1]):
+            if parents[f, t] >= 0:
+                strides[parents[f, t], f] = size
+                size *= cards[parents[f, t]]
+        lines[f + 1], starts[f + 1] = lines[f] + size, starts[f] + size * cards[children[f]]
+        pseudo[f] = min(prior[0], prior[1] / (size * cards[children[f]]))
+    totals, counts = np.zeros(lines[n_families]), np.zeros(starts[n_families])
+    line = np.zeros((codes.shape[0], n_families), dtype=np.int64)  # of every row in every table
+    for row in range(codes.shape[0]):
+        for f in range(n_families):
+            for t in range(parents.shape[1]):
+                if parents[f, t] >= 0:
+                    line[row, f] += strides[parents[f, t], f] * codes[row, parents[f, t]]
+            c = children[f]
+            totals[lines[f] + line[row, f]] += weights[row]
+            counts[starts[f] + line[row, f] * cards[c] + codes[row, c]] += weights[row]
+    rows, columns = np.nonzero(seen[:, free] < 0)
+    old = np.empty(rows.size, dtype=codes.dtype)
+    for k in range(rows.size):
+        old[k] = codes[rows[k], free[columns[k]]]
+    log_ratio, sums = log_odds, np.empty(cards.max())
+    for step in range(powers.size - 1):
+        if step > 0:
+            for j in range(rows.size):
+                k = j if ascending else rows.size - 1 - j
+                _draw_cell(
+                    rng.random(), rows[k], free[columns[k]], codes, cards, children, powers[step], pseudo, strides, starts, lines,
+                    line, counts, totals, sums,
+                )  # fmt: skip
+        gain = powers[step + 1] - powers[step]
+        for f in range(2):
+            found = _log_marginal(
+                counts[starts[f] : starts[f + 1]], totals[lines[f] : lines[f + 1]], pseudo[f], cards[children[f]]
+            )
+            log_ratio += gain * (found if f == 1 else -found)
+    if math.log(1.0 - rng.random()) < log_ratio:
+        return True
+    for k in range(rows.size):
+        codes[rows[k], free[columns[k]]] = old[k]
+    return False
+
+
+@compiled
+def _draw_cell(
+    uniform, row, column, codes, cards, children, power, pseudo, strides, starts, lines, line, counts, totals, sums
+):
+    """Draw one cell given all other cells, tables summed out: each family says (count + pseudo-count) / total without this row."""
+    now, total = codes[row, column], 0.0
+    for sign in (-1.0, 1.0):
+        for f in range(children.size):
+            c = children[f]
+            if c == column or strides[column, f] > 0:
+                totals[lines[f] + line[row, f]] += sign
+                counts[starts[f] + line[row, f] * cards[c] + codes[row, c]] += sign
+        if sign > 0.0:
+            return
+        for state in range(cards[column]):
+            weight, first, second = 1.0, 1.0, 1.0
+            for f in range(children.size):
+                c, step = children[f], strides[column, f]
+                if c == column or step > 0:
+                    at = line[row, f] + step * (state - now)
+                    cell = starts[f] + at * cards[c] + (state if c == column else codes[row, c])
+                    chance = (counts[cell] + pseudo[f]) / (totals[lines[f] + at] + pseudo[f] * cards[c])
+                    if f > 1:
+                        weight *= chance
+                    elif f == 0:
+                        first = chance
+                    else:
+                        second = chance
+            total += weight * first * math.exp(power * math.log(second / first))
+            sums[state] = total
+        state, target = 0, uniform * total
+        while state < cards[column] - 1 and sums[state] <= target:
+            state += 1
+        codes[row, column] = state
+        for f in range(children.size):
+            line[row, f] += strides[column, f] * (state - now)
+
+
+@compiled
+def _log_marginal(counts, totals, pseudo, card):
+    """Log marginal likelihood of a table; counts : flat, a child's states together     totals : of its lines"""
+    found, cell, whole = 0.0, math.lgamma(pseudo), math.lgamma(pseudo * card)
+    for k in range(totals.size):
+        if totals[k] > 0.0:
+            found += whole - math.lgamma(totals[k] + pseudo * card)
+    for k in range(counts.size):
+        if counts[k] > 0.0:
+            found += math.lgamma(counts[k] + pseudo) - cell
+    return found

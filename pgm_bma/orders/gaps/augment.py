@@ -36,7 +36,8 @@ EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the s
 # sweeps of relocations over all variables per completed table, beyond; on alarm 25 have half the variance of 5 for half more time,
 # on child the same variance
 MOVES = 10
-TOGGLES = 4  # moves of single arcs per sweep
+ROUNDS = 2  # of moves of single arcs and draws of the missing cells, per sweep; scores take longer
+TOGGLES = 8  # moves of single arcs in a round
 BLOCK = 128  # joint states of missing cells that are drawn together
 MAX_CLIQUE = 2**16  # joint states of rows that are drawn afresh, by junction tree
 MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
@@ -220,15 +221,23 @@ def sweep(move, gaps, chain):
     lists = move.lists._replace(log_marginal=chain.log_marginal)
     edges, log_score, prepared = _move_state(move, lists, chain)
     parents = _draw_parents(move, prepared, lists, chain)
-    chain.filled, cut = redraw(move, gaps, codes, parents, chain)
-    chain.cut += cut
+    for _ in range(ROUNDS):
+        chain.filled, cut = redraw(move, gaps, codes, parents, chain)
+        chain.cut += cut / ROUNDS
+        codes[gaps.cells] = chain.filled
     chain.step += 1
     return Swept(edges, log_score)
 
 
 def redraw(move, gaps, codes, parents, chain):
     """The result of `draw_cells` from tables drawn given a structure and the completed rows, after moves of single arcs."""
-    network, rng = _network(gaps.cardinalities, parents), chain.rng
+    rng = chain.rng
+    if len(chain.pairs) and move.weighting == "order" and gaps.held is None:
+        position = np.argsort(chain.state)
+        for pair in rng.choice(len(chain.pairs), TOGGLES, p=chain.shares):
+            ends = sorted(chain.pairs[pair].tolist(), key=lambda v: position[v])
+            toggle(gaps, codes, parents, move.log_prior, ends, rng)
+    network = _network(gaps.cardinalities, parents)
     cards, starts = network[0], network[2]
     held = np.zeros((0, 0), dtype=bool) if gaps.held is None else gaps.held
     counts = np.zeros(starts[-1])
@@ -238,13 +247,6 @@ def redraw(move, gaps, codes, parents, chain):
     for child in gaps.set_columns if gaps.soft else ():
         some, _, weights = gaps.regimes(codes, child)[1]
         switched[child] = draw_tables(gaps.prior, [family_counts(some, cards, child, parents[child], weights)], rng)
-    if len(chain.pairs) and move.weighting == "order" and gaps.held is None:
-        tables = [part.reshape(-1, card) for part, card in zip(np.split(theta, starts[1:-1]), cards)]
-        position = np.argsort(chain.state)
-        for pair in rng.integers(len(chain.pairs), size=TOGGLES):
-            ends = sorted(chain.pairs[pair].tolist(), key=lambda v: position[v])
-            toggle(gaps, codes, parents, tables, move.log_prior, ends, rng)
-        theta, network = np.concatenate([table.ravel() for table in tables]), None
     return draw_cells(gaps, codes, parents, theta, rng, switched, network)
 
 

@@ -3,8 +3,8 @@
 Few (ALL_FAMILIES): all of them, and nothing is left out. More (SCORED): lists of those that no subset outweighs on the first
 completed tables of any chain. Beyond: lists that every chain grows on its first completed tables. Lists of different chains are
 joined, because chains with different lists would have different laws.
-Now and then a chain looks at all families on its present table. What counts there and is not in the lists goes into those of all
-chains, and what it had is measured: lists that lack much do not converge, and users are warned.
+Now and then a chain looks at all families on its present table. What counts there in any state and is not in the lists goes into
+those of all chains, and what it had in the chain's state is measured: lists that lack much do not converge, and users are warned.
 """
 
 from typing import Any, NamedTuple
@@ -15,18 +15,16 @@ from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.orders.families.family_table import (
     MAX_FAMILIES,
     FamilyLists,
-    binomials,
     choose,
     family_table,
     grow_lists,
-    local_sets,
     members,
     n_families,
     prune_scores,
     prune_table,
 )
-from pgm_bma.orders.gaps import _augment_kernels as kernels
 from pgm_bma.orders.gaps.augment import completed, first_filling, make_move, sweep
+from pgm_bma.orders.structure_average import WEIGHTINGS
 
 ALL_FAMILIES = 3_000  # up to which nothing is left out: 12 variables with three parents
 FINE = 30_000  # up to which a tenth as much is left out as beyond: 20 variables with three parents
@@ -71,8 +69,8 @@ class AugmentedFamilies(NamedTuple):
         return make_move(lists, self.gaps, self.weighting, self.fixed)
 
     def pruned(self, table):
-        """(which families count on a full table, bound on what the others have, by node)"""
-        return prune_scores(table.log_scores, table.offsets, table.n_candidates, table.max_indegree, self.slack)
+        """(n_families,) which families count on a full table, whatever the state is."""
+        return prune_scores(table.log_scores, table.offsets, table.n_candidates, table.max_indegree, self.slack)[0]
 
 
 def first_lists(families, chains, map_chains, saved):
@@ -96,8 +94,13 @@ class Lists:
         return False
 
     def look(self, chain):
-        """(n,) bound on what the lists lack on the chain's table; what they lack is noted in `chain.wanted`."""
-        raise NotImplementedError
+        """(n,) what the lists lack on the chain's table, see `lost_on`; what they lack is noted in `chain.wanted`."""
+        return np.zeros(len(chain.state))
+
+    def lost(self, chain, held, table):
+        """`lost_on` of the chain's state."""
+        weighting = self.families.weighting
+        return lost_on(held, table, WEIGHTINGS[weighting].numbers(chain.state), weighting == "dag")
 
     def grow(self, chains, map_chains, judged):
         """Add what the chains have wanted; judged : whether chains are judged now."""
@@ -124,10 +127,10 @@ class Pruned(Lists):
     def _walk(self, chain):
         listed = np.zeros(len(self.everything.log_prior), dtype=bool)
         for _ in range(FIRST):
-            listed |= self.families.pruned(self.families.table(chain.filled))[0]
+            listed |= self.families.pruned(self.families.table(chain.filled))
             chain.log_marginal = None
             sweep(self.families.move(choose(self.everything, listed)), self.families.gaps, chain)
-        return listed | self.families.pruned(self.families.table(chain.filled))[0]
+        return listed | self.families.pruned(self.families.table(chain.filled))
 
     def _set(self, listed, chains):
         self.listed, self.move = listed, self.families.move(choose(self.everything, listed))
@@ -141,12 +144,8 @@ class Pruned(Lists):
 
     def look(self, chain):
         table = self.families.table(chain.filled)
-        counts, lost = self.families.pruned(table)
-        new = counts & ~self.listed
-        chain.wanted |= np.packbits(new)
-        more = np.unique(np.searchsorted(table.offsets, np.flatnonzero(new), side="right") - 1)
-        lost[more] = lost_on(self.listed, table, more)
-        return lost
+        chain.wanted |= np.packbits(self.families.pruned(table) & ~self.listed)
+        return self.lost(chain, self.listed, table)
 
     def grow(self, chains, map_chains, judged):
         wanted = np.unpackbits(np.bitwise_or.reduce([chain.wanted for chain in chains]), count=len(self.listed))
@@ -177,7 +176,7 @@ class Grown(Lists):
 
     def look(self, chain):
         table = self.families.table(chain.filled)
-        return lost_on(held_by(self.move.lists, table), table)
+        return self.lost(chain, held_by(self.move.lists, table), table)
 
     def grow(self, chains, map_chains, judged):
         last = [chain.trace.lost[-1:] for chain in chains]
@@ -262,19 +261,23 @@ def held_by(lists, table):
     )
 
 
-def lost_on(held, table, children=None):
-    """Bound on the share of a node's sum that the families outside `held` have on the rows behind a full table, for all children or
-    some."""
-    lost, scores = [], table.log_scores
-    for child in range(len(table.cardinalities)) if children is None else children:
-        here, m = slice(table.offsets[child], table.offsets[child + 1]), int(table.n_candidates[child])
-        ranks = binomials(max(m, 1), table.max_indegree)
-        sets = local_sets(m, table.max_indegree)
-        lost.append(kernels.lost_share(scores[here], sets, ranks, m, table.max_indegree, held[here]))
-    return np.array(lost)
+def lost_on(held, table, numbers, reach_only):
+    """(n,) share of every node's sum that the families outside `held` have on the rows behind a full table, in one state.
+
+    numbers : (n + 1,) positions of the nodes, or layers, as `draw_parents` reads them
+    """
+    lost = np.zeros(len(table.cardinalities))
+    for child in range(len(lost)):
+        here = slice(table.offsets[child], table.offsets[child + 1])
+        highest = numbers[members(table, child)].max(1, initial=-1)
+        allowed = highest == numbers[child] - 1 if reach_only else highest < numbers[child]
+        scores, outside = table.log_scores[here][allowed], ~held[here][allowed]
+        shares = np.exp(scores - scores.max(initial=-np.inf))
+        lost[child] = shares[outside].sum() / shares.sum()
+    return lost
 
 
 def expected_loss(lost):
-    """(n,) bound on what the arcs into every node lose by parent sets left out: mean over (n_looks, n) measured bounds, else 0."""
-    measured = np.minimum(lost, 1.0) if lost.ndim == 2 else lost[None, :0]
+    """(n,) what the arcs into every node lose by parent sets left out: mean over (n_looks, n) measured shares, else 0."""
+    measured = lost if lost.ndim == 2 else lost[None, :0]
     return measured.mean(0) if len(measured) else np.zeros(lost.shape[-1])

@@ -42,7 +42,7 @@ def gap_table(names, codes, weights, cardinalities, alpha, sample_size, max_tota
 def affordable_sweeps(seconds, gaps, n_chains):
     """Most sweeps that chains make in so many CPU seconds, by measurements at 20 and 37 columns of 1000 rows."""
     n, n_rows = gaps.codes.shape[1], len(gaps.codes)
-    one = 2.5e-3 + 5e-6 * n * n * (1.0 + n_rows / 1000) + (1e-6 * 2**n if n <= EXACT["order"] else 0.0)
+    one = 4e-3 + 8e-6 * n * n * (1.0 + n_rows / 1000) + (1e-6 * 2**n if n <= EXACT["order"] else 0.0)
     return max(int(seconds / (one * n_chains)), SHORT)
 
 

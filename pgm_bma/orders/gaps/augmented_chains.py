@@ -1,8 +1,8 @@
 """Chains over structures and missing cells, which run until the error of every pooled arc is small.
 
 A chain keeps what it sees from its first sweep on: sums of arcs in slots of equally many sweeps, and evenly spaced states. When all
-SLOTS are full, neighbours are joined. The first third of the slots is burn-in, whatever their length. Chains are judged when 18 or
-all 24 slots are full, so that a run grows by a third to a half from one to the next.
+SLOTS are full, neighbours are joined. The first quarter of the slots is burn-in, whatever their length. Chains are judged at every
+second slot of the last ten, so that a run grows by a tenth or a sixth from one to the next.
 
 Which families the chains move over, and what is left out: `augment_lists`. Now and then a chain looks at all families on its table;
 what it wants is added to the lists of all chains, and what the lists lacked is kept: where its mean is large, users are warned.
@@ -21,7 +21,7 @@ from pgm_bma.orders.chains.runner import (
     Window,
     difference,
     effective_size,
-    expected_error,
+    halves,
     run_chains,
     split_r_hat,
 )
@@ -30,7 +30,7 @@ from pgm_bma.orders.gaps import augment_lists
 from pgm_bma.orders.gaps.augment import sweep
 
 SLOTS = 24
-JUDGED = (18, 24)  # full slots at which chains are judged
+JUDGED = (14, 16, 18, 20, 22, 24)  # full slots at which chains are judged
 # Sweeps before which no run has converged. Two columns that are never seen together forget their first table slowly: after 36
 # sweeps two of four runs, all of whose chains began with independent columns, said that they had converged, with arcs off by .08.
 FEWEST = 72
@@ -39,6 +39,8 @@ PAIRS, STILL = (
     0.03,
 )  # most pairs of columns whose arcs move alone, and the least standard deviation of an arc over slots
 ADAPT = 12  # sweeps between two growings of the lists
+SURE = 2.5, 2.0  # standard errors by slots and halves, and by chains
+MORE = 2.5, 4.0  # times the variance that slots tell, from where that of halves and of chains is no accident
 
 
 def run_augmented(
@@ -80,7 +82,7 @@ class Trace:
     filled: np.ndarray  # (3 n_kept, n_cells) the tables that they were drawn on
     score: np.ndarray  # (3 n_kept,)
     at: np.ndarray  # (3 n_kept,) their sweeps, from 1 on; 0: nothing kept yet
-    lost: np.ndarray  # (n_looks, n) bounds on what the lists lacked, by node
+    lost: np.ndarray  # (n_looks, n) what the lists lacked, by node
     looked: np.ndarray  # (n_looks,) sweeps
     length: int = 1  # sweeps of a slot
     every: int = 1  # sweeps between two kept states
@@ -113,7 +115,7 @@ class Trace:
     def window(self, step, n_kept=0):
         """Sweeps that count after `step` of them: a `Window` with at most `n_kept` states."""
         used = -(-step // self.length)
-        first = used // 3
+        first = used // 4
         sums, squares, counts = self.sums[first:used], self.squares[first:used], self.counts[first:used]
         middle = len(counts) // 2
         there = np.flatnonzero(self.at > first * self.length)
@@ -133,6 +135,7 @@ class AugmentedChain:
     rng: np.random.Generator
     trace: Trace
     pairs: np.ndarray  # (n_pairs, 2) columns whose arcs are moved alone
+    shares: np.ndarray  # (n_pairs,) of such moves
     wanted: np.ndarray  # families that a look has found and the lists lack, as bits
     log_marginal: np.ndarray | None = None  # of the last table; None: nothing is known
     step: int = 0  # sweeps
@@ -148,8 +151,8 @@ def new_chain(start, rng, n_kept=1, n_cells=0):
         np.zeros(0, dtype=np.int64),
     )  # fmt: skip
     nothing = np.zeros(0, dtype=np.int32)
-    pairs, wanted = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.uint8)
-    return AugmentedChain(np.asarray(start, dtype=np.int64), nothing, rng, trace, pairs, wanted)
+    pairs, shares, wanted = np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.uint8)
+    return AugmentedChain(np.asarray(start, dtype=np.int64), nothing, rng, trace, pairs, shares, wanted)
 
 
 class AugmentedMoves(Moves):
@@ -208,19 +211,45 @@ class AugmentedMoves(Moves):
         judged = chains[0].step in self.judged
         self.lists.grow(chains, map_chains, judged)
         if judged:
-            pairs = slow_pairs([chain.trace.window(chain.step) for chain in chains])
+            found = slow_pairs([chain.trace.window(chain.step) for chain in chains])
             for chain in chains:
-                chain.pairs = pairs
+                chain.pairs, chain.shares = found
+
+
+def expected_error(windows):
+    """Largest error that is to be expected of an arc posterior, pooled over the chains.
+
+    2.5 standard errors by the spread of slots, or of neighbouring slots joined, which are many and tell it well. Halves of chains
+    and whole chains are few, and the largest of so many arcs would be too large by accident: they count where they differ by
+    more than slots explain, as those of chains that stay in modes do.
+    """
+    slots, joined = [], []
+    for w in windows:
+        counts, n_pairs = w.counts[w.counts > 0], (w.counts > 0).sum() // 2
+        means = w.sums[: len(counts)] / counts[:, None, None]
+        slots.append(means)
+        joined.append(means[: 2 * n_pairs].reshape(n_pairs, 2, *means.shape[1:]).mean(1))
+    parts = [np.concatenate(slots), np.concatenate(joined), halves(windows)[0], np.array([w.mean for w in windows])]
+    by_slots, by_pairs, by_halves, by_chains = (
+        some.var(0, ddof=1) / len(some) if len(some) > 1 else np.zeros(some.shape[1:]) for some in parts
+    )
+    told = np.maximum(by_slots, by_pairs)
+    least = [SURE[0] ** 2 * told, SURE[0] ** 2 * by_halves * (by_halves > MORE[0] * told)]
+    least.append(SURE[1] ** 2 * by_chains * (by_chains > MORE[1] * told))
+    return float(np.sqrt(np.max(least)))
 
 
 def slow_pairs(windows):
-    """(n_pairs, 2) the columns between which arcs differ most from slot to slot and from chain to chain."""
+    """((n_pairs, 2), (n_pairs,)): columns between which arcs differ most from slot to slot and from chain to chain, and how often
+    they move: in proportion to the standard deviation to the power 1.5."""
     counts = np.concatenate([w.counts for w in windows])
     slots = np.concatenate([w.sums for w in windows])[counts > 0] / counts[counts > 0, None, None]
     means = slots + slots.transpose(0, 2, 1)
     spread = np.triu(means.std(0), 1)
     ends = np.column_stack(np.unravel_index(np.argsort(spread, axis=None)[::-1][:PAIRS], spread.shape))
-    return ends[spread[tuple(ends.T)] > STILL]
+    ends = ends[spread[tuple(ends.T)] > STILL]
+    shares = spread[tuple(ends.T)] ** 1.5
+    return ends, shares / max(shares.sum(), STILL**1.5)
 
 
 def lost_on_what_counts(chains):
