@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import betaln
 from sklearn.exceptions import ConvergenceWarning
 
 import pgm_bma
@@ -322,14 +323,15 @@ def test_what_families_left_out_had_is_told(scored, monkeypatch):
     monkeypatch.setattr(augment_lists, "FINE", 0)
     settings = {"max_indegree": 2, "random_state": 0}
     message = r"parent sets of 'v\d+' that were left out have up to .*more than 0.05.*lower eps"
-    with pytest.warns(UserWarning, match=message):
+    # lists that were grown lack .03 in the states of these chains, which is not worth a warning
+    with pytest.warns(UserWarning, match=message if scored else "the chains have not converged"):
         loose = OrderPosterior(**settings, sampler=GibbsSampler(max_sweeps=6, eps=1.0)).fit(wide())
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         posterior = OrderPosterior(**settings, sampler=GibbsSampler(max_sweeps=6, eps=1e-6)).fit(wide())
     assert not any("left out" in str(one.message) for one in told)
     found = posterior.gaps_.attrs["lost_mass"]
-    assert len(found) == (8 if scored else 4)  # looks of four chains in the sweeps that count, or the last ones
+    assert len(found) == (12 if scored else 4)  # looks of four chains in the sweeps that count, or the last ones
     assert max(found) == posterior.lost_mass_ < loose.lost_mass_
     assert not loose.converged_
 
@@ -345,8 +347,8 @@ def test_looks_find_what_lists_lack(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         OrderPosterior(**settings).fit(wide())
-    lost = np.minimum(seen, 1.0).max(1)
-    assert lost[0] > 0.3 and lost[-2:].mean() < 0.1 * lost[0]
+    lost = np.max(seen, axis=1)
+    assert lost[0] > 0.1 and lost[-2:].mean() < 0.1 * lost[0]
 
 
 def test_pruned_families_have_the_law_of_all_of_them(monkeypatch):
@@ -397,19 +399,25 @@ def table_of(n, n_rows=1000):
     return augment.GapTable(np.zeros((n_rows, n), dtype=np.int32), np.ones(n_rows), np.full(n, 2), (1.0, None))
 
 
-def test_columns_that_are_never_seen_together_warn():
-    """Nothing says how they depend, and a chain that has filled one in by the other hardly leaves: the hard case in small."""
+def test_columns_that_are_never_seen_together():
+    """Nothing says how they depend, and a chain that has filled one in by the other hardly left: the hard case in small. Against
+    the integral over the tables, which is the mean over draws of them: of a's from their posterior, of b's from their prior."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({name: rng.integers(0, 2, 600) for name in "ab"}).astype(object)
+    frame = pd.DataFrame({name: rng.integers(0, 2, 600) for name in "ab"})
+    a, b, size = frame["a"][300:].sum(), frame["b"][:300].sum(), 10.0
+    first, draws = rng.beta(size / 2 + a, size / 2 + 300 - a, 200_000), rng.beta(size / 4, size / 4, (2, 200_000))
+    chance = first * draws[0] + (1 - first) * draws[1]
+    log_terms = b * np.log(chance) + (300 - b) * np.log1p(-chance)
+    alone = betaln(size / 2 + b, size / 2 + 300 - b) - betaln(size / 2, size / 2)
+    factor = np.exp(log_terms - alone).mean() / 2  # an arc has half the prior of none: "mdl" with two columns
+    frame = frame.astype(object)
     frame.loc[:299, "a"] = None
     frame.loc[300:, "b"] = None
-    with pytest.warns(
-        ConvergenceWarning, match=r"not converged after 80 sweeps: .*Arcs differ between the chains, most '[ab]' ->"
-    ):
-        posterior = OrderPosterior(sampler=GibbsSampler(max_sweeps=80), random_state=0).fit(frame)
-    assert not posterior.converged_
-    # what is not known is not told as known: neither arcs nor their absence are certain
-    assert 0.01 < posterior.skeleton_posterior_.loc["a", "b"] < 0.99
+    for seed in range(3):
+        posterior = OrderPosterior(equivalent_sample_size=size, random_state=seed).fit(frame)
+        assert posterior.converged_
+        # half of the orders have a first; `tol` is .05
+        assert abs(posterior.edge_posterior_.loc["a", "b"] - 0.5 * factor / (1 + factor)) < 0.05
 
 
 def test_save_and_load_keep_the_tables(survey, tmp_path):
