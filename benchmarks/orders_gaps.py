@@ -3,7 +3,7 @@
 Parts (`--part`): "tiny", against every completion times all structures; "alarm" and "child", against the complete table;
 "many", child again on many tables, next to ten completed copies drawn from one network; "expected", how far complete tables are by
 what is left open; "starts", chains that begin on the hidden table; "hard", cells of sachs that are missing depending on
-other columns, run twice; "default", default fits (and default prior) until they converge or give up; "voting", an incomplete table,
+other columns, run twice; "voting", an incomplete table,
 drawn with and without its incomplete rows. Else K2 with alpha = 1, "mdl", at most three parents.
 """
 
@@ -21,8 +21,8 @@ from pgm_bma import GibbsSampler, OrderAveragedClassifier, OrderPosterior, imput
 from ._common import parser, print_line, results_folder, run, save_csv
 
 COMMON = {"parameter_prior": "paper", "max_indegree": 3}
-PARTS = ("tiny", "alarm", "child", "many", "expected", "starts", "hard", "default", "voting")
-SETS = {"default": 10, "tiny": 6, "many": 12, "starts": 2, "hard": 1, "voting": 1}
+PARTS = ("tiny", "alarm", "child", "many", "expected", "starts", "hard", "voting")
+SETS = {"tiny": 6, "many": 12, "starts": 2, "hard": 1, "voting": 1}
 
 
 def main(argv=None):
@@ -294,29 +294,6 @@ def depending(frame, n_seen, share, seed):
         low = wanted / (usual.mean() + 4 * (1 - usual.mean()))  # four times as often: wanted on average
         holes.loc[rng.random(len(frame)) < np.where(usual, low, np.minimum(4 * low, 0.95)), name] = None
     return holes
-
-
-def default(seed, sweeps):
-    """Default fits with 20 % missing, N = 1000, columns in random order: two of child with different seeds, one of alarm."""
-    from .orders_convergence import columns_at_random
-
-    for network, starts in (("child", (0, 1)), ("alarm", (0,))):
-        table, first = columns_at_random(network, 1000, 0.2, seed), None
-        OrderPosterior(sampler=GibbsSampler(max_sweeps=1)).fit(table)  # compiled before the clock runs
-        for start in starts:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                began = time.process_time()
-                fit = OrderPosterior(method="mcmc", random_state=start).fit(table)
-                seconds = time.process_time() - began
-            arcs = fit.edge_posterior_.to_numpy()
-            other = np.nan if first is None else float(np.abs(arcs - first).max())
-            first = arcs
-            yield {
-                "network": network, "start": start, "converged": fit.converged_, "sweeps": fit.n_sweeps_,
-                "CPU seconds": round(seconds, 1), "expected error": round(fit._average.chains.error, 3),
-                "largest difference from the first fit": round(other, 3),
-            }  # fmt: skip
 
 
 def voting(seed, sweeps):
