@@ -99,8 +99,7 @@ def _order_posterior():
 
 def _missing_cells():
     """Structures sampled with missing cells: draws of the state where columns are few, lists and moves where they are many."""
-    from pgm_bma.orders.gaps.augment import GapTable
-    from pgm_bma.orders.gaps.toggles import toggle
+    from pgm_bma.orders.gaps.augment import GapTable, toggle
 
     few, many = _with_gaps(_table()[0]), _with_gaps(_table(MANY_COLUMNS)[0])
     weights = np.where(few.isna().any(axis=1), 1.0, 1.5)

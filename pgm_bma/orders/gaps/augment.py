@@ -29,7 +29,6 @@ from pgm_bma.orders.families.family_table import (
     scratch,
 )
 from pgm_bma.orders.gaps import _augment_kernels as kernels
-from pgm_bma.orders.gaps.toggles import toggle
 from pgm_bma.orders.structure_average import WEIGHTINGS
 
 EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the state; their sums are made in every sweep
@@ -38,6 +37,7 @@ EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the s
 MOVES = 10
 ROUNDS = 2  # of moves of single arcs and draws of the missing cells, per sweep; scores take longer
 TOGGLES = 8  # moves of single arcs in a round
+POWERS = np.linspace(0.0, 1.0, 5)  # twice as many are accepted more often, but not in the same time
 BLOCK = 128  # joint states of missing cells that are drawn together
 MAX_CLIQUE = 2**16  # joint states of rows that are drawn afresh, by junction tree
 MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
@@ -248,6 +248,39 @@ def redraw(move, gaps, codes, parents, chain):
         some, _, weights = gaps.regimes(codes, child)[1]
         switched[child] = draw_tables(gaps.prior, [family_counts(some, cards, child, parents[child], weights)], rng)
     return draw_cells(gaps, codes, parents, theta, rng, switched, network)
+
+
+def toggle(gaps, codes, parents, log_prior, pair, rng):
+    """Take away or add one arc: a Metropolis move with the missing cells around it, all tables summed out.
+
+    `codes` (completed rows) and `parents` are changed in place.
+
+    pair : (u, v), u before v       log_prior : (v, parents of v, ascending) -> log prior, None where they are not possible
+
+    A table that was completed under an arc supports it, so a chain that draws structures given tables and tables given
+    structures keeps an arc, or does without it, for long: where a column that is rarely in one of its states has many missing
+    cells, for hundreds of sweeps. Here an arc u -> v is taken away or added given the order and all other arcs, and the missing
+    cells of v and of all its parents change on the way (annealed importance sampling; Neal 2001, and Karagiannis and Andrieu
+    2013 for moves between models): the old and the new family of v share the likelihood, the new one with a power that rises
+    from 0 to 1, and at every power all these cells are drawn once, one by one. The product of the ratios by which the powers
+    change the likelihood is accepted or not; the way back draws cells in reverse.
+    """
+    u, v = pair
+    now = parents[v]
+    new = tuple(sorted({*now} ^ {u}))
+    before, after = log_prior(v, now), log_prior(v, new)
+    if before is None or after is None:
+        return
+    free = {*now, *new, v}
+    others = [(c, some) for c, some in enumerate(parents) if c != v and not free.isdisjoint((c, *some))]
+    children, families = zip((v, now), (v, new), *others)
+    width = max(map(len, families))
+    padded = np.array([(*some, *[-1] * (width - len(some))) for some in families], dtype=np.int64)
+    if kernels.anneal(
+        rng, gaps.codes, codes, gaps.weights, gaps.cardinalities, np.array(sorted(free)), padded, np.array(children),
+        tuple(map(float, bounds(*gaps.prior))), after - before, POWERS, u in new,
+    ):  # fmt: skip
+        parents[v] = new
 
 
 def _move_state(move, lists, chain):
