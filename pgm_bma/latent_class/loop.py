@@ -300,6 +300,8 @@ class _Running:
     def __init__(self, problem, settings, theta_c, theta):
         self.problem, self.settings = problem, settings
         n_starts = len(theta_c)
+        # tables of another layout, as splits and merges make them, would be another type and compile again
+        theta_c, theta = np.ascontiguousarray(theta_c), np.ascontiguousarray(theta)
         self.theta_c, self.theta, self.arcs = theta_c, theta, np.empty((n_starts, len(problem.priors.log_arc)))
         self.idle = np.zeros(n_starts, dtype=np.int64)
         factors = as_factors(theta, problem.layout).copy()
