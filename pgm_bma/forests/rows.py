@@ -185,7 +185,9 @@ def _update_hidden(rows, hidden, single, both):
         for i in columns:
             own = slice(offsets[i], offsets[i + 1])
             values = alone[own] + soft[missing[i]] @ joint[:, own]
-            values = np.exp(values - values.max(axis=1, keepdims=True))  # scipy's softmax takes longer than all the rest
+            values = np.exp(
+                values - values.max(axis=1, keepdims=True)
+            )  # scipy's softmax takes longer than all the rest
             soft[missing[i], own] = values / values.sum(axis=1, keepdims=True)
     return hidden
 

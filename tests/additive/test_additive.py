@@ -229,7 +229,9 @@ def test_pipelines_and_a_grid_over_terms():
     scaled = make_column_transformer(
         (StandardScaler(), ["a", "b"]), remainder="passthrough", verbose_feature_names_out=False
     )
-    pipeline = Pipeline([("scaled", scaled.set_output(transform="pandas")), ("additive", AdditiveBayesClassifier(n_bags=1))])
+    pipeline = Pipeline(
+        [("scaled", scaled.set_output(transform="pandas")), ("additive", AdditiveBayesClassifier(n_bags=1))]
+    )
     grid = {"additive__terms": [("single",), ("single", "linear")]}
     search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise").fit(X, y)
     assert search.best_estimator_.named_steps["additive"].numeric_columns_ == ["a", "b"]
