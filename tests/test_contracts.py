@@ -25,7 +25,7 @@ CLASSIFIERS = {
     "AveragedNaiveBayesClassifier": {},
     "TANClassifier": {},
     "ForestAveragedClassifier": {},
-    "AdditiveBayesClassifier": {},
+    "AdditiveBayesClassifier": {"n_bags": 2},
     "KikuchiBayesClassifier": {"random_state": 0},
     "FixedOrderClassifier": {"random_state": 0},
     "OrderAveragedClassifier": {

@@ -295,6 +295,7 @@ def profile_findings(estimator, frame, weights, arguments):
     try:
         if not _is_latent_class(estimator) and _is_quick(estimator, frame):
             how = {"sample_weight": weights, "random_state": arguments.seed, "n_jobs": arguments.jobs}
+            how["n_bootstrap"] = N_BOOTSTRAP
             profiles, by = bootstrap_profiles(estimator, frame, **how), f", by {N_BOOTSTRAP} fits to reweighted rows"
         elif _is_latent_class(estimator) and estimator.fit_statistics_["n_parameters"] <= MOST_PARAMETERS:
             profiles = estimator.profiles_
