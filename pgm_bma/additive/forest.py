@@ -159,7 +159,7 @@ class _Draws:
 
 
 def forest_lines(forest, codes, values):
-    """What the forest says of rows of the whole table: (n_samples, n_classes)."""
+    """Return what the forest says of rows of the whole table: (n_samples, n_classes)."""
     bins = forest_bins(codes, values, forest.numbers, forest.edges)
     sums, rows = np.zeros((len(codes), len(forest.shares))), np.ones(len(codes))
     for root in forest.roots:

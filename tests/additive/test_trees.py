@@ -14,7 +14,6 @@ import pgm_bma
 from pgm_bma import AdditiveBayesClassifier
 from pgm_bma.additive._kernels import grow_tree
 
-
 WITHOUT_FOREST = ("single", "pair", "linear", "state", "gaussian", "cell", "tree")
 
 
