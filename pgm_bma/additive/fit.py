@@ -8,13 +8,13 @@ where the gain is beyond 1.5 of its paired standard errors: the best of many poi
 points tried are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by
 cells at all.
 
-Where rows are few one fit varies too much. Then there are more fits, each without one of `n_bags` parts of the rows. Scores are the
-mean of the fit of all rows and the mean of the others, which is again a sum of terms, times one factor that is chosen by the rows
-that each fit did not see. How the fits differ gives the errors of curves and pairs (jackknife).
+Where rows are few one fit varies too much. Then there are more fits, each without one of `n_bags` parts of the rows. Scores are
+the mean of the fit of all rows and the mean of the others, which is again a sum of terms. How the fits differ gives the errors of
+curves and pairs (jackknife).
 
-What three or more numbers decide together is beyond these terms. Where rows are many, a last stage adds symmetric trees over the
-bins of the numbers, grown on what the scores of left-out rows leave unexplained, as many as held-out rows ask for: none where they
-do not gain beyond chance.
+What three or more columns decide together is beyond these terms, and left to a random forest (see `forest`). One factor on all
+scores and the weight of the forest are fitted to rows that neither has seen: those that the further fits, or the folds of the
+ridges, left out, and the trees that did not draw them. Where rows are many, a last stage adds symmetric trees (see `trees`).
 """
 
 from typing import NamedTuple
