@@ -1,7 +1,5 @@
 """Forest sums of many rows in doubles against the sums with wide exponents, which are checked by enumeration."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 
 from pgm_bma import ForestAveragedClassifier
 from pgm_bma.forests import average as forest_average
-from pgm_bma.forests.clustering import affordable_updates
 from pgm_bma.forests.sums import lifts, log_forest_sums, priced_sets
 
 
@@ -89,11 +86,3 @@ def test_undecided_rows_take_the_wide_sum(monkeypatch):
     expected = classifier._log_joint(classifier._encode(X))
     monkeypatch.setattr(forest_average, "DOUBT", -1.0)  # nothing is decided in doubles
     np.testing.assert_allclose(classifier._log_joint(classifier._encode(X)), expected, atol=1e-10)
-
-
-def test_rows_that_would_take_minutes_are_refused():
-    """10,000 rows of 500 binary columns, which have 100 super-columns, took more than 120 CPU seconds; 1,000 end in time."""
-    columns = {"cardinalities": np.full(500, 2), "groups": SimpleNamespace(members=range(100))}
-    with pytest.raises(ValueError, match="about 3 CPU seconds for 10,000 rows of 500 columns, and there are 10 starts"):
-        affordable_updates(SimpleNamespace(codes=range(10_000), **columns), 2, 10, 3)
-    assert affordable_updates(SimpleNamespace(codes=range(1000), **columns), 2, 10, 3)[1] >= 10
