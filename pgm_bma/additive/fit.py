@@ -210,7 +210,8 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
     shares = np.exp((losses[0] - losses) / SEARCH.spread)
     used = shares > SEARCH.smallest_share * shares.sum()
     keys, shares = [key for key, kept in zip(keys, used) if kept], shares[used] / shares[used].sum()
-    points = [{**starts[0], **dict(zip(folds.present, key))} for key in keys]
+    # a kind that no fold could have (densities of many numbers ask for rows) was not judged, and stays out
+    points = [{**dict.fromkeys(kinds, OFF), **dict(zip(folds.present, key))} for key in keys]
     return points, shares, bar, folds.held_out(keys, shares, places)
 
 
