@@ -96,7 +96,9 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
         For each numeric column, the probability that it is cut below the values in the index.
     model_ : pgmpy DiscreteMarkovNetwork
         Its factors are exp(weight x term) over states and elementary bins; on complete rows its normalised query equals
-        `predict_proba`. There is none (AttributeError) where numbers have linear or gaussian terms, and with a forest.
+        `predict_proba`, while there is no forest. There is none (AttributeError) where numbers have linear or gaussian terms.
+    model_is_exact_ : bool
+        Whether `model_` is the fitted distribution itself. It lacks the forest, where there is one.
     {classes}
 
     Notes
@@ -319,6 +321,11 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
     def _evidence_labels(self):
         """Columns and pairs; "(prior)" is the class alone, "(gaussian)", "(forest)" and "(trees)" many columns together."""
         return set_labels(line_sets(self._terms), self._of_terms(self.schema_.names))
+
+    @property
+    def model_is_exact_(self) -> bool:  # type: ignore[override]  # of the other classes it is a constant
+        """Return whether `model_` is the fitted distribution itself: it lacks the forest."""
+        return not self._terms.forest
 
     def _build_model(self):
         from pgm_bma.networks.objects import markov_network

@@ -179,11 +179,11 @@ def column_curve(model, j, middles):
 
 
 def factors(model):
-    """[(variables, logs)] over elementary bins, the class last; an error where slopes or densities make it no network of bins."""
-    if model.slopes or model.densities or model.trees or model.forest:
+    """[(variables, logs)] over elementary bins, the class last, without the forest; an error where terms use the numbers."""
+    if model.slopes or model.densities or model.trees:
         raise AttributeError(
-            "model_ does not exist: linear and gaussian terms use the numbers themselves, forest and trees many columns at once, "
-            "and a network has tables of bins only; fit with terms=('single', 'pair') to have it"
+            "model_ does not exist: linear, gaussian and tree terms use the numbers themselves, and a network has tables of bins "
+            "only; fit with terms=('single', 'pair') to have it"
         )
     n = len(model.tables)
     singles = [((j, n), table) for j, table in enumerate(model.tables)]

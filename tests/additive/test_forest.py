@@ -157,8 +157,23 @@ def test_the_forest_finds_what_pairs_do_not_and_is_shown(fitted):
         without.term_importances_["term"]
     )
     assert model.feature_importances_[: len(X.columns)].min() > 0
-    with pytest.raises(AttributeError, match="forest"):
-        model.model_  # noqa: B018
+
+
+def test_the_network_of_states_lacks_the_forest():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (300, 4)), columns=list("abcd")).astype(str)
+    y = (X == "1").sum(axis=1) % 2 == 1  # no one, two or three columns say anything
+    model = AdditiveBayesClassifier(n_bags=1, terms=("single", "pair", "forest")).fit(X, y)
+    assert not model.model_is_exact_
+    without = model.remove_terms(["(forest)"])
+    assert without.model_is_exact_
+    for own, other in zip(model.model_.factors, without.model_.factors):
+        assert own == other
+    product = without.model_.factors[0]
+    for factor in without.model_.factors[1:]:
+        product = product * factor
+    seen = product.reduce(list(zip("abcd", X.iloc[0])), inplace=False)
+    np.testing.assert_allclose(seen.values / seen.values.sum(), without.predict_proba(X[:1])[0], atol=1e-9)
 
 
 def test_the_forest_is_saved_and_written(fitted, tmp_path):
