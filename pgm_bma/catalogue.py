@@ -253,6 +253,7 @@ RECORDS = {
     "additive-term-weights": ("additive.terms", "TermWeights"),
     "additive-gaussian-terms": ("additive.averages", "GaussianTerms"),
     "additive-trees": ("additive.model", "Trees"),
+    "additive-forest": ("additive.forest", "Forest"),
     "kikuchi-cuts": ("foundation.tables.kinds", "Cuts"),
     "kikuchi-learned-weights": ("kikuchi.weights", "LearnedWeights"),
     "gibbs-sampler": ("orders.samplers", "GibbsSampler"),

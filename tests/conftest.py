@@ -17,6 +17,20 @@ collect_ignore = [
 ]  # examples for the type checker, which write where they run; tests/test_package.py runs them
 
 
+# whole pages, and processes that are killed and start again: seconds each
+LONG = (
+    "tests/test_tutorials.py",
+    "tests/test_docs.py",
+    "tests/foundation/test_rows.py",
+    "tests/orders/test_order_mcmc.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests come first, so that at the end the workers have short ones to share."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 @pytest.fixture(scope="module")
 def awkward(tmp_path_factory):
     """A CSV with an index column, blanks, quotes, accents, commas in cells, ? for missing and a constant column."""

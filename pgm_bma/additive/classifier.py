@@ -32,15 +32,17 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
     A column says ln P(class | value) - ln P(class), averaged over all partitions of its values (of its states: told apart or not);
     pairs are averaged over recursive partitions of their rectangle. In addition there are slopes of numbers, weights of states and
     of cells, and one term that tells how all numbers vary together. One convex fit gives the weights; the ridge of each kind of
-    term is chosen by held-out rows. Numbers are taken as they are: nothing is discretised once and for all.
+    term is chosen by held-out rows. What many columns decide together is left to a random forest, as one more term whose weight
+    held-out rows give. Numbers are taken as they are: nothing is discretised once and for all.
 
     Parameters
     ----------
-    terms : sequence of {"single", "pair", "linear", "state", "gaussian", "cell", "tree"}, default all seven
+    terms : sequence of {"single", "pair", "linear", "state", "gaussian", "cell", "forest", "tree"}, default all eight
         Kinds of terms; "single" is always among them. "linear" has one coefficient per column of numbers and class (whole numbers
         that are states too), "state" one per state and class, "gaussian" tells how the numeric columns vary together in a class,
-        "cell" has one coefficient per cell of two columns with states and class, "tree" adds trees over three or more numbers, of
-        one fit of 1000 rows or more; both are used where held-out rows gain by them beyond chance.
+        "cell" has one coefficient per cell of two columns with states and class, "forest" is what a random forest of all columns
+        says, "tree" adds trees over three or more numbers, of one fit of 1000 rows or more. Cells and trees are used where
+        held-out rows gain by them beyond chance.
     n_bags : int, optional
         Number of further fits, each without one of so many parts of the rows. Scores are the mean of the fit of all rows and of
         the mean of the others, times `shrinkage_`. None: 8 below 500 rows, where one fit varies too much, else 1, which is no
@@ -71,16 +73,16 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
     n_bags_ : int
         Number of further fits, each without a part of the rows; 1 where there is none.
     shrinkage_ : float
-        Factor on the evidence of all fits that the rows left out of them ask for, drawn to 1; 1 without further fits.
+        Factor on the evidence of all fits, but for forest and trees, that held-out rows ask for, drawn to 1.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Mean over the rows of the spread over the classes of a column's terms, in nats.
     term_importances_ : DataFrame
         All that the score is the sum of, but for the prior: columns `term`, `importance`, `low`, `high`, falling. A term is a
-        column (all that it says alone), a pair, "(gaussian)", how numbers vary together in a class, or "(trees)", what single and
-        pair terms do not explain; the last two have no picture. Importance is the variance of the term over the rows as a share
-        of that of the whole score, with a 95 % interval from the curvature of the fit and from how the fits without parts of the
-        rows differ, whichever is wider; NaN where neither is known. Terms that say the same, or the opposite, make the sum of
-        the shares differ from 1.
+        column (all that it says alone), a pair, "(gaussian)", how numbers vary together in a class, "(forest)", what the forest
+        says of all columns, or "(trees)", what is left unexplained; the last three have no picture. Importance is the variance of
+        the term over the rows as a share of that of the whole score, with a 95 % interval from the curvature of the fit and from
+        how the fits without parts of the rows differ, whichever is wider; NaN where neither is known. Terms that say the same, or
+        the opposite, make the sum of the shares differ from 1.
     interactions_ : DataFrame
         The pairs among them, columns `first`, `second`, `importance`, `low`, `high`. A pair whose `low` is 0 may be chance.
     repeats_ : {"none", "data", "copies"}
@@ -94,7 +96,9 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
         For each numeric column, the probability that it is cut below the values in the index.
     model_ : pgmpy DiscreteMarkovNetwork
         Its factors are exp(weight x term) over states and elementary bins; on complete rows its normalised query equals
-        `predict_proba`. There is none (AttributeError) where numbers have linear or gaussian terms.
+        `predict_proba`, while there is no forest. There is none (AttributeError) where numbers have linear or gaussian terms.
+    model_is_exact_ : bool
+        Whether `model_` is the fitted distribution itself. It lacks the forest, where there is one.
     {classes}
 
     Notes
@@ -198,8 +202,8 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
 
         The score of a class is the sum of ``prior``; of the line of each of ``tables`` at the bin or state of its column; of the
         cell of each of ``pairs`` at those of its two columns; of ``slopes``, weight x (value - mean) / spread, clipped at
-        -``clip`` and ``clip``; of ``densities``; and of a leaf of each of ``trees``. Probabilities are the softmax of the scores.
-        A missing or unknown value takes out whatever holds its column.
+        -``clip`` and ``clip``; of ``densities``; of ``forest``; and of a leaf of each of ``trees``. Probabilities are the softmax
+        of the scores. A missing or unknown value takes out whatever holds its column, but for forest and trees.
 
         A column of ``kind`` "number" has ``edges``: its bin is the number of edges that are not above the value. One of kind
         "states" has ``states``. ``columns`` are counted from 0. A density turns each number into a normal score, that of the
@@ -208,10 +212,16 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
         the score of its class. The leaf of a tree is a binary number: a digit for each of its ``columns``, 1 where the bin is above
         that of ``last_bins``; a missing value is below all.
 
+        The forest adds ``weight x ln((mean + mixed x shares) / (1 + mixed))``, mean that of the leaves that a row reaches from
+        each of ``roots``. Node n looks at ``columns[n]``. Its bin there is 0 where the value is missing, else 1 and the number of
+        the state, or 1 and the number of ``edges`` of this column that are not above the value. Bits 0 to 30 of a mask are in
+        ``masks[0][n]``, the others in ``masks[1][n]``: if the bit of the bin is 1, the row goes to node ``children[n]``, else to
+        the node behind it. Where ``children[n]`` is below 0, it reaches leaf ``-1 - children[n]``.
+
         Returns
         -------
         dict
-            Keys format, version, target, classes, columns, clip, prior, tables, slopes, pairs, densities, trees.
+            Keys format, version, target, classes, columns, clip, prior, tables, slopes, pairs, densities, trees, forest.
 
         Examples
         --------
@@ -309,8 +319,13 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
         return iter(model_evidence(self._terms, rows.codes, rows.values))
 
     def _evidence_labels(self):
-        """Columns and pairs; "(prior)" is the class alone, "(gaussian)" and "(trees)" all numbers together."""
+        """Columns and pairs; "(prior)" is the class alone, "(gaussian)", "(forest)" and "(trees)" many columns together."""
         return set_labels(line_sets(self._terms), self._of_terms(self.schema_.names))
+
+    @property
+    def model_is_exact_(self) -> bool:  # type: ignore[override]  # of the other classes it is a constant
+        """Return whether `model_` is the fitted distribution itself: it lacks the forest."""
+        return not self._terms.forest
 
     def _build_model(self):
         from pgm_bma.networks.objects import markov_network

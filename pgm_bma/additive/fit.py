@@ -8,26 +8,25 @@ where the gain is beyond 1.5 of its paired standard errors: the best of many poi
 points tried are then averaged by their held-out loss; those with cells, which have many weights, only where held-out rows gain by
 cells at all.
 
-Where rows are few one fit varies too much. Then there are more fits, each without one of `n_bags` parts of the rows. Scores are the
-mean of the fit of all rows and the mean of the others, which is again a sum of terms, times one factor that is chosen by the rows
-that each fit did not see. How the fits differ gives the errors of curves and pairs (jackknife).
+Where rows are few one fit varies too much. Then there are more fits, each without one of `n_bags` parts of the rows. Scores are
+the mean of the fit of all rows and the mean of the others, which is again a sum of terms. How the fits differ gives the errors of
+curves and pairs (jackknife).
 
-What three or more numbers decide together is beyond these terms. Where rows are many, a last stage adds symmetric trees over the
-bins of the numbers, grown on what the scores of left-out rows leave unexplained, as many as held-out rows ask for: none where they
-do not gain beyond chance.
+What three or more columns decide together is beyond these terms, and left to a random forest (see `forest`). One factor on all
+scores and the weight of the forest are fitted to rows that neither has seen: those that the further fits, or the folds of the
+ridges, left out, and the trees that did not draw them. Where rows are many, a last stage adds symmetric trees (see `trees`).
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-from pgm_bma.additive._kernels import grow_tree
 from pgm_bma.additive.averages import N_STRENGTHS
 from pgm_bma.additive.choice import MOST_CELL_WEIGHTS, MOST_PAIRS
-from pgm_bma.additive.model import Trees, additive_model, factor_errors, model_scores, tree_lines
+from pgm_bma.additive.forest import Forest, fit_forest
+from pgm_bma.additive.model import Trees, additive_model, factor_errors, model_scores
 from pgm_bma.additive.monotone import only_curves, with_pooled_curves
-from pgm_bma.additive.solve import OFF, SEARCH, TREES, fit_weights
+from pgm_bma.additive.solve import OFF, RIDGED, SEARCH, TREES, against_own, fit_weights
 from pgm_bma.additive.terms import (
     MOST_COLUMNS,
     MOST_INDICATORS,
@@ -39,8 +38,9 @@ from pgm_bma.additive.terms import (
     row_features,
     strong_columns,
 )
+from pgm_bma.additive.trees import grow_trees
 from pgm_bma.foundation.numbers.folds import deal, deal_groups, row_colours
-from pgm_bma.foundation.numbers.softmax_ridge import MAX_CONTRASTS
+from pgm_bma.foundation.numbers.softmax_ridge import MAX_CONTRASTS, ridge_fit
 from pgm_bma.foundation.runtime.compiling import few_threads
 from pgm_bma.foundation.runtime.messages import warn
 
@@ -50,7 +50,8 @@ N_BAGS, FEW_ROWS = (
     500,
 )  # chosen on 22 tables of at most 351 rows; from 500 rows on the gain is not worth nine times the time
 _MOST_IN_BAGS = 2_000_000  # rows x classes x terms: more of them take too long
-_FACTOR_RIDGE = 20.0  # nats: the logarithm of the factor has a prior spread of .16
+# of the factor on all scores, which has a prior spread of .3, and of the weight of the forest; chosen on development tables
+_LAST_RIDGES, _LEAST_FACTOR = (10.0, 2.0), 0.05
 
 
 def fit_additive(data, kinds, n_bags=None, progress=None):
@@ -67,48 +68,72 @@ def fit_additive(data, kinds, n_bags=None, progress=None):
     -------
     list of AdditiveFit, whose scores are to be added: that of all rows first
     """
-    data, with_trees = _sampled(data), "tree" in kinds
-    kinds = [kind for kind in kinds if kind != "tree"]
+    data, last = _sampled(data), [kind for kind in kinds if kind not in RIDGED]
+    kinds = [kind for kind in kinds if kind in RIDGED]
     size = len(data.target) * (data.n_classes - 1) * _most_terms(data)
     if n_bags is None:
         n_bags = N_BAGS if data.weights.sum() < FEW_ROWS and size < _MOST_IN_BAGS else 1
     with few_threads(size):
-        first = _fit(data, kinds, progress, with_trees=with_trees and n_bags < 2)
-        screened = len(first.terms.columns) < len(
-            data.n_bins
-        )  # by all rows, so that none would be held out of a further fit
-        if n_bags < 2 or screened or data.weights.sum() < max(2 * n_bags, SEARCH.fewest_rows):
-            return [first]
-        return _with_bags(first, data, kinds, n_bags, progress)
+        fit, held_out, scores = _fit(data, kinds, progress)
+        screened = len(fit.terms.columns) < len(data.n_bins)  # by all rows, so that none would be held out of more fits
+        fits = [fit]
+        if n_bags > 1 and not screened and data.weights.sum() >= max(2 * n_bags, SEARCH.fewest_rows):
+            fits, held_out = _with_bags(fit, data, kinds, n_bags, progress)
+        if held_out is None:
+            return fits
+        return _with_last(fits, held_out, scores, data, last)
 
 
 def _with_bags(first, data, kinds, n_bags, progress):
-    """The fit of all rows and those without a part of them, each with its share in the sum of scores."""
-    fits, scores, targets, rows = [], [], [], []
+    """The fit of all rows and those without a part of them, each with its share in the sum of scores; `HeldOut` of the latter."""
+    fits, found = [], []
     for part in deal_rows(data, n_bags, _colours(data)):
         held = part > 0
-        fit = _fit(data.without(part), kinds, progress, all_columns=True)
-        scores.append(model_scores(additive_model([fit]), data.codes[held], data.values[held]))
-        targets.append(data.target[held])
-        rows.append(part[held])
+        fit, _, _ = _fit(data.without(part), kinds, progress, all_columns=True)
+        scores = model_scores(additive_model([fit]), data.codes[held], data.values[held])
+        found.append(HeldOut(np.flatnonzero(held), part[held], scores))
         fits.append(fit)
-    factor = _held_out_factor(np.concatenate(scores), np.concatenate(targets), np.concatenate(rows))
-    return [first.scaled(factor / 2), *(fit.scaled(factor / 2 / len(fits)) for fit in fits)]
+    fits = [first.scaled(0.5), *(fit.scaled(0.5 / len(fits)) for fit in fits)]
+    return fits, HeldOut(*(np.concatenate(parts) for parts in zip(*found)))
 
 
-def _held_out_factor(scores, target, rows):
-    """Factor on scores at which the loss of held-out rows is least, drawn to 1."""
+def _with_last(fits, held_out, scores, data, kinds):
+    """The fits with a factor on all weights, the forest and the trees; scores (n, n_classes) of left-out rows, of the first fit."""
+    colours, total = _colours(data), data.weights.sum()
+    shown = data.take_columns(fits[0].terms.columns)
+    n_numbers = (shown.numeric & (shown.monotone == 0)).sum()
+    boosted = len(fits) == 1 and total >= TREES.fewest_rows and n_numbers >= TREES.fewest_numbers and "tree" in kinds
+    places = np.arange(len(data.target)) if boosted else np.unique(held_out.places)
+    found = fit_forest(data, fits[0].terms.shares, colours, places) if "forest" in kinds else None
+    forest, term = found or (None, None)
+    columns = [held_out.scores] if term is None else [held_out.scores, term[np.searchsorted(places, held_out.places)]]
+    factor, *weight = _last_weights(columns, data.target[held_out.places], held_out.rows)
+    first, *others = [fit.scaled(factor) for fit in fits]
+    if weight:
+        first = first._replace(forest=forest._replace(weight=weight[0]))
+    if boosted:
+        scores = factor * scores + (weight[0] * term if weight else 0.0)
+        part = deal_rows(shown, TREES.n_parts, colours)[0]
+        first = first._replace(trees=grow_trees(shown, scores, part))
+    return [first, *others]
 
-    def loss(log_factor):
-        scaled = np.exp(log_factor) * scores
-        losses = np.logaddexp.reduce(scaled, axis=1) - scaled[np.arange(len(target)), target]
-        return rows @ losses + _FACTOR_RIDGE * log_factor**2
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 1.0), method="bounded").x))
+def _last_weights(columns, target, rows):
+    """Factors on scores (m, n_classes) at which the loss of held-out rows is least: the first is drawn to 1, a second to 0.
+
+    There is no second factor where it would not be above 0.
+    """
+    contrasts = np.stack([against_own(column, target) for column in columns], axis=2)
+    centre, ridge = np.array([1.0, 0.0])[: len(columns)], np.array(_LAST_RIDGES)[: len(columns)]
+    factors = ridge_fit(contrasts, rows, centre, ridge, centre)
+    if len(factors) > 1 and factors[1] <= 0:
+        return _last_weights(columns[:1], target, rows)
+    return [max(float(factors[0]), _LEAST_FACTOR), *factors[1:].tolist()]
 
 
-def _fit(data, kinds, progress, all_columns=False, with_trees=False):
-    points, shares, bar = choose_ridges(data, kinds, progress, all_columns)
+def _fit(data, kinds, progress, all_columns=False):
+    """(AdditiveFit, HeldOut of the rows that chose the ridges or None, (n, n_classes) scores of left-out rows, own class 0)."""
+    points, shares, bar, held_out = choose_ridges(data, kinds, progress, all_columns)
     columns = None if all_columns else strong_columns(column_gains(data, "pair" in kinds), bar)
     terms, contrasts = make_terms(data, kinds, columns)
     theta = _averaged_weights(contrasts, data.weights, points, shares)
@@ -120,13 +145,10 @@ def _fit(data, kinds, progress, all_columns=False, with_trees=False):
         terms, contrasts = with_pooled_curves(shown, terms, contrasts, additive_model([fit]))
         theta = _averaged_weights(contrasts, data.weights, points, shares)
         fit = fit._replace(terms=terms, weights=only_curves(shown, terms, TermWeights.from_flat(theta, terms)))
-    n_numbers = int((shown.numeric & (shown.monotone == 0)).sum())
-    if not with_trees or data.weights.sum() < TREES.fewest_rows or n_numbers < TREES.fewest_numbers:
-        return fit
     others = np.arange(data.n_classes)[None, :] != data.target[:, None]
     scores = np.zeros(others.shape)
     scores[others] = contrasts.scores(theta).ravel()
-    return fit._replace(trees=grow_trees(shown, scores, _colours(data)))
+    return fit, held_out, scores
 
 
 def _averaged_weights(contrasts, rows, points, shares):
@@ -134,65 +156,6 @@ def _averaged_weights(contrasts, rows, points, shares):
     thetas = [_fit_weights(contrasts, rows, points[0])]
     thetas += [_fit_weights(contrasts, rows, point, thetas[0], SEARCH.rough) for point in points[1:]]
     return sum(share * theta for share, theta in zip(shares, thetas))
-
-
-def grow_trees(data, scores, colours):
-    """`Trees` on top of scores (n, n_classes) of left-out rows; None where held-out rows do not gain by them beyond chance."""
-    part = deal_rows(data, TREES.n_parts, colours)[0]
-    held, rows = part > 0, part[part > 0]
-    numbers = np.flatnonzero(data.numeric & (data.monotone == 0))
-    bins = np.maximum(data.codes.T[numbers], 0).astype(np.uint8)  # a missing value is with the lowest
-    n_bins = np.asarray(data.n_bins, dtype=np.int64)[numbers]
-    boosting = _Boosting(data, bins, n_bins, scores, data.weights - part)
-    target, found, held_bins = data.target[held], scores[held].T, bins[:, held]
-    before = _losses(found, target)
-    best, n_best, gain = 0.0, 0, before
-    for n_trees in range(1, TREES.most + 1):
-        tree = boosting.grow()
-        found = found + tree_lines(Trees(tree.splits[None], tree.leaves[None]), held_bins).T
-        losses = _losses(found, target)
-        if rows @ (before - losses) > best:
-            best, n_best, gain = rows @ (before - losses), n_trees, before - losses
-        if n_trees - n_best >= TREES.patience:
-            break
-    mean = best / rows.sum()
-    if n_best == 0 or best <= SEARCH.sure * np.sqrt(rows @ (gain - mean) ** 2):
-        return None
-    boosting = _Boosting(data, bins, n_bins, scores, data.weights)
-    grown = [boosting.grow() for _ in range(n_best)]
-    splits = np.stack([tree.splits for tree in grown])
-    splits[:, :, 0] = numbers[splits[:, :, 0]]
-    return Trees(splits, np.stack([tree.leaves for tree in grown]))
-
-
-def _losses(scores, target):
-    """(n,) log losses of scores (n_classes, n): sums over few classes are fast when the rows come last."""
-    top = scores.max(axis=0)
-    return top + np.log(np.exp(scores - top).sum(axis=0)) - scores[target, np.arange(len(target))]
-
-
-class _Boosting:
-    """Rows that trees are grown on, one after the other; scores (n_classes, n)."""
-
-    def __init__(self, data, bins, n_bins, scores, rows):
-        kept = rows > 0
-        self.bins, self.n_bins = np.ascontiguousarray(bins[:, kept]), n_bins
-        self.scores, self.rows = np.ascontiguousarray(scores[kept].T), rows[kept]
-        self.own = np.arange(data.n_classes)[:, None] == data.target[kept]
-        self.places = np.empty(kept.sum(), dtype=np.int64)
-
-    def grow(self):
-        """The next tree, which is added to the scores."""
-        odds = np.exp(self.scores - self.scores.max(axis=0))
-        p = odds / odds.sum(axis=0)
-        n_own = 1 if len(p) == 2 else len(p)  # of two classes one is the other upside down
-        p, own = p[:n_own], self.own[:n_own]
-        pulls = np.stack([(self.rows * (own - p)).T, (self.rows * (p * (1 - p))).T], axis=2)
-        splits, leaves = np.zeros((TREES.depth, 2), dtype=np.int64), np.zeros((2**TREES.depth, n_own))
-        grow_tree(self.bins, self.n_bins, pulls, TREES.ridge, splits, leaves, self.places)
-        leaves = TREES.rate * (np.hstack([leaves, -leaves]) if n_own == 1 else leaves)
-        self.scores += leaves.T[:, self.places]
-        return Trees(splits, leaves)
 
 
 def _most_terms(data):
@@ -227,26 +190,29 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
     starts = [{kind: start[kind] for kind in kinds} for start in known]
     total = data.weights.sum()
     if total < SEARCH.fewest_rows:
-        return starts[:1], np.ones(1), -np.inf
+        return starts[:1], np.ones(1), -np.inf, None
+    places = np.arange(len(data.target))
     colours = _colours(data)
     n_parts = int(total // SEARCH.enough_rows)
     if n_parts > 1:  # ridges do not ask for all rows
         sample = _sample(data, n_parts, colours)
-        data, colours = data.take(sample > 0, sample[sample > 0]), colours[sample > 0]
+        data, colours, places = data.take(sample > 0, sample[sample > 0]), colours[sample > 0], places[sample > 0]
     parts = deal_rows(data, SEARCH.n_folds[int(total >= SEARCH.many_rows)], colours)
     gains = [None if all_columns else column_gains(data.without(part), "pair" in kinds) for part in parts]
     bars = [-np.inf] if gains[0] is None else [-np.inf, np.log(len(gains[0]))]
     tried = []
     for bar in bars:
         folds = _TermFolds(data, kinds, parts, progress, [strong_columns(gain, bar) for gain in gains])
-        tried.append((bar, folds.present, _tried_points(folds, starts)))
-    bar, present, totals = min(tried, key=lambda found: min(found[2].values()))
+        tried.append((bar, folds, _tried_points(folds, starts)))
+    bar, folds, totals = min(tried, key=lambda found: min(found[2].values()))
     keys = sorted(totals, key=totals.get)[: SEARCH.most_points]
     losses = np.array([totals[key] for key in keys])
     shares = np.exp((losses[0] - losses) / SEARCH.spread)
     used = shares > SEARCH.smallest_share * shares.sum()
-    points = [{**starts[0], **dict(zip(present, key))} for key, kept in zip(keys, used) if kept]
-    return points, shares[used] / shares[used].sum(), bar
+    keys, shares = [key for key, kept in zip(keys, used) if kept], shares[used] / shares[used].sum()
+    # a kind that no fold could have (densities of many numbers ask for rows) was not judged, and stays out
+    points = [{**dict.fromkeys(kinds, OFF), **dict(zip(folds.present, key))} for key in keys]
+    return points, shares, bar, folds.held_out(keys, shares, places)
 
 
 def _tried_points(folds, starts):
@@ -330,11 +296,13 @@ class _TermFolds:
         self.present = [kind for kind in kinds if kind in found]
         self.rows = np.concatenate([part[part > 0] for part in parts])
         self.tried = {}  # ridges of the kinds that are present -> losses of the held-out rows, fold by fold
+        self.scores = {}
 
     def losses(self, ridge, n_folds=None):
         """Losses of the held-out rows of the first folds, default all."""
         n_folds = n_folds or len(self.problems)
-        found = self.tried.setdefault(tuple(ridge[kind] for kind in self.present), [])
+        key = tuple(ridge[kind] for kind in self.present)
+        found = self.tried.setdefault(key, [])
         for f in range(len(found), n_folds):
             rows, terms, contrasts, held, features = self.problems[f]
             theta = _fit_weights(contrasts, rows, ridge, self.starts[f], SEARCH.rough)
@@ -342,6 +310,7 @@ class _TermFolds:
             scores = features.scores(TermWeights.from_flat(theta, terms))
             own = scores[np.arange(len(scores)), self.data.target[held]]
             found.append(np.logaddexp.reduce(scores, axis=1) - own)
+            self.scores[key, f] = scores
             if self.progress is not None:
                 self.progress(1)
         return np.concatenate(found[:n_folds])
@@ -354,6 +323,11 @@ class _TermFolds:
         """Held-out loss of every point that was tried in all folds."""
         whole = {key: found for key, found in self.tried.items() if len(found) == len(self.problems)}
         return {key: float(self.rows @ np.concatenate(found)) for key, found in whole.items()}
+
+    def held_out(self, keys, shares, places):
+        """`HeldOut` of the average of some points; places (n,) of the rows in the whole table."""
+        scores = [sum(share * self.scores[key, f] for key, share in zip(keys, shares)) for f in range(len(self.parts))]
+        return HeldOut(np.concatenate([places[part > 0] for part in self.parts]), self.rows, np.concatenate(scores))
 
     def forget(self, kind):
         """Points with a kind by which held-out rows did not gain at all have no part in the average."""
@@ -387,6 +361,14 @@ def _ridge_values(contrasts, ridge):
     return np.array([ridge[kind] for kind in contrasts.kinds])
 
 
+class HeldOut(NamedTuple):
+    """Rows that a fit has not seen: places (m,) in the table, rows (m,) their weights, scores (m, n_classes)."""
+
+    places: np.ndarray
+    rows: np.ndarray
+    scores: np.ndarray
+
+
 class AdditiveFit(NamedTuple):
     """The terms, their weights, the ridge of every kind, errors by set of columns (see `model.factor_errors`).
 
@@ -399,6 +381,7 @@ class AdditiveFit(NamedTuple):
     errors: dict
     share: float = 1.0
     trees: Trees | None = None
+    forest: Forest | None = None
 
     def scaled(self, share):
         """With all weights times `share`."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pgm_bma.additive.forest import MIXED, Forest
 from pgm_bma.additive.model import AdditiveModel, Density, DensityPart, Slope, Trees
 from pgm_bma.additive.terms import CLIP
 from pgm_bma.foundation.faces.validation import brief
@@ -9,6 +10,8 @@ from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.cut_points import bin_labels
 
 FORMAT, VERSION = "pgm_bma additive model", 1
+_LOW_BITS = 31  # of a mask, in its first half: other languages have 32 bits
+_LOW = 2**_LOW_BITS - 1
 
 
 def as_dict(model, target, classes, schema, edges):
@@ -67,7 +70,41 @@ def as_dict(model, target, classes, schema, edges):
             for trees in model.trees
             for splits, leaves in zip(trees.splits, trees.leaves)
         ],
+        "forest": None if model.forest is None else _forest_dict(model.forest),
     }
+
+
+def _forest_dict(forest):
+    edges = {str(j): edge.tolist() for j, edge in zip(forest.numbers.tolist(), forest.edges)}
+    return {
+        "weight": forest.weight,
+        "mixed": MIXED,
+        "shares": forest.shares.tolist(),
+        "edges": edges,
+        "roots": forest.roots.tolist(),
+        "columns": forest.columns.tolist(),
+        "masks": [(forest.masks & _LOW).tolist(), (forest.masks >> _LOW_BITS).tolist()],
+        "children": forest.children.tolist(),
+        "leaves": forest.leaves.tolist(),
+    }
+
+
+def _forest_of(content):
+    """`Forest` from what `_forest_dict` made."""
+    low, high, *nodes = (
+        np.array(part, dtype=np.int64) for part in (*content["masks"], content["columns"], content["children"])
+    )
+    return Forest(
+        np.array([int(j) for j in content["edges"]], dtype=np.int64),
+        [np.array(edge, dtype=float) for edge in content["edges"].values()],
+        nodes[0],
+        low | (high << _LOW_BITS),
+        nodes[1],
+        np.array(content["leaves"], dtype=float),
+        np.array(content["roots"], dtype=np.int64),
+        np.array(content["shares"], dtype=float),
+        content["weight"],
+    )
 
 
 def _plain(value):
@@ -113,7 +150,9 @@ def from_dict(content):
         )
         for tree in content["trees"]
     ]
-    return AdditiveModel(columns, numbers, np.array(content["prior"]), tables, slopes, pairs, densities, tuple(trees))
+    forest = _forest_of(content["forest"]) if content.get("forest") else None
+    prior = np.array(content["prior"])
+    return AdditiveModel(columns, numbers, prior, tables, slopes, pairs, densities, tuple(trees), forest)
 
 
 def _numeric_columns(model, columns):

@@ -3,7 +3,8 @@
 All fits of a model share the bins of the columns, so that their sum is one table per column and one per pair of columns, over
 elementary bins or states; slopes of numbers and densities of all numbers together stay apart, one for each fit. The score of a
 class is the sum of its prior, of the line of each column and pair at the row's bins, of slope x clipped standardised number, and of
-the densities, and of leaves of trees. A missing value takes out the lines, slopes and pairs of its column, and all densities.
+the densities, of the forest and of leaves of trees. A missing value takes out the lines, slopes and pairs of its column, and all
+densities.
 
 The term of a column is all that it says alone, that of a pair all that its one weight and its cells add to the scores. Its
 importance is the variance of that over the rows (summed over the classes, each score less its mean over them), as a share of the
@@ -20,13 +21,14 @@ from scipy.special import gammaln, stdtrit
 
 from pgm_bma.additive.averages import N_STRENGTHS, normal_scores, number_strengths
 from pgm_bma.additive.choice import coarse
+from pgm_bma.additive.forest import Forest, forest_lines
 from pgm_bma.additive.terms import CLIP, design_owners, has_level
 from pgm_bma.foundation.numbers.softmax_ridge import curvature_matrix, other_classes
 
 _BLOCK = 4096  # rows scored at a time
 SURE = 1.96  # standard errors on either side
 _MOST_ERRORS = 20_000_000  # rows x classes x terms whose errors are found together
-GAUSSIAN, TREE = "(gaussian)", "(trees)"  # lines of evidence of no one or two columns
+GAUSSIAN, FOREST, TREE = "(gaussian)", "(forest)", "(trees)"  # lines of evidence of no one or two columns
 
 
 def additive_model(fits):
@@ -65,7 +67,15 @@ def additive_model(fits):
         if terms.gaussian is not None and np.any(weights.densities):
             densities.append(_density(terms.gaussian, weights.densities))
     return AdditiveModel(
-        first.columns, first.numbers, prior, tables, slopes, dict(sorted(pairs.items())), densities, trees
+        first.columns,
+        first.numbers,
+        prior,
+        tables,
+        slopes,
+        dict(sorted(pairs.items())),
+        densities,
+        trees,
+        fits[0].forest,
     )
 
 
@@ -109,13 +119,15 @@ def model_evidence(model, codes, values):
 
 
 def line_sets(model):
-    """Sets of columns with a line of evidence each: none (the prior), one, two; then `GAUSSIAN` and `TREE` if there are any."""
-    more = [name for name, found in ((GAUSSIAN, model.densities), (TREE, model.trees)) if found]
+    """Sets of columns with a line of evidence each: none (the prior), one, two; then those without columns that there are."""
+    more = [name for name, found in ((GAUSSIAN, model.densities), (FOREST, model.forest), (TREE, model.trees)) if found]
     return [(), *((j,) for j in range(len(model.tables))), *model.pairs, *more]
 
 
 def _lines(model, codes, values):
     """Yield (set of columns, (n_samples, n_classes)), see `line_sets`."""
+    if model.forest is not None:
+        yield FOREST, forest_lines(model.forest, codes, values)
     codes, values = codes[:, model.columns], values[:, model.numbers]
     seen = codes >= 0
     bins = np.where(seen, codes, 0)
@@ -167,7 +179,7 @@ def column_curve(model, j, middles):
 
 
 def factors(model):
-    """[(variables, logs)] over elementary bins, the class last; an error where slopes or densities make it no network of bins."""
+    """[(variables, logs)] over elementary bins, the class last, without the forest; an error where terms use the numbers."""
     if model.slopes or model.densities or model.trees:
         raise AttributeError(
             "model_ does not exist: linear, gaussian and tree terms use the numbers themselves, and a network has tables of bins "
@@ -189,11 +201,12 @@ def named_sets(terms, place, pairs):
             sets.add((place[term],))
         elif isinstance(term, tuple) and {term, term[::-1]} & pairs:
             sets.add(tuple(sorted(place[name] for name in term)))
-        elif term in (GAUSSIAN, TREE):
+        elif term in (GAUSSIAN, FOREST, TREE):
             sets.add(term)
         else:
             raise ValueError(
-                f"terms holds {term!r}, which is neither a column with a term, nor a pair of pairs_, nor '(gaussian)' or '(trees)'"
+                f"terms holds {term!r}, which is neither a column with a term, nor a pair of pairs_, nor '(gaussian)', "
+                "'(forest)' or '(trees)'"
             )
     return sets
 
@@ -229,6 +242,8 @@ def average_importances(model, data):
     result, columns = np.zeros(data.codes.shape[1]), model.columns
     numbers = columns[data.numeric[columns]]
     owners = [numbers if isinstance(s, str) else columns[list(s)] for s in line_sets(model)]
+    if model.forest is not None:
+        owners[line_sets(model).index(FOREST)] = np.unique(model.forest.columns[model.forest.children >= 0])
     for start in range(0, len(data.codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         evidence = model_evidence(model, data.codes[block], data.values[block])
@@ -311,6 +326,7 @@ def importance_lines(fits, data):
     if len(fits) > 1:
         found = np.stack([_variance_shares(additive_model([fit]), data, sets) for fit in fits[1:]])
         reach = float(stdtrit(len(found) - 1, 0.975)) * jackknife(found)
+        reach[[s == FOREST for s in sets]] = np.nan  # which is of the fit of all rows only
         low, high = np.fmin(low, np.maximum(shares - reach, 0.0)), np.fmax(high, shares + reach)
     lines = [(s, values) for s, *values in zip(sets, *(v.tolist() for v in (shares, low, high))) if values[0] > 0]
     return sorted(lines, key=lambda line: -line[1][0])
@@ -345,6 +361,7 @@ def without_terms(fit, sets):
         sets=weights.sets * kept, slopes=slopes, densities=weights.densities * (0.0 if GAUSSIAN in sets else 1.0)
     )
     fit = fit._replace(trees=None) if TREE in sets else fit
+    fit = fit._replace(forest=None) if FOREST in sets else fit
     return fit._replace(weights=parts, errors={s: error for s, error in fit.errors.items() if s not in sets})
 
 
@@ -399,3 +416,4 @@ class AdditiveModel(NamedTuple):
     pairs: dict
     densities: list
     trees: tuple = ()
+    forest: Forest | None = None

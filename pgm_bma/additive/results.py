@@ -74,7 +74,8 @@ class AdditiveResults(ClassifierBase):
     def term_maps(self) -> pd.DataFrame:
         """All that pairs of columns say beyond each of them, as maps: the evidence for each class in every cell.
 
-        The score of a row is the sum of "(prior)", "(gaussian)" and "(trees)" in `explain`, of `term_curves` and of these maps.
+        The score of a row is the sum of "(prior)", "(gaussian)", "(forest)" and "(trees)" in `explain`, of `term_curves` and of
+        these maps.
 
         Returns
         -------
@@ -97,8 +98,8 @@ class AdditiveResults(ClassifierBase):
         Parameters
         ----------
         terms : list
-            Names of columns (all that a column says alone; its pairs stay), tuples of two names (a pair), "(gaussian)" or
-            "(trees)" (what all numbers say together).
+            Names of columns (all that a column says alone; its pairs stay), tuples of two names (a pair), "(gaussian)", "(forest)"
+            or "(trees)" (what many columns say together).
 
         Returns
         -------
@@ -118,7 +119,7 @@ class AdditiveResults(ClassifierBase):
         check_is_fitted(self, "_result")
         if isinstance(terms, str) or not hasattr(terms, "__iter__"):
             raise ValueError(
-                f"terms={brief(terms)} must be a list of columns, pairs of columns, '(gaussian)' and '(trees)'"
+                f"terms={brief(terms)} must be a list of columns, pairs of columns, '(gaussian)', '(forest)' and '(trees)'"
             )
         place = {name: j for j, name in enumerate(self._of_terms(self.schema_.names))}
         sets = named_sets(terms, place, set(self.pairs_))

@@ -16,7 +16,7 @@ from pgm_bma.foundation.numbers.softmax_ridge import minimise, ridge_fit
 from pgm_bma.foundation.runtime.jobs import in_moments
 
 RIDGED = ("single", "pair", "linear", "state", "gaussian", "cell")
-KINDS = (*RIDGED, "tree")
+KINDS = (*RIDGED, "forest", "tree")
 OFF = 1e5  # a ridge at which a kind of term is held at its centre: it has no say
 
 

@@ -40,6 +40,7 @@ from pgm_bma.commands.session import (
 )
 from pgm_bma.commands.structure import arc_findings
 from pgm_bma.commands.tabular_files import is_scanned
+from pgm_bma.foundation.tables.cut_points import state_text
 from pgm_bma.latent_class.fit_tests import bootstrap_profiles
 from pgm_bma.report.live_data import cluster_data
 
@@ -212,6 +213,7 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
         )
         names = {"probability": "share in the cluster", "lift": "times as often as overall"}
         shown = marks[marks["lift"] > MARKED].drop(columns="size").rename(columns=names)
+        shown["state"] = shown["state"].map(state_text)
         found.table("What marks each cluster", shown, "Values that a cluster has more often than the rest.")
     found.add(arc_findings(estimator))
     if truth is not None and k > 1:
@@ -293,6 +295,7 @@ def profile_findings(estimator, frame, weights, arguments):
     try:
         if not _is_latent_class(estimator) and _is_quick(estimator, frame):
             how = {"sample_weight": weights, "random_state": arguments.seed, "n_jobs": arguments.jobs}
+            how["n_bootstrap"] = N_BOOTSTRAP
             profiles, by = bootstrap_profiles(estimator, frame, **how), f", by {N_BOOTSTRAP} fits to reweighted rows"
         elif _is_latent_class(estimator) and estimator.fit_statistics_["n_parameters"] <= MOST_PARAMETERS:
             profiles = estimator.profiles_
@@ -369,7 +372,7 @@ def _one_cluster(c, sizes, marks):
     said = [
         f"{row.column} {row.state}"
         if np.isnan(row.lift)  # a number: its mean and standard deviation
-        else f"{row.column} = {row.state} ({percent(row.probability)}, overall {percent(row.probability / row.lift)})"
+        else f"{row.column} = {state_text(row.state)} ({percent(row.probability)}, overall {percent(row.probability / row.lift)})"
         for row in marks.itertuples()
         if not row.lift <= MARKED
     ]

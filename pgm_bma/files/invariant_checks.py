@@ -16,6 +16,7 @@ from pgm_bma.files.invariant_rules import (
 from pgm_bma.foundation.numbers.families import state_offsets
 
 _SUM = 1e-6  # what rounding may leave
+_FOREST_BINS = 62  # most bins or states of a column in the forest of the additive model
 _PAIR_BINS = 16  # most bins of a numeric column in a pair of the additive model
 
 
@@ -263,6 +264,18 @@ def check_additive(fit, scope):
         splits, leaves = fit.trees
         want(leaves.shape[1] == 2 ** splits.shape[1], "leaves", "does not fit splits")
         want((splits[:, :, 0] < len(bins)).all(), "splits", "names a column that has no terms")
+
+
+def check_additive_forest(forest, scope):
+    numbers, children = scope["numbers"], forest.children
+    want(len(forest.numbers) == numbers and len(forest.roots) > 0, "forest", "does not fit the columns")
+    want(all(len(edge) < _FOREST_BINS for edge in forest.edges), "edges", "has too many bins")
+    inner = np.flatnonzero(children >= 0)
+    want((children[inner] > inner).all() and (children[inner] < scope["m"] - 1).all(), "children", "leads astray")
+    want((-1 - children[children < 0] < scope["l"]).all(), "children", "names no leaf")
+    sizes = scope["cards"].copy()
+    sizes[forest.numbers] = 1
+    want((sizes[forest.columns[inner]] <= _FOREST_BINS).all(), "columns", "names a column of too many states")
 
 
 def check_schema(schema, scope):

@@ -209,6 +209,18 @@ RECORDS: dict[str, tuple] = {
         pooled=Array("d d"),
     ),
     "additive-trees": invariants(splits=Array("t e 2", "i", 0), leaves=Array("t * k")),
+    "additive-forest": invariants(
+        between.check_additive_forest,
+        numbers=Array("d", "i", 0, below="n"),
+        edges=Each(Rising(), "d"),
+        columns=Array("m", "i", 0, below="n"),
+        masks=Array("m", "i", 0),
+        children=Array("m", "i"),
+        leaves=Probability("l k", sums=1),
+        roots=Array("t", "i", 0, below="m"),
+        shares=Probability("k", sums=0),
+        weight=Scalar(0),
+    ),
     "kikuchi-cuts": invariants(names=Long("q"), edges=Each(Rising(), "q")),
 }
 # what any estimator keeps, under any class

@@ -98,7 +98,8 @@ def load(path: Any) -> Any:
         if found != FORMAT or type(version) is not int or version < 1:
             raise Damaged(f"format {found!r}, version {version!r}")
     except (ValueError, LookupError, TypeError) as error:
-        raise ValueError(f"{path} is not a file that pgm_bma.save wrote, or it is damaged ({error})") from error
+        cure = "; read_bif reads networks" if str(path).endswith(".bif") else ""
+        raise ValueError(f"{path} is not a file that pgm_bma.save wrote, or it is damaged ({error}){cure}") from error
     if version > VERSION:
         raise ValueError(
             f"{path} has format version {version}, written by pgm_bma {writer}; this pgm_bma reads up to {VERSION}: "

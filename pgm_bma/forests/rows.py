@@ -17,7 +17,6 @@ these, or at the start a fitted augmented naive Bayes model. Complete rows are c
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 
 from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.structures import AugmentedModel, BlocksModel
@@ -179,13 +178,17 @@ def _update_hidden(rows, hidden, single, both):
     """q(x_i given z) of every missing cell, one column after another: each step raises the bound."""
     offsets = state_offsets(rows.cardinalities)
     codes = rows.codes[rows.n_complete :]
+    missing = [np.flatnonzero(column < 0) for column in codes.T]
+    columns = [i for i, some in enumerate(missing) if len(some)]
     hidden = hidden.copy()
-    for k in range(len(hidden)):
-        for i in range(codes.shape[1]):
-            missing = codes[:, i] < 0
+    for soft, alone, joint in zip(hidden, single, both):
+        for i in columns:
             own = slice(offsets[i], offsets[i + 1])
-            logits = single[k, own] + hidden[k, missing] @ both[k][:, own]
-            hidden[k, missing, own] = np.exp(log_softmax(logits, axis=1))
+            values = alone[own] + soft[missing[i]] @ joint[:, own]
+            values = np.exp(
+                values - values.max(axis=1, keepdims=True)
+            )  # scipy's softmax takes longer than all the rest
+            soft[missing[i], own] = values / values.sum(axis=1, keepdims=True)
     return hidden
 
 

@@ -130,7 +130,8 @@ def advance(problem, state, rules):
     kept = np.empty((n_starts, 3 if rules.accelerate else 0, 1 + n_states, n_clusters))
     walkers = kernels.Walkers(theta_c, theta, factor_c, factors, arcs, np.empty_like(theta), kept, places)
     is_variational = rules.mode == kernels.VARIATIONAL
-    space, merges = np.empty(arcs.shape[1]), problem.priors.merges
+    space, numbers, merges = np.empty(arcs.shape[1]), problem.priors.numbers, problem.priors.merges
+    priors = problem.priors._replace(numbers=None, merges=None)  # what needs neither is compiled once for all tables
     if merges is not None:
         merges = merges._replace(chosen=np.empty_like(merges.chosen))  # threads have their own
     active = np.arange(n_starts)
@@ -142,8 +143,7 @@ def advance(problem, state, rules):
             tables = theta_c[active], as_factors(theta[active], problem.layout)
         sums = problem.rows.reduce(expect_block, problem.layout, *tables)
         counts, totals = (np.require(part, requirements="W") for part in sums)
-        priors = problem.priors
-        kernels.step(problem.layout, priors, priors.numbers, merges, walkers, active, counts, totals, space, rules)
+        kernels.step(problem.layout, priors, numbers, merges, walkers, active, counts, totals, space, rules)
         found = places[active]
         for start, value, is_taken_back in zip(
             active.tolist(), found["value"].tolist(), found["is_taken_back"].tolist()
@@ -300,6 +300,8 @@ class _Running:
     def __init__(self, problem, settings, theta_c, theta):
         self.problem, self.settings = problem, settings
         n_starts = len(theta_c)
+        # tables of another layout, as splits and merges make them, would be another type and compile again
+        theta_c, theta = np.ascontiguousarray(theta_c), np.ascontiguousarray(theta)
         self.theta_c, self.theta, self.arcs = theta_c, theta, np.empty((n_starts, len(problem.priors.log_arc)))
         self.idle = np.zeros(n_starts, dtype=np.int64)
         factors = as_factors(theta, problem.layout).copy()

@@ -57,6 +57,11 @@ class ThreeStep(NamedTuple):
     n_left_out: int
     converged: bool
 
+    def __repr__(self) -> str:
+        left = f", {self.n_left_out} left out" if self.n_left_out else ""
+        said = f"ThreeStep(correction={self.correction!r}, {self.n_samples} rows{left}, converged={self.converged})"
+        return f"{said}\n{self.estimates.to_string(float_format='{:.3f}'.format)}"
+
 
 class _Rows(NamedTuple):
     """Shared input of step three: step two, weights and their squares, step one's uncertainty."""

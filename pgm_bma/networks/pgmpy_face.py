@@ -216,7 +216,7 @@ class EMEstimator(DiscreteParameterEstimator):
                [0.12, 0.88]])
         """
         check_structure(model)
-        interventions = experiments.one_of(interventions, intervention_targets)
+        interventions = experiments.given(interventions, intervention_targets)
         has_experiments, found = interventions is not None, None
         if has_experiments:
             experiments.check_source(data, interventions)

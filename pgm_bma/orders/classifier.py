@@ -67,8 +67,7 @@ class _OrderClassifier(OrderResults, ClassifierBase):
         estimator
             The estimator itself.
         """
-        check_choice("intervention_type", intervention_type, experiments.TYPES)
-        interventions = experiments.one_of(interventions, intervention_targets)
+        interventions = experiments.given(interventions, intervention_targets, intervention_type)
         if interventions is not None:
             experiments.check_source(X, interventions)
         self._cached_experiments = None if interventions is None else (interventions, intervention_type)

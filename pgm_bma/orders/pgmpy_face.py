@@ -8,7 +8,7 @@ import pandas as pd
 from pgmpy.structure_score import BaseStructureScore
 
 from pgm_bma.foundation.faces.docstrings import fill
-from pgm_bma.foundation.faces.validation import Choice, Instance, Optional, brief, check
+from pgm_bma.foundation.faces.validation import Instance, Optional, brief, check
 from pgm_bma.foundation.numbers.families import cell_alpha, check_prior, family_counts, log_marginal_likelihood
 from pgm_bma.foundation.tables import interventions as experiments
 from pgm_bma.foundation.tables.table import encode
@@ -74,9 +74,8 @@ class FamilyScore(BaseStructureScore):
         check_frame(data)
         check_prior(alpha, equivalent_sample_size)
         check("state_names", state_names, Optional(Instance(dict, "a dict column -> states")))
-        check("intervention_type", intervention_type, Choice(*experiments.TYPES))
         found = None
-        if interventions is not None:
+        if experiments.given(interventions, None, intervention_type) is not None:
             data, found = experiments.split_experiments(data, interventions, intervention_type)
         read = encode(data, state_names, sample_weight)
         missing = (read.codes < 0).sum(0)

@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from pgm_bma.foundation.faces.docstrings import ROWS, fill
-from pgm_bma.foundation.faces.validation import Choice, brief, check_choice, check_number, resolve_preset
+from pgm_bma.foundation.faces.validation import Choice, brief, check_number, resolve_preset
 from pgm_bma.foundation.rows.scan import NeedsRows, NotFolded
 from pgm_bma.foundation.runtime.jobs import random_generator
 from pgm_bma.foundation.tables import interventions as experiments
@@ -172,8 +172,7 @@ class OrderPosterior(OrderResults, BaseCausalDiscovery):
         [0.5, 1.0]
         """
         with self._unchanged_by_failure():
-            interventions = experiments.one_of(interventions, intervention_targets)
-            check_choice("intervention_type", intervention_type, experiments.TYPES)
+            interventions = experiments.given(interventions, intervention_targets, intervention_type)
             has_experiments = interventions is not None
             if has_experiments:
                 experiments.check_source(X, interventions)

@@ -20,6 +20,7 @@ from pgm_bma.foundation.faces.validation import (
     reading,
 )
 from pgm_bma.foundation.numbers.graphs import ancestors
+from pgm_bma.foundation.tables.cut_points import state_text
 from pgm_bma.plotting._densities import plot_densities
 from pgm_bma.plotting._drawing import (
     BLUE,
@@ -121,7 +122,7 @@ def plot_cluster_profiles(
         dependence = {v: _dependence(tables[v], weights) for v in names}
         names = sorted(names, key=lambda v: -round(dependence[v], 9))
     shown = names[:top]
-    states = {v: [str(s) for s in network.get_cpds(v).state_names[v]] for v in shown}
+    states = {v: [state_text(s) for s in network.get_cpds(v).state_names[v]] for v in shown}
     cluster_states = [str(s) for s in network.get_cpds(cluster).state_names[cluster]]
 
     labels = short_labels(shown, 26)
@@ -458,7 +459,7 @@ def _key_text(line):
 
 def _state_text(state):
     """Return 1.0 as 1, where a missing value has made floats of whole numbers."""
-    text = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
+    text = str(int(state)) if isinstance(state, float) and state.is_integer() else state_text(state)
     return short_labels([text], 18)[text]
 
 

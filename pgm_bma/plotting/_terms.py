@@ -9,6 +9,7 @@ import pandas as pd
 from pgm_bma.foundation.faces.docstrings import DRAWN, fill
 from pgm_bma.foundation.faces.validation import Fitted, Integer, check_arguments, is_hashable, reading
 from pgm_bma.foundation.runtime.atomic import file_path, replacing
+from pgm_bma.foundation.tables.cut_points import state_text
 from pgm_bma.plotting._drawing import (
     BLUE,
     FONT,
@@ -188,7 +189,7 @@ def _draw_pair(ax, table, parts, largest):
     for (part, numeric, label), axis in zip(parts, (ax.xaxis, ax.yaxis)):
         axis.set_label_text(label, fontsize=FONT - 1, color=SOFT, parse_math=False)
         if not numeric:
-            states = [str(state) for state in part["bin"]]
+            states = [state_text(state) for state in part["bin"]]
             few, texts = len(states) <= 12, short_labels(states, 10)
             axis.set_ticks(range(len(states)) if few else [], [texts[s] for s in states] if few else [])
     bare(ax)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pgm_bma.foundation.numbers.families import information
+from pgm_bma.foundation.tables.cut_points import state_text
 from pgm_bma.plotting._drawing import box_labels, box_sizes, circle_layout, layout_graph
 from pgm_bma.plotting._layered import MARGIN, GraphLayout
 
@@ -267,8 +268,8 @@ def _column_details(estimator, names, frame):
             detail = {
                 "title": f"Shares in the rows, by {target}",
                 "given": [str(target)],
-                "states": [str(state) for state in shown.columns],
-                "at": [[str(state)] for state in shown.index],
+                "states": [state_text(state) for state in shown.columns],
+                "at": [[state_text(state)] for state in shown.index],
                 "p": (shown.to_numpy() / sums[:, None]).round(4).tolist(),
                 "n": sums.tolist(),
                 "cut": _cut(shown.shape, table.shape),
@@ -286,7 +287,7 @@ def _state_codes(column):
 
 def _table(cpd, columns, is_best):
     variable, parents = cpd.variable, list(cpd.variables[1:])
-    states = [str(state) for state in cpd.state_names[variable]]
+    states = [state_text(state) for state in cpd.state_names[variable]]
     values = np.asarray(cpd.values, dtype=float).reshape(len(states), -1).T  # a line per configuration
     shape = tuple(len(cpd.state_names[parent]) for parent in parents)
     rows = _rows_behind(cpd, parents, columns, shape)
@@ -299,7 +300,7 @@ def _table(cpd, columns, is_best):
         "title": f"{given} in the single best network" if is_best else given,
         "given": [str(parent) for parent in parents],
         "states": states[:MOST_STATES],
-        "at": [[str(cpd.state_names[parent][i]) for parent, i in zip(parents, line)] for line in at],
+        "at": [[state_text(cpd.state_names[parent][i]) for parent, i in zip(parents, line)] for line in at],
         "p": values[kept, :MOST_STATES].round(4).tolist(),
         "n": None if rows is None else rows[kept].tolist(),
         "cut": _cut((len(kept), min(len(states), MOST_STATES)), (len(values), len(states))),
@@ -326,7 +327,7 @@ def _counts(column):
     counts = counts[counts > 0]
     shown = counts if len(counts) <= MOST_STATES else counts.sort_values(ascending=False, kind="stable")[:MOST_STATES]
     return {
-        "counts": [[str(state), int(number)] for state, number in shown.items()],
+        "counts": [[state_text(state), int(number)] for state, number in shown.items()],
         "missing": int(column.isna().sum()),
     }
 
@@ -363,7 +364,7 @@ def cluster_data(estimator):
         shown.append(
             {
                 "name": str(name),
-                "states": [str(state) for state in states],
+                "states": [state_text(state) for state in states],
                 "p": profile.round(4).tolist(),
                 "overall": overall.round(4).tolist(),
             }

@@ -34,6 +34,26 @@ function density(scores, content, row) {
   }
 }
 
+function forestBin(forest, bins, row, j) {
+  const edges = forest.edges[j], value = row[j];
+  if (edges === undefined) return bins[j] + 1;
+  return value === null ? 0 : 1 + edges.filter(edge => edge <= value).length;
+}
+
+function forest(scores, content, bins, row) {
+  const found = row.map((_, j) => forestBin(content, bins, row, j));
+  const sums = content.shares.map(share => content.mixed * share);
+  for (const root of content.roots) {
+    let node = root;
+    while (content.children[node] >= 0) {
+      const b = found[content.columns[node]], half = b < 31 ? 0 : 1;
+      node = content.children[node] + 1 - ((content.masks[half][node] >> (b - 31 * half)) & 1);
+    }
+    add(sums, content.leaves[-1 - content.children[node]], 1 / content.roots.length);
+  }
+  add(scores, sums.map(p => Math.log(p / (1 + content.mixed))), content.weight);
+}
+
 function score(model, row) {
   const bins = model.columns.map((column, j) => bin(column, row[j]));
   const scores = model.prior.slice();
@@ -50,6 +70,7 @@ function score(model, row) {
     add(scores, slope.weights, Math.max(-model.clip, Math.min(model.clip, x)));
   }
   for (const content of model.densities) density(scores, content, row);
+  if (model.forest) forest(scores, model.forest, bins, row);
   for (const tree of model.trees) {
     add(scores, tree.leaves[tree.columns.reduce((leaf, j, k) => 2 * leaf + (bins[j] > tree.last_bins[k] ? 1 : 0), 0)]);
   }

@@ -30,7 +30,7 @@ def mixed(n=200, seed=0, gaps=0.05):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = mixed()
-    return X, y, AdditiveBayesClassifier().fit(X, y)
+    return X, y, AdditiveBayesClassifier(n_bags=2).fit(X, y)  # few bags: a fit takes a third of the time
 
 
 def test_what_is_numeric():
@@ -80,7 +80,7 @@ def test_the_answer_comes_from_the_data(fitted):
     X, y, model = fitted
     expected = model.predict_proba(X)
     order = np.random.default_rng(5).permutation(len(X))
-    again = AdditiveBayesClassifier(random_state=9)
+    again = AdditiveBayesClassifier(n_bags=2, random_state=9)
     # 1e-6: only the order of additions differs
     np.testing.assert_allclose(again.fit(X.iloc[order], y[order]).predict_proba(X), expected, atol=1e-6)
     np.testing.assert_allclose(again.fit(X[X.columns[::-1]], y).predict_proba(X), expected, atol=1e-6)
@@ -93,7 +93,7 @@ def test_the_answer_comes_from_the_data(fitted):
 @pytest.mark.parametrize("terms", [("single",), ("single", "pair", "gaussian")])
 def test_rising_transformations_change_nothing(terms):
     X, y = mixed()
-    model = AdditiveBayesClassifier(terms=terms)
+    model = AdditiveBayesClassifier(n_bags=2, terms=terms)
     fresh, _ = mixed(50, seed=3)
     expected = model.fit(X, y).predict_proba(fresh)
     found = model.fit(X.assign(a=np.exp(X.a), c=X.c**3), y).predict_proba(fresh.assign(a=np.exp(fresh.a), c=fresh.c**3))
@@ -196,11 +196,11 @@ def test_arrays_files_and_rows(fitted, tmp_path):
     loaded = pgm_bma.load(tmp_path / "model.pgm")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     numbers = X[["a", "b", "c"]].to_numpy()
-    plain = AdditiveBayesClassifier().fit(numbers, y)
+    plain = AdditiveBayesClassifier(n_bags=2).fit(numbers, y)
     assert not hasattr(plain, "feature_names_in_") and plain.numeric_columns_ == ["x0", "x1", "x2"]
-    named = AdditiveBayesClassifier().fit(X[["a", "b", "c"]], y)
+    named = AdditiveBayesClassifier(n_bags=2).fit(X[["a", "b", "c"]], y)
     np.testing.assert_allclose(plain.predict_proba(numbers), named.predict_proba(X), atol=1e-12)
-    whole = AdditiveBayesClassifier().fit(X.assign(outcome=y), "outcome")
+    whole = AdditiveBayesClassifier(n_bags=2).fit(X.assign(outcome=y), "outcome")
     assert whole.target_name_ == "outcome"
     np.testing.assert_allclose(whole.predict_proba(X.iloc[3]), model.predict_proba(X.iloc[[3]]), atol=1e-9)
 
@@ -229,7 +229,9 @@ def test_pipelines_and_a_grid_over_terms():
     scaled = make_column_transformer(
         (StandardScaler(), ["a", "b"]), remainder="passthrough", verbose_feature_names_out=False
     )
-    pipeline = Pipeline([("scaled", scaled.set_output(transform="pandas")), ("additive", AdditiveBayesClassifier())])
+    pipeline = Pipeline(
+        [("scaled", scaled.set_output(transform="pandas")), ("additive", AdditiveBayesClassifier(n_bags=1))]
+    )
     grid = {"additive__terms": [("single",), ("single", "linear")]}
     search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise").fit(X, y)
     assert search.best_estimator_.named_steps["additive"].numeric_columns_ == ["a", "b"]

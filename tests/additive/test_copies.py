@@ -25,7 +25,7 @@ def states(n, seed):
 
 
 CASES = pytest.mark.parametrize(
-    ("estimator", "source"), [(AdditiveBayesClassifier(), numbers), (KikuchiBayesClassifier(), states)]
+    ("estimator", "source"), [(AdditiveBayesClassifier(n_bags=2), numbers), (KikuchiBayesClassifier(), states)]
 )
 
 

@@ -50,10 +50,10 @@ def test_groups_tell_copies_from_data():
 
 def test_names_and_order_of_groups_and_rows_do_not_matter():
     X, y, groups = patients(24, 2, 4)
-    wanted = AdditiveBayesClassifier().fit(X, y, groups=groups).predict_proba(X)
+    wanted = AdditiveBayesClassifier(n_bags=2).fit(X, y, groups=groups).predict_proba(X)
     order = np.random.default_rng(0).permutation(len(y))
     names = np.array([f"p{k * 7 % 24}" for k in range(24)])[groups]
-    model = AdditiveBayesClassifier().fit(X.iloc[order], y[order], groups=names[order])
+    model = AdditiveBayesClassifier(n_bags=2).fit(X.iloc[order], y[order], groups=names[order])
     np.testing.assert_allclose(model.predict_proba(X), wanted, atol=1e-9)
 
 
@@ -105,6 +105,6 @@ def test_mistakes_are_named(groups, message):
 def test_rows_of_weight_zero_have_no_group():
     X, y, groups = patients(20, 5, 4)
     weights = np.where(groups < 15, 1.0, 0.0)
-    wanted = AdditiveBayesClassifier().fit(X[groups < 15], y[groups < 15], groups=groups[groups < 15])
-    found = AdditiveBayesClassifier().fit(X, y, sample_weight=weights, groups=groups)
+    wanted = AdditiveBayesClassifier(n_bags=2).fit(X[groups < 15], y[groups < 15], groups=groups[groups < 15])
+    found = AdditiveBayesClassifier(n_bags=2).fit(X, y, sample_weight=weights, groups=groups)
     np.testing.assert_array_equal(found.predict_proba(X), wanted.predict_proba(X))

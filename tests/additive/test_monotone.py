@@ -55,7 +55,7 @@ def test_probabilities_never_turn(n):
 def test_of_more_classes_all_later_ones_together():
     X, y = source(400, 2)
     y = y + (X["a"] > 0.3).to_numpy()
-    model = AdditiveBayesClassifier(monotone={"a": 1, "c": -1}).fit(X, y)
+    model = AdditiveBayesClassifier(n_bags=2, monotone={"a": 1, "c": -1}).fit(X, y)
     assert len(model.classes_) == 3
     for name, sign in {"a": 1, "c": -1}.items():
         assert largest_step_back(model, X, name, sign) <= ROUNDING
@@ -107,7 +107,7 @@ def test_wide_tables_keep_the_law():
     X, y = source(150, 6)
     noise = pd.DataFrame(np.random.default_rng(0).normal(size=(150, 60))).add_prefix("z")
     X = pd.concat([X, noise], axis=1)
-    model = AdditiveBayesClassifier(monotone={"b": 1, "z7": -1}).fit(X, y)
+    model = AdditiveBayesClassifier(n_bags=2, monotone={"b": 1, "z7": -1}).fit(X, y)
     for name, sign in {"b": 1, "z7": -1}.items():
         assert largest_step_back(model, X, name, sign, 5) <= ROUNDING
 

@@ -62,6 +62,7 @@ def test_a_direction_that_only_the_prior_knows_is_said_to_be_open(tmp_path, caps
     assert arcs["b", "a"] > 0.81
     assert "the data do not show the direction: b - " in " ".join(said.split())
     assert said.count("b - ") == 3
+    assert "which direction is more probable rests on the prior" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(

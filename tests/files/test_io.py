@@ -329,6 +329,9 @@ def test_load_explains_what_is_wrong(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.arange(3))
     with pytest.raises(ValueError, match="not a file that pgm_bma"):
         pgm_bma.load(tmp_path / "other.npz")
+    (tmp_path / "net.bif").write_text("network net {}")
+    with pytest.raises(ValueError, match="read_bif reads networks"):
+        pgm_bma.load(tmp_path / "net.bif")
     with pytest.raises(FileNotFoundError):
         pgm_bma.load(tmp_path / "none")
     for changes in (

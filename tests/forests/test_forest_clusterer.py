@@ -224,6 +224,8 @@ def test_wide_tables_make_fewer_updates_unless_max_iter_is_given(monkeypatch):
     assert 1 <= short < 10 <= final < 100
     with pytest.raises(ValueError, match=r"takes about \d+ CPU seconds for 100,000 rows of 500 columns.*lower n_init"):
         affordable_updates(sizes(100_000, 500, 10), 2, 10, 3)
+    with pytest.raises(ValueError, match="about 3 CPU seconds for 10,000 rows of 500 columns, and there are 10 starts"):
+        affordable_updates(sizes(10_000, 500, 2), 2, 10, 3)  # took 161 CPU seconds
     codes = np.random.default_rng(0).integers(0, 3, (80, 5))
     usual = ForestAveragedClusterer(random_state=0).fit(codes)
     limited = ForestAveragedClusterer(random_state=0, max_iter=500).fit(codes)
@@ -235,5 +237,5 @@ def test_wide_tables_make_fewer_updates_unless_max_iter_is_given(monkeypatch):
 
 
 def sizes(n_rows, n_columns, n_states):
-    groups = SimpleNamespace(members=range(n_columns))
+    groups = SimpleNamespace(members=range(-(-n_columns // 5)))  # five binary columns make a super-column
     return SimpleNamespace(codes=range(n_rows), cardinalities=np.full(n_columns, n_states), groups=groups)

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from pgm_bma import EMAClusterer
 from pgm_bma.foundation.numbers.starts import choose_starts
 from pgm_bma.foundation.rows.blocks import Block, MappedRows, MemoryRows, Profile, table_rows
 from pgm_bma.foundation.tables.table import Schema
+from pgm_bma.latent_class import _kernels as kernels
 from pgm_bma.latent_class.loop import N_POLISHED, LatentClassSettings, fit_latent_class
 from pgm_bma.latent_class.problem import PriorSettings, make_problem, sample_problem, split_columns
 
@@ -155,3 +157,11 @@ def test_split_columns_undoes_the_joining():
     assert (np.concatenate(parts) == codes).all()
     small, share = sample_problem(problem, 100)
     assert share == small.rows.n_rows / 700 and 80 <= small.rows.n_rows <= 110
+
+
+def test_tables_of_any_layout_are_one_type():
+    """Splits, merges and copies make tables of other layouts, each of which would be compiled again: seconds of a first scan."""
+    codes = np.random.default_rng(0).integers(0, 3, (60, 4))
+    EMAClusterer(n_clusters=range(1, 4), n_init=2, random_state=0).fit(codes)
+    for signature in kernels.step.signatures:
+        assert {array.layout for array in signature[4].types} == {"C"}

@@ -256,6 +256,15 @@ def test_columns_of_x_by_name_and_rows_with_gaps(fitted):
     assert len(three_step(structural, X, outcome=aside["income"]).estimates) == 2
 
 
+def test_a_result_prints_as_its_estimates(fitted):
+    clusterer, X, aside = fitted
+    found = three_step(clusterer, X, outcome=aside["income"])
+    first, header, *lines = repr(found).splitlines()
+    assert first == "ThreeStep(correction='bch', 500 rows, converged=True)"
+    assert header.split()[-1] == found.estimates.columns[-1]
+    assert len(lines) == len(found.estimates)
+
+
 def test_refusals_name_the_column_and_the_cure(fitted):
     clusterer, X, aside = fitted
     for given, said in (

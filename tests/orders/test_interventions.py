@@ -336,6 +336,8 @@ def test_errors_name_the_cure():
         fit(X, interventions=targets[1:])
     with pytest.raises(ValueError, match="'experiment' is not a column of X"):
         fit(X, interventions="experiment")
+    with pytest.raises(ValueError, match="intervention_type='soft' says nothing without interventions"):
+        fit(X, intervention_type="soft")
     holes = X.astype(object)
     holes.loc[1, "d"] = None
     with pytest.warns(UserWarning, match="left out"):

@@ -7,6 +7,7 @@ Fayyad and Irani (1993), "Multi-interval discretization of continuous-valued att
 """
 
 import math
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -130,6 +131,27 @@ def bin_labels(cuts, low=None, high=None):
     tolerance = 0.005 * min((b - a for a, b in pairwise(ends) if b > a), default=0.0)
     tokens = [_number_token(cut, tolerance) for cut in cuts]
     return [f"lt_{tokens[0]}", *(f"from_{a}_to_{b}" for a, b in pairwise(tokens)), f"ge_{tokens[-1]}"]
+
+
+_NUMBER = r"((?:neg)?\d+(?:_\d+)?(?:e(?:neg)?\d+)?)"
+_BIN = re.compile(f"lt_{_NUMBER}|from_{_NUMBER}_to_{_NUMBER}|ge_{_NUMBER}")
+
+
+def state_text(state):
+    """A state as people read it: a name of `bin_labels` in numbers, all else as it is.
+
+    Examples
+    --------
+    >>> from pgm_bma.foundation.tables.cut_points import state_text
+    >>> [state_text(label) for label in ("lt_neg1_5", "from_2_45_to_4_75", "ge_1e20", "ge_nius", 3)]
+    ['below -1.5', '2.45 to 4.75', '1e20 or more', 'ge_nius', '3']
+    """
+    text = str(state)
+    found = _BIN.fullmatch(text)
+    if not found:
+        return text
+    below, low, high, above = (number and number.replace("neg", "-").replace("_", ".") for number in found.groups())
+    return f"below {below}" if below else f"{low} to {high}" if low else f"{above} or more"
 
 
 def _best_mdl_cut(below):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgm_bma.foundation.faces.validation import bounded, brief, is_hashable, is_name
+from pgm_bma.foundation.faces.validation import bounded, brief, check_choice, is_hashable, is_name
 from pgm_bma.foundation.rows.scan import is_scan
 from pgm_bma.foundation.tables import table
 from pgm_bma.foundation.tables.columns import is_missing
@@ -43,11 +43,17 @@ class Experiments(NamedTuple):
         return held_rows(self.targets, names, codes, sample_weight)
 
 
-def one_of(interventions, intervention_targets):
-    """The one of two names that was passed."""
+def given(interventions, intervention_targets, intervention_type="perfect"):
+    """The experiments under either of their two names; an error if their type is unknown or stands alone."""
     if interventions is not None and intervention_targets is not None:
         raise ValueError("interventions and intervention_targets mean the same; pass one of them")
-    return intervention_targets if interventions is None else interventions
+    check_choice("intervention_type", intervention_type, TYPES)
+    found = intervention_targets if interventions is None else interventions
+    if found is None and intervention_type == "soft":
+        raise ValueError(
+            "intervention_type='soft' says nothing without interventions; pass the variables that were set"
+        )
+    return found
 
 
 def check_source(X, interventions):
