@@ -412,7 +412,7 @@ def _warn_of_gaps(result, names, settings):
     if loss.max(initial=0.0) > LOST:
         node = int(np.argmax(loss))
         warn(
-            f"parent sets of {names[node]!r} that were left out have up to {loss[node]:.2f} of its weight on the completed tables "
+            f"parent sets of {names[node]!r} that were left out have {loss[node]:.2f} of its weight on the completed tables "
             f"(more than {LOST}), so arcs into it may be off by as much; lower eps (now {settings.sampler.eps}), or drop columns"
         )
     if result.chains.converged:

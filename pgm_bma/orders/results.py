@@ -130,7 +130,10 @@ class OrderResults(EffectResults, DiscreteEstimator):
 
     @property
     def lost_mass_(self):
-        """Bound on what parent sets left out of a list have, as a share of the others, the largest over the variables."""
+        """Bound on what parent sets left out of a list have, as a share of the others, the largest over the variables.
+
+        With missing values it is no bound but what they had in the states of the chains, the largest that was measured.
+        """
         return lost_mass(self._average)
 
     @property
@@ -140,7 +143,7 @@ class OrderResults(EffectResults, DiscreteEstimator):
         `attrs` has `rows`, `incomplete_rows`, `treatment` ("augment", "drop", "state", or "none" where nothing was missing),
         `arc_spread` (largest standard deviation of an arc posterior from completed table to completed table) and `by_cells`
         (share of the incomplete rows whose missing cells have too many joint states to be drawn at once), and `lost_mass`: for
-        every completed table on which it was measured, chain after chain, the bound that `lost_mass_` is the largest of.
+        every completed table on which it was measured, chain after chain, the share that `lost_mass_` is the largest of.
         """
         names = list(self._variables.names)
         n_missing, n_incomplete, n_rows = self._missing_counts
