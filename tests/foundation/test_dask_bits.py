@@ -45,7 +45,7 @@ def client(request):
     """Workers in this process: they hold their own partitions, and nothing is imported again."""
     from distributed import Client
 
-    with Client(processes=False, n_workers=request.param, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=request.param, threads_per_worker=1, dashboard_address=":0") as client:
         yield client
 
 

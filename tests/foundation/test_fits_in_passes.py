@@ -192,7 +192,7 @@ def test_starts_go_where_joblib_sends_them(frame):
     X = frame[COMPLETE]
     makers = [CLUSTERERS[name] for name in ("EM", "EMA variational", "structural EM", "forest clusters")]
     want = [make().set_params(n_init=9 if i < 2 else 2).fit(X) for i, make in enumerate(makers)]
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
         client.get_task_stream()  # from now on it is recorded
         with joblib.parallel_config("dask"):
             got = [make().set_params(n_init=9 if i < 2 else 2).fit(X) for i, make in enumerate(makers)]
