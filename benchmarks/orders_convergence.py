@@ -33,8 +33,8 @@ PROBLEMS = {
     "child, dag": ("child", "dag", 0.0, 1000, 2, 5, "2 (most 4)"),
     "alarm, dag": ("alarm", "dag", 0.0, 1000, 2, 5, "5 (most 10)"),
     "win95pts, dag": ("win95pts", "dag", 0.0, 1000, 1, 5, "40 (most 90)"),
-    "child, 20 % missing": ("child", "order", 0.2, 1000, 2, 5, "10 (most 20)"),
-    "alarm, 20 % missing": ("alarm", "order", 0.2, 1000, 2, 5, "20 (most 40)"),
+    "child, 20 % missing": ("child", "order", 0.2, 1000, 4, 5, "10 (most 20)"),
+    "alarm, 20 % missing": ("alarm", "order", 0.2, 1000, 4, 5, "20 (most 40)"),
 }
 LARGE = {
     "500 variables": (500, "order", 0.0, 500, 1, 2, None),
@@ -76,7 +76,7 @@ def measure(name, seed, most):
             error = float(np.abs(arcs[k] - reference).max()) if k in arcs else np.nan
             rows.append(
                 {
-                    "problem": name, "table": number, "seed": k, "variables": table.shape[1], "against": against,
+                    "problem": name, "table": seed + number, "seed": k, "variables": table.shape[1], "against": against,
                     "converged": bool(fit.get("converged", False)), "sweeps": fit.get("sweeps"),
                     "cpu_s": round(fit.get("cpu", limit), 2), "largest_error": round(error, 4),
                     "lost_mass": fit.get("lost_mass"), "peak_mb": round(fit.get("mb", 0)) or None,
