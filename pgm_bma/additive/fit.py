@@ -109,7 +109,7 @@ def _with_last(fits, held_out, scores, data, kinds):
     columns = [held_out.scores] if term is None else [held_out.scores, term[np.searchsorted(places, held_out.places)]]
     factor, *weight = _last_weights(columns, data.target[held_out.places], held_out.rows)
     first, *others = [fit.scaled(factor) for fit in fits]
-    if weight:
+    if weight and forest is not None:
         first = first._replace(forest=forest._replace(weight=weight[0]))
     if boosted:
         scores = factor * scores + (weight[0] * term if weight else 0.0)
