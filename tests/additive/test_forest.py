@@ -216,4 +216,4 @@ def test_noise_gains_little_by_it():
     X = pd.DataFrame(rng.normal(size=(2300, 8))).add_prefix("x")
     y = rng.integers(0, 2, 2300)
     model = AdditiveBayesClassifier().fit(X[:300], y[:300])
-    assert loss(model, X[300:], y[300:]) < np.log(2) + 0.01  
+    assert loss(model, X[300:], y[300:]) < np.log(2) + 0.01
