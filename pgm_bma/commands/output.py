@@ -268,10 +268,8 @@ class Folder:
         if network is None:
             write_uai(estimator.model_, self.path / "model.uai")
             self.wrote("model.uai", "model.uai.json")
-            part = (
-                "" if getattr(estimator, "model_is_exact_", True) else " without its forest, which estimator.pgm has,"
-            )
-            return f"There is no model.bif: {why_not}. model.uai holds the undirected model{part} and model.uai.json its names"
+            part = "" if getattr(estimator, "model_is_exact_", True) else " without its forest"
+            return f"There is no model.bif: {why_not}. model.uai holds the undirected model{part}, model.uai.json its names"
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "BIF holds tables of states")  # said below
             write_bif(network, self.path / "model.bif")

@@ -215,10 +215,11 @@ def arc_findings(estimator, decided=None):
     undecided = _undecided(posterior, posterior if decided is None else decided)
     if undecided:
         pairs = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
-        words.append(
-            f"Almost surely connected, but the data do not show the direction: {pairs}. Networks that fit equally well turn these "
-            "arcs round; which direction is more probable rests on the prior."
-        )
+        words.append(f"Almost surely connected, but the data do not show the direction: {pairs}.")
+        if decided is not None:
+            words.append(
+                "Networks that fit equally well turn these arcs round; which direction is more probable rests on the prior."
+            )
     caption = "Arcs with a probability of at least 0.01."
     if hasattr(estimator, "structure_weighting_"):  # posteriors mean little without their prior
         once = "order" if estimator.structure_weighting_ == "order" else "network"

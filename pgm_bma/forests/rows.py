@@ -185,9 +185,8 @@ def _update_hidden(rows, hidden, single, both):
         for i in columns:
             own = slice(offsets[i], offsets[i + 1])
             values = alone[own] + soft[missing[i]] @ joint[:, own]
-            values = np.exp(
-                values - values.max(axis=1, keepdims=True)
-            )  # scipy's softmax takes longer than all the rest
+            # scipy's softmax takes longer than all the rest
+            values = np.exp(values - values.max(axis=1, keepdims=True))
             soft[missing[i], own] = values / values.sum(axis=1, keepdims=True)
     return hidden
 
