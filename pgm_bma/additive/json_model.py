@@ -89,22 +89,30 @@ def _forest_dict(forest):
     }
 
 
-def _forest_of(content):
-    """`Forest` from what `_forest_dict` made."""
-    low, high, *nodes = (
-        np.array(part, dtype=np.int64) for part in (*content["masks"], content["columns"], content["children"])
+def _forest_of(content, n_columns, n_classes):
+    """`Forest` from what `_forest_dict` made; an error where its nodes lead out of it, as compiled code does not look."""
+    low, high, columns, children, roots, numbers = (
+        np.array(part, dtype=np.int64).ravel()
+        for part in (
+            *content["masks"],
+            content["columns"],
+            content["children"],
+            content["roots"],
+            list(content["edges"]),
+        )
     )
-    return Forest(
-        np.array([int(j) for j in content["edges"]], dtype=np.int64),
-        [np.array(edge, dtype=float) for edge in content["edges"].values()],
-        nodes[0],
-        low | (high << _LOW_BITS),
-        nodes[1],
-        np.array(content["leaves"], dtype=float),
-        np.array(content["roots"], dtype=np.int64),
-        np.array(content["shares"], dtype=float),
-        content["weight"],
-    )
+    leaves, places = np.array(content["leaves"], dtype=float), np.arange(len(children))
+    inner = children >= 0
+    sound = len(low) == len(high) == len(columns) == len(children) and leaves.shape[1:] == (n_classes,)
+    for index, size in ((columns, n_columns), (numbers, n_columns), (roots, len(children))):
+        sound = sound and bool(((0 <= index) & (index < size)).all())
+    sound = sound and bool((places[inner] < children[inner]).all() and (children[inner] < len(children) - 1).all())
+    if not sound or (children < -len(leaves)).any():
+        raise ValueError("the forest in content leads to nodes, leaves or columns that are not there; pass a to_dict()")
+    edges = [np.array(edge, dtype=float) for edge in content["edges"].values()]
+    shares = np.array(content["shares"], dtype=float)
+    masks = low | (high << _LOW_BITS)
+    return Forest(numbers, edges, columns, masks, children, leaves, roots, shares, content["weight"])
 
 
 def _plain(value):
@@ -150,8 +158,9 @@ def from_dict(content):
         )
         for tree in content["trees"]
     ]
-    forest = _forest_of(content["forest"]) if content.get("forest") else None
-    prior = np.array(content["prior"])
+    prior, forest = np.array(content["prior"]), None
+    if content.get("forest"):
+        forest = _forest_of(content["forest"], len(content["columns"]), len(content["classes"]))
     return AdditiveModel(columns, numbers, prior, tables, slopes, pairs, densities, tuple(trees), forest)
 
 

@@ -217,3 +217,19 @@ def test_noise_gains_little_by_it():
     y = rng.integers(0, 2, 2300)
     model = AdditiveBayesClassifier().fit(X[:300], y[:300])
     assert loss(model, X[300:], y[300:]) < np.log(2) + 0.01
+
+
+def test_a_forest_that_leads_astray_is_an_error(fitted):
+    model, _, _, _, _ = fitted
+    content = json.dumps(model.to_dict())
+    for name, place, value in (
+        ("children", 0, 10**6),
+        ("children", -1, -(10**6)),
+        ("children", 0, 0),
+        ("columns", 0, 99),
+        ("roots", 1, -1),
+    ):
+        changed = json.loads(content)
+        changed["forest"][name][place] = value
+        with pytest.raises(ValueError, match="the forest in content leads to"):
+            AdditiveBayesClassifier.from_dict(changed)
