@@ -32,7 +32,7 @@ PROBLEMS = {
     "200 variables": (200, "order", 0.0, 1000, 2, 5, "20 (most 40)"),
     "child, dag": ("child", "dag", 0.0, 1000, 2, 5, "2 (most 4)"),
     "alarm, dag": ("alarm", "dag", 0.0, 1000, 2, 5, "5 (most 10)"),
-    "win95pts, dag": ("win95pts", "dag", 0.0, 1000, 1, 5, "40 (most 90)"),
+    "win95pts, dag": ("win95pts", "dag", 0.0, 1000, 2, 5, "40 (most 90)"),
     "child, 20 % missing": ("child", "order", 0.2, 1000, 4, 5, "10 (most 20)"),
     "alarm, 20 % missing": ("alarm", "order", 0.2, 1000, 4, 5, "20 (most 40)"),
 }
