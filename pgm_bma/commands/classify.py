@@ -7,6 +7,7 @@ removes what is common to both.
 
 import re
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -238,10 +239,15 @@ def cross_predict(estimator, X, y, n_folds, seed, n_jobs=1, follow=None, weights
     )
     proba = np.zeros((len(y), len(y.cat.categories)))
     messages: dict[str, str] = {}
-    for k, (found, said) in enumerate(follow(work, n_folds) if follow else work):
-        proba[fold == k] = found
-        for message in said:  # every fold says it with its own numbers: once is enough
-            messages.setdefault(re.sub(r"\d+(\.\d+)?", "#", message), f"in fold {k + 1}: {message}")
+    try:
+        for k, (found, said) in enumerate(follow(work, n_folds) if follow else work):
+            proba[fold == k] = found
+            for message in said:  # every fold says it with its own numbers: once is enough
+                messages.setdefault(re.sub(r"\d+(\.\d+)?", "#", message), f"in fold {k + 1}: {message}")
+    finally:
+        with warnings.catch_warnings():  # joblib warns of folds that an interruption leaves undone
+            warnings.simplefilter("ignore")
+            work.close()
     return Predictions(proba, fold, list(messages.values()), time.perf_counter() - began)
 
 

@@ -1,5 +1,6 @@
 """The command line when things go wrong or nobody watches: exit codes, one clear line per problem, pipes, terminals, Ctrl-C."""
 
+import gc
 import io
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,8 @@ import pandas as pd
 import pytest
 
 import pgm_bma
-from pgm_bma import __version__, load_dataset
+from pgm_bma import AveragedNaiveBayesClassifier, __version__, load_dataset
+from pgm_bma.commands.classify import cross_predict
 from pgm_bma.commands.main import main
 from pgm_bma.commands.output import Console, ends_at_once, text_table
 from pgm_bma.commands.tabular_files import frame_checksum
@@ -161,6 +164,23 @@ def test_interrupted_with_several_processes(tmp_path):
     # the workers hold the pipe too: its end comes when all of them have gone
     assert process.communicate(timeout=30)[1].splitlines()[-1] == "pgm-bma: interrupted"
     assert process.returncode == 130 and not (tmp_path / "out").exists()
+
+
+def test_interrupted_between_two_folds():
+    """The workers are stopped without a warning of the folds that are left, wherever the signal strikes."""
+
+    def follow(folds, total):
+        yield next(iter(folds))
+        raise KeyboardInterrupt
+
+    X = pd.DataFrame({"a": ["u", "v"] * 20})
+    y = pd.Series(["no", "yes"] * 20, dtype="category")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with pytest.raises(KeyboardInterrupt):
+            cross_predict(AveragedNaiveBayesClassifier(), X, y, 10, 0, n_jobs=2, follow=follow)
+        gc.collect()  # a generator that is left open warns when it goes
+    assert not [str(one.message) for one in seen]
 
 
 def test_on_a_terminal_progress_is_a_bar(capsys, monkeypatch):
