@@ -29,7 +29,7 @@ def main(argv=None):
     kind, rng = WEIGHTINGS["order"], np.random.default_rng(options.seed)
     chain = gibbs.new_chain(kind.start(len(cardinalities), rng, ()), rng, N_TEMPERATURES)
     end = gibbs.BLOCK * (N_ROUNDS + 1)
-    moves = gibbs.TemperedMoves(kind.gibbs, lists, n_kept=30, tol=0.05, max_sweeps=end, free=True)
+    moves = gibbs.TemperedMoves(kind.gibbs, lists, n_kept=30, tol=0.05, max_sweeps=end, free=True, flattest=0.1)
 
     def walk():
         moves.advance(chain, gibbs.BLOCK, 0, end)

@@ -4,6 +4,7 @@ prior of the tables has most evidence under all orders, or under good ones."""
 import numpy as np
 
 from pgm_bma.orders.chains import order_mcmc
+from pgm_bma.orders.chains._pair_kernels import alone
 from pgm_bma.orders.chains._relocation_kernels import new_replica, run_orders
 from pgm_bma.orders.chains.gibbs import affordable_sweeps, prepare_lists, run_gibbs
 from pgm_bma.orders.families.arcs import random_order
@@ -70,13 +71,10 @@ def climb(prepared, order, rng):
     """Sweeps of moves to the best place, until one gains nothing."""
     n = len(order)
     orders, score = np.array([order], dtype=np.int64), -np.inf
-    nothing = np.zeros(0)
     while True:
         scores, edges, squares = np.empty(1), np.zeros((n, n)), np.zeros((n, n))
-        run_orders(
-            rng, orders, np.zeros(1, dtype=np.int64), np.array([FROZEN]), prepared, 1, nothing, nothing,
-            np.empty((1, n), dtype=np.int64), scores, edges, squares, np.array([-np.inf]),
-        )  # fmt: skip
+        out, best = np.empty((1, n), dtype=np.int64), np.array([-np.inf])
+        run_orders(rng, orders, alone(FROZEN), prepared, 1, out, scores, edges, squares, best)
         if scores[0] <= score + 1e-9:  # rounding of equal scores is no gain
             return orders[0]
         score = scores[0]

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import erfc, erfcinv
 
 from pgm_bma.orders.chains import _layer_kernels, _relocation_kernels, gibbs
+from pgm_bma.orders.chains._pair_kernels import alone
 from pgm_bma.orders.chains.gibbs import prepare_lists
 from pgm_bma.orders.chains.runner import expected_error, new_window
 from pgm_bma.orders.families.family_table import FamilyLists, family_table, prune_table
@@ -103,7 +104,7 @@ def test_a_node_is_put_into_layers_and_gaps_with_their_probabilities():
                     numbers, logs = numbers_of(layers, 4), np.zeros(4)
                     _layer_kernels.start_logs(numbers, f, logs)
                     assert logs.sum() == pytest.approx(scores[layers], abs=1e-9)
-                    _layer_kernels.relocate(v, uniform, 1.0, numbers, logs, f, sums, others)
+                    _layer_kernels.relocate(v, uniform, numbers, logs, f, sums, others)
                     assert numbers.tolist() == numbers_of(place, 4).tolist()
                     assert logs.sum() == pytest.approx(scores[place], abs=1e-9)
 
@@ -117,11 +118,8 @@ def test_no_drift_in_a_quarter_of_a_million_moves(eps):
     assert f.levels.max() > 0
     orders, n_sweeps = rng.permutation(12)[None].copy(), 21_000  # 252,000 moves, sums recomputed only where guards ask
     out, scores = np.zeros((n_sweeps, 12), dtype=np.int64), np.zeros(n_sweeps)
-    nothing, best = np.zeros(0), np.array([-np.inf])
-    _relocation_kernels.run_orders(
-        rng, orders, np.zeros(1, dtype=np.int64), np.ones(1), f, n_sweeps, nothing, nothing, out, scores,
-        np.zeros((12, 12)), np.zeros((12, 12)), best,
-    )  # fmt: skip
+    sums, squares, best = np.zeros((12, 12)), np.zeros((12, 12)), np.array([-np.inf])
+    _relocation_kernels.run_orders(rng, orders, alone(), f, n_sweeps, out, scores, sums, squares, best)
     for k in (*range(0, n_sweeps, 1000), n_sweeps - 1):
         full = _relocation_kernels.new_replica(out[k].copy(), f).logs.sum()
         assert abs(scores[k] - full) < 2.5e-9

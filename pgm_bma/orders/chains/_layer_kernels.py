@@ -21,7 +21,7 @@ import numpy as np
 
 from pgm_bma.foundation.runtime.compiling import compiled
 from pgm_bma.orders.chains._pair_kernels import DEEPER, NOTHING, STEP, add, fresh, highest, log_of, sum_between
-from pgm_bma.orders.chains._relocation_kernels import EXCHANGES, UNSEEN
+from pgm_bma.orders.chains._relocation_kernels import UNSEEN
 
 MOVED = 4  # one node in so many changes its layer in a sweep: what a DAG's own moves do costs less. Variance times CPU time of
 # alarm's arcs: .00016 with this and eight rounds, .00034 with every node moved, .0007 with three reversals a node alone
@@ -39,7 +39,7 @@ def start_logs(layers, f, logs):
 
 
 @compiled
-def relocate(v, uniform, beta, layers, logs, f, sums, others):
+def relocate(v, uniform, layers, logs, f, sums, others):
     """Move node v to a layer, or between two layers, drawn from all places.
 
     layers : (n + 1,)    logs : (n,)    sums : (6, n + 3) scratch by layer
@@ -111,7 +111,7 @@ def relocate(v, uniform, beta, layers, logs, f, sums, others):
         top = max(top, max(gap, join))
     total = 0.0
     for j in range(n_layers + 1):
-        total += np.exp(beta * (sums[4, j] - top)) + np.exp(beta * (sums[3, j] - top))
+        total += np.exp(sums[4, j] - top) + np.exp(sums[3, j] - top)
     sought, place = uniform * total, -1
     total = 0.0
     for j in range(n_layers + 1):
@@ -119,7 +119,7 @@ def relocate(v, uniform, beta, layers, logs, f, sums, others):
             value = sums[4 - joins, j]
             if value > -np.inf and (place < 0 or total <= sought):
                 place = 2 * j + joins
-                total += np.exp(beta * (value - top))
+                total += np.exp(value - top)
     j, joins = place // 2, place % 2
     for w in range(n):
         if w == v:
@@ -406,51 +406,35 @@ def add_edges(number, reach_only, f, column, sums, squares):
 
 
 @compiled
-def run_layers(
-    rng, states, at, betas, f, n_sweeps, tried, taken, states_out, scores_out, edge_sums, edge_squares, best
-):
-    """Walk `n_sweeps` sweeps; arguments and result as in `_relocation_kernels.run_orders`, states are layer numbers."""
-    n_temperatures, n = states.shape
-    layers = np.full((n_temperatures, n + 1), np.int32(-1))
-    logs = np.empty((n_temperatures, n))
-    for k in range(n_temperatures):
-        layers[k, :n] = states[k]
-        start_logs(layers[k], f, logs[k])
+def run_layers(rng, states, ladder, f, n_sweeps, states_out, scores_out, edge_sums, edge_squares, best):
+    """Walk `n_sweeps` sweeps; arguments and result as in `_relocation_kernels.run_orders`. States are layer numbers, (1, n): arcs
+    are turned round instead of replicas exchanged."""
+    n = states.shape[1]
+    layers, logs = np.full(n + 1, np.int32(-1)), np.empty(n)
+    layers[:n] = states[0]
+    start_logs(layers, f, logs)
     sums, others = np.zeros((6, n + 3)), np.zeros((4, n + 1))
     one = new_dag(n)
     sequence, column = np.arange(n), np.zeros(n + 1)
     edges, readings, squares = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
-    found, turn = -1, 0
+    found, moved = -1, max(-(-n // MOVED), min(n, FEWEST))
     for sweep in range(n_sweeps):
         for p in range(n - 1, 0, -1):
             q = int(rng.random() * (p + 1))
             sequence[p], sequence[q] = sequence[q], sequence[p]
-        moved = max(-(-n // MOVED), min(n, FEWEST))
-        for part in range(EXCHANGES):
-            for temperature in range(n_temperatures):
-                k = at[temperature]
-                for p in range(part * moved // EXCHANGES, (part + 1) * moved // EXCHANGES):
-                    relocate(sequence[p], rng.random(), betas[temperature], layers[k], logs[k], f, sums, others)
-            turn += 1
-            for t in range(turn % 2, n_temperatures - 1, 2):
-                cold, warm = logs[at[t]].sum(), logs[at[t + 1]].sum()
-                tried[t] += 1
-                chance = np.exp(min((betas[t] - betas[t + 1]) * (warm - cold), 0.0))
-                taken[t] += chance  # what is expected: less noise than what is drawn
-                if rng.random() < chance:
-                    at[t], at[t + 1] = at[t + 1], at[t]
-        cold_layers, cold_logs = layers[at[0]], logs[at[0]]
-        draw_dag(rng, cold_layers, f, one)
+        for v in sequence[:moved]:
+            relocate(v, rng.random(), layers, logs, f, sums, others)
+        draw_dag(rng, layers, f, one)
         for _ in range(ROUNDS):
             for _ in range(n):
                 reverse(rng, one, f)
             for v in sequence:
                 renew_parents(v, rng.random(), one, f, edges)
-        layers_of(one, f, cold_layers)
-        start_logs(cold_layers, f, cold_logs)
-        states_out[sweep] = cold_layers[:n]
-        scores_out[sweep] = cold_logs.sum()
-        score = add_edges(cold_layers, True, f, column, readings, squares)
+        layers_of(one, f, layers)
+        start_logs(layers, f, logs)
+        states_out[sweep] = layers[:n]
+        scores_out[sweep] = logs.sum()
+        score = add_edges(layers, True, f, column, readings, squares)
         if score > best[0]:
             best[0] = score
             found = sweep
@@ -460,6 +444,5 @@ def run_layers(
                 edge_sums[p, c] += mean
                 edge_squares[p, c] += mean * mean
                 edges[c, p], readings[p, c] = 0.0, 0.0
-    for k in range(n_temperatures):
-        states[k] = layers[k, :n]
+    states[0] = layers[:n]
     return found

@@ -39,6 +39,60 @@ class WeightedLists(NamedTuple):
     held_family: np.ndarray  # (n_entries,)
 
 
+class Ladder(NamedTuple):
+    """Replicas of one state at their temperatures; all but `betas` are changed in place."""
+
+    at: np.ndarray  # (n_temperatures,) replica at every temperature
+    betas: np.ndarray  # (n_temperatures,) powers of the state's probability, falling from 1
+    tried: np.ndarray  # (n_temperatures - 1,) exchanges
+    taken: np.ndarray
+
+
+def alone(beta=1.0):
+    """The ladder of a state without replicas."""
+    return Ladder(np.zeros(1, dtype=np.int64), np.full(1, beta), np.zeros(0), np.zeros(0))
+
+
+@compiled
+def by_member(sets, children, levels, n):
+    """Runs of families of one child and level that hold a member: (family of every entry, its other members, first entry of every
+    run, first run of every member (n + 1,)), as `WeightedLists` has them.
+
+    sets : (width, n_families) members, ascending, padded with n    children : ascending
+    """
+    width, n_families = sets.shape
+    ends = np.zeros(n + 1, dtype=np.int64)
+    for k in range(n_families):
+        for t in range(width):
+            if sets[t, k] < n:
+                ends[sets[t, k] + 1] += 1
+    for member in range(n):
+        ends[member + 1] += ends[member]
+    family = np.empty(ends[n], dtype=np.int64)
+    others = np.empty((width - 1, family.size), dtype=sets.dtype)
+    for k in range(n_families):
+        for t in range(width):
+            member = sets[t, k]
+            if member < n:
+                entry = ends[member]  # the first of the member that is free; in the end, the first of the next member
+                family[entry] = k
+                for s in range(width - 1):
+                    others[s, entry] = sets[s if s < t else s + 1, k]
+                ends[member] += 1
+    starts, offsets, n_runs, entry = np.empty(family.size, dtype=np.int64), np.empty(n + 1, dtype=np.int64), 0, 0
+    for member in range(n):
+        offsets[member], before = n_runs, np.int64(-1)
+        while entry < ends[member]:
+            k = family[entry]
+            if before < 0 or children[k] != children[before] or levels[k] != levels[before]:
+                starts[n_runs] = entry
+                n_runs += 1
+            before = k
+            entry += 1
+    offsets[n] = n_runs
+    return family, others, starts[:n_runs].copy(), offsets
+
+
 @compiled(inline="always")
 def add(x, level, more, more_level):
     """The sum of two pairs."""

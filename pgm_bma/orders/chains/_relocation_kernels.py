@@ -367,18 +367,16 @@ def _expect_arcs(v, position, f, work, edges):
 
 
 @compiled
-def run_orders(
-    rng, orders, at, betas, f, n_sweeps, tried, taken, orders_out, scores_out, edge_sums, edge_squares, best
-):
+def run_orders(rng, orders, ladder, f, n_sweeps, orders_out, scores_out, edge_sums, edge_squares, best):
     """Walk `n_sweeps` sweeps of all replicas, sums recomputed from scratch at the start.
 
-    orders : (n_temperatures, n) orders by replica, changed in place    at : (n_temperatures,) replica at every temperature
-    betas : (n_temperatures,) falling from 1    tried, taken : (n_temperatures - 1,) exchanges, added to
+    orders : (n_temperatures, n) orders by replica, changed in place        ladder : `Ladder`
     orders_out, scores_out : (n_sweeps, n), (n_sweeps,) the order at beta 1 after every sweep and its log score
     edge_sums, edge_squares : (n, n) the order's arc posteriors and their squares are added to them
     best : (1,) log score of the best DAG within an order, changed in place; returns the sweep that has it, or -1
     """
     n_temperatures, n = orders.shape
+    at, betas, tried, taken = ladder
     replicas = [new_replica(orders[k], f) for k in range(n_temperatures)]
     work = new_work(n)
     sequence = np.arange(n)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfcinv
 
-from pgm_bma.orders.chains._pair_kernels import STEP, WeightedLists
+from pgm_bma.orders.chains._pair_kernels import STEP, Ladder, WeightedLists, alone, by_member
 from pgm_bma.orders.chains._relocation_kernels import to_the_end
 from pgm_bma.orders.chains.runner import (
     APART,
@@ -127,7 +127,7 @@ class TemperedMoves(Moves):
         tried, taken = np.zeros((2, n_pairs))
         best = np.array([chain.best_score])
         found = self.kernel(
-            chain.rng, chain.states, chain.at, chain.betas, self.lists, count, tried, taken, states, scores,
+            chain.rng, chain.states, Ladder(chain.at, chain.betas, tried, taken), self.lists, count, states, scores,
             now.sums[batch], now.squares[quarter], best,
         )  # fmt: skip
         chain.top_score = max(chain.top_score, float(scores.max()))
@@ -358,11 +358,8 @@ def walk(sweeps, prepared, state, n_sweeps, rng):
     n = len(state)
     states = np.asarray(state, dtype=np.int64)[None].copy()
     out, scores = np.empty((n_sweeps, n), dtype=np.int64), np.empty(n_sweeps)
-    edges, squares, nothing = np.zeros((n, n)), np.zeros((n, n)), np.zeros(0)
-    sweeps(
-        rng, states, np.zeros(1, dtype=np.int64), np.ones(1), prepared, n_sweeps, nothing, nothing.copy(), out, scores, edges,
-        squares, np.array([-np.inf]),
-    )  # fmt: skip
+    edges, squares, best = np.zeros((n, n)), np.zeros((n, n)), np.array([-np.inf])
+    sweeps(rng, states, alone(), prepared, n_sweeps, out, scores, edges, squares, best)
     return out, scores, edges
 
 
@@ -386,19 +383,12 @@ def prepare_lists(lists):
     )
     children = np.repeat(np.arange(n), sizes)
     ends = _ends(np.flatnonzero(_changes(children, levels)), len(weights))
-    family, slot = np.nonzero(sets < n)
-    member, holder = sets[family, slot].astype(np.int64), children[family]  # 16 bits are too few for pairs
-    pairs = member * n + holder  # few enough for numpy's linear sort of short integers, where n is below 256
-    ranked = np.argsort(pairs.astype(np.uint16 if n < 256 else np.int64), kind="stable")
-    family, slot, member, holder = family[ranked], slot[ranked], member[ranked], holder[ranked]
-    # members ascend and the padding n is last, so the members without one are a row closed up at its slot
-    others = np.where(np.arange(width - 1) < slot[:, None], sets[family, : width - 1], sets[family, 1:])
-    starts = np.flatnonzero(_changes(member, holder, levels[family]))
-    held_offsets, by_slot = np.searchsorted(member[starts], np.arange(n + 1)), np.ascontiguousarray(sets.T)
+    by_slot = np.ascontiguousarray(sets.T)
+    family, others, starts, held_offsets = by_member(by_slot, children, levels, n)
+    firsts = family[starts]
     return WeightedLists(
         tops, lists.offsets, by_slot, weights, levels, to_the_end(weights, ends), ends,
-        held_offsets, holder[starts], levels[family[starts]],
-        np.append(starts, len(family)), np.ascontiguousarray(others.T), weights[family],
+        held_offsets, children[firsts], levels[firsts], np.append(starts, len(family)), others, weights[family],
         to_the_end(weights[family], _ends(starts, len(family))), family,
     )  # fmt: skip
 

@@ -12,6 +12,8 @@ Every step is exact given the rest. Arc posteriors are those of step 2, with the
 averaged out, not the drawn arcs.
 """
 
+import math
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +47,8 @@ AFRESH = 10  # passes over the blocks, where a clique would be too large
 TINY = 1e-300  # least probability of a drawn table: keeps every row possible
 
 
-class GapTable(NamedTuple):
-    """Rows with missing values and the parameter prior. Complete rows are folded; incomplete ones are repeated as they occur."""
+class _GapFields(NamedTuple):
+    """Fields of a `GapTable`."""
 
     codes: np.ndarray  # (n_rows, n) int32, -1 = missing
     weights: np.ndarray  # (n_rows,), 1 for incomplete rows
@@ -55,6 +57,10 @@ class GapTable(NamedTuple):
     # (n_rows, n) bool: where a variable was set by an experiment; see `fixed_order.Training`
     held: np.ndarray | None = None
     soft: bool = False
+
+
+class GapTable(_GapFields):
+    """Rows with missing values and the parameter prior. Complete rows are folded; incomplete ones are repeated as they occur."""
 
     def sized(self, total):
         """The same with a total pseudo-count of every table (BDeu)."""
@@ -66,7 +72,7 @@ class GapTable(NamedTuple):
         parts = self.codes, self.weights, self.cardinalities
         return parts if self.held is None else (*parts, self.held, np.array(self.soft))
 
-    @property
+    @cached_property  # every sweep asks for them several times
     def cells(self):
         """(rows, columns) of the missing cells, row by row."""
         return np.nonzero(self.codes < 0)
@@ -378,7 +384,8 @@ def _network(cardinalities, parents):
 
 def _table_starts(cardinalities, parents):
     """(n + 1,) where the flat table of every node starts."""
-    return state_offsets([int(np.prod([cardinalities[v] for v in (*some, c)])) for c, some in enumerate(parents)])
+    cards = np.asarray(cardinalities).tolist()
+    return state_offsets([math.prod(cards[v] for v in (*some, c)) for c, some in enumerate(parents)])
 
 
 def _with_switches(gaps, codes, parents, theta, switched):

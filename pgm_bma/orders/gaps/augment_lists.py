@@ -266,12 +266,12 @@ def lost_on(held, table, numbers, reach_only):
 
     numbers : (n + 1,) positions of the nodes, or layers, as `draw_parents` reads them
     """
-    lost = np.zeros(len(table.cardinalities))
+    lost, log_scores = np.zeros(len(table.cardinalities)), table.log_scores
     for child in range(len(lost)):
         here = slice(table.offsets[child], table.offsets[child + 1])
         highest = numbers[members(table, child)].max(1, initial=-1)
         allowed = highest == numbers[child] - 1 if reach_only else highest < numbers[child]
-        scores, outside = table.log_scores[here][allowed], ~held[here][allowed]
+        scores, outside = log_scores[here][allowed], ~held[here][allowed]
         shares = np.exp(scores - scores.max(initial=-np.inf))
         lost[child] = shares[outside].sum() / shares.sum()
     return lost
