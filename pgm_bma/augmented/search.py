@@ -15,6 +15,7 @@ from pgm_bma.augmented.expectation import Completion
 from pgm_bma.augmented.model import Prior, make_space
 from pgm_bma.foundation.numbers.families import state_offsets
 from pgm_bma.foundation.numbers.pairs import (
+    WIDE,
     PairGroups,
     complete_pair_scores,
     grouped_pair_counts,
@@ -32,7 +33,6 @@ _GAIN = 1e-9  # smaller gains are rounding
 MAX_PAIR_CELLS = 2**26
 MAX_BLOCKED_CELLS = 2**29  # of pairs that are counted some columns at a time: of 500 rows in 3 to 10 s
 MAX_POSTERIOR_CELLS = 2**26  # half a GB
-WIDE = 2048  # states of all columns; the pairs of more are not held at once
 
 
 def check_pairs(names, cardinalities, n_clusters, in_blocks, n_tables=1):

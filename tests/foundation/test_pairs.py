@@ -78,10 +78,12 @@ def test_large_counts_keep_their_digits():
 
 @pytest.mark.parametrize("kind", ["K2", "BDeu", "tiny"])
 @pytest.mark.parametrize("weights", ["classes", "repeated", "soft"])
-@pytest.mark.parametrize("cells", [10**6, 60])
-def test_complete_rows_are_scored_some_columns_at_a_time(kind, weights, cells, monkeypatch):
+@pytest.mark.parametrize("way", [{"_HALF_CELLS": 10**6}, {"_HALF_CELLS": 60}, {"WIDE": 0, "MANY_STATES": 0}])
+def test_complete_rows_are_scored_some_columns_or_one_pair_at_a_time(kind, weights, way, monkeypatch):
     """Half of the pairs, whole counts looked up, rows without weight left out: the same scores."""
-    monkeypatch.setattr(pairs, "_HALF_CELLS", cells)
+    monkeypatch.setattr(pairs, "_add_in_blocks", pairs._add_in_blocks if "_HALF_CELLS" in way else None)
+    for name, value in way.items():
+        monkeypatch.setattr(pairs, name, value)
     monkeypatch.setattr(pairs, "_KNOWN", 30)  # some counts are beyond what is looked up
     rng = np.random.default_rng(1)
     codes, prior = rng.integers(0, CARDS, (90, 5)), PRIORS[kind]()

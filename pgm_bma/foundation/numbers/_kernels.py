@@ -166,6 +166,46 @@ def add_cells(table, starts, first, below, known, cells):
 
 
 @compiled
+def add_filled_cells(codes, rows, weights, cards, below, start, stop, scores):
+    """Add the sum of log Gamma(count + pseudo-count) of a class to `scores`, for columns start <= i < stop with those before them.
+
+    One table at a time, of which the cells that some row falls in are counted: all the others are alike.
+    codes : (n_columns, n_rows)     rows, weights : those of the class     cards : (n_columns,)
+    below, scores : (n_columns, n_columns)
+    """
+    widest = 1
+    for i in range(stop):
+        widest = max(widest, cards[i])
+    places, lines = np.full(widest * widest, -1, dtype=np.int32), np.empty(len(rows), dtype=np.int32)
+    filled, counts = np.empty(len(rows), dtype=np.int32), np.empty((1, len(rows)))
+    for i in range(start, stop):
+        for s in range(len(rows)):
+            lines[s] = codes[i, rows[s]]
+        for j in range(i):
+            card, n_cells = cards[j], cards[i] * cards[j]
+            n_filled = 0
+            if n_cells <= len(rows):  # most cells are filled: no need to know which
+                n_filled = n_cells
+                for cell in range(n_cells):
+                    counts[0, cell] = 0.0
+                for s in range(len(rows)):
+                    counts[0, lines[s] * card + codes[j, rows[s]]] += weights[s]
+            else:
+                for s in range(len(rows)):
+                    cell = lines[s] * card + codes[j, rows[s]]
+                    place = places[cell]
+                    if place < 0:
+                        place = n_filled
+                        places[cell], filled[place], counts[0, place] = place, cell, 0.0
+                        n_filled += 1
+                    counts[0, place] += weights[s]
+                for place in range(n_filled):
+                    places[filled[place]] = -1
+            total = _log_gammas(counts, 0, 1, 0, n_filled, below[i, j])
+            scores[i, j] += total + (n_cells - n_filled) * log_gamma(below[i, j])
+
+
+@compiled
 def _log_gammas(table, first, stop, begin, end, a):
     """Sum of log Gamma(cell + a) over a block; Gamma functions are shifted upwards by products, closed by one logarithm."""
     total, up = 0.0, 1.0
@@ -238,32 +278,36 @@ def add_information(table, starts, first, information, total):
 
 @compiled
 def group_pairs(columns, sizes, offsets, weights, counts):
-    """Count super-columns (their own table at offsets[g, g]) and all pairs of them: adds to counts (n_lines, k)."""
-    n, n_groups = columns.shape
+    """Count super-columns (their own table at offsets[g, g]) and all pairs of them: adds to counts (n_lines, k).
+
+    columns : (n_groups, n). One table after the other stays in the first cache; all of them together may not stay in any.
+    """
+    n_groups, n = columns.shape
     k = weights.shape[1]
-    for s in range(n):
-        for g in range(n_groups):
-            a = columns[s, g]
-            t = offsets[g, g] + a
+    for g in range(n_groups):
+        first = columns[g]
+        for s in range(n):
             for c in range(k):
-                counts[t, c] += weights[s, c]
-            for h in range(g + 1, n_groups):
-                t = offsets[g, h] + a * sizes[h] + columns[s, h]
+                counts[offsets[g, g] + first[s], c] += weights[s, c]
+        for h in range(g + 1, n_groups):
+            second, start, size = columns[h], offsets[g, h], sizes[h]
+            for s in range(n):
                 for c in range(k):
-                    counts[t, c] += weights[s, c]
+                    counts[start + first[s] * size + second[s], c] += weights[s, c]
 
 
 @compiled
 def class_group_pairs(columns, sizes, offsets, target, weights, counts):
     """The same where every row belongs to one class: adds to counts (k, n_lines)."""
-    n, n_groups = columns.shape
-    for s in range(n):
-        own, weight = counts[target[s]], weights[s]
-        for g in range(n_groups):
-            a = columns[s, g]
-            own[offsets[g, g] + a] += weight
-            for h in range(g + 1, n_groups):
-                own[offsets[g, h] + a * sizes[h] + columns[s, h]] += weight
+    n_groups, n = columns.shape
+    for g in range(n_groups):
+        first = columns[g]
+        for s in range(n):
+            counts[target[s], offsets[g, g] + first[s]] += weights[s]
+        for h in range(g + 1, n_groups):
+            second, start, size = columns[h], offsets[g, h], sizes[h]
+            for s in range(n):
+                counts[target[s], start + first[s] * size + second[s]] += weights[s]
 
 
 @compiled

@@ -17,7 +17,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from pgm_bma.foundation.numbers import _kernels as kernels
-from pgm_bma.foundation.numbers._kernels import add_cells, add_information, add_scores, pair_interactions
+from pgm_bma.foundation.numbers._kernels import (
+    add_cells,
+    add_filled_cells,
+    add_information,
+    add_scores,
+    pair_interactions,
+)
 from pgm_bma.foundation.numbers.families import side_by_side_scores, state_offsets
 from pgm_bma.foundation.rows.blocks import over_rows
 from pgm_bma.foundation.runtime.jobs import in_moments
@@ -26,6 +32,8 @@ _BLOCK_CELLS = 1 << 24  # of what `pair_blocks` holds at a time
 # of its lower half: what lies off the diagonal is counted in vain, and 8 MB stay near the core
 _HALF_CELLS = 1 << 20
 _KNOWN = 1 << 16  # whole counts whose log Gamma is looked up
+WIDE = 2048  # states of all columns; the pairs of more are not held at once
+MANY_STATES = 8  # of a column, from which the cells that rows fall in are cheaper than products of indicators; measured
 
 
 def indicators(codes, cardinalities, dtype=np.float64):
@@ -167,7 +175,8 @@ def _of_the_prior(n_classes, cardinalities, below):
 
 
 def complete_pair_scores(codes, cardinalities, weights, prior):
-    """`pair_scores` of complete rows, counted some columns at a time; half of the pairs are read off the other half.
+    """`pair_scores` of complete rows, counted some columns or, of many states, one pair at a time; half of the pairs are read off
+    the other half.
 
     weights : (n_samples, n_classes)     prior : from `pair_prior`, symmetric, and equal for columns of equal cardinality
     The margins of a pair are the counts of its columns here, so that a table is only asked for the sum over its cells.
@@ -179,13 +188,16 @@ def complete_pair_scores(codes, cardinalities, weights, prior):
         for k, weight in enumerate(weights.T):
             singles[k, first:stop] = np.bincount(codes[:, i], weight, minlength=stop - first)
     below = np.ascontiguousarray(prior.below, dtype=float)
-    same = below.size and (below == below[0, 0]).all()
-    known = gammaln(np.arange(min(int(weights.sum()), _KNOWN) + 1) + below[0, 0]) if same else np.empty(0)
     scores = np.zeros(below.shape)  # [parent, child]; the lower half first
     parts = [(np.flatnonzero(weight), weight[weight != 0]) for weight in weights.T]
-    for first, stop, pairs in pair_blocks(codes, cardinalities, parts, lower=True):
-        for table in pairs:
-            add_cells(table, offsets, first, below, known, scores[first:stop])
+    n = len(cardinalities)
+    if offsets[-1] > max(WIDE, MANY_STATES * n):
+        turned = np.ascontiguousarray(codes.T, dtype=np.int32)
+        for some in in_moments(n, n * len(codes) * n_classes):
+            for part in parts:
+                add_filled_cells(turned, *part, cardinalities, below, some.start, some.stop, scores)
+    else:
+        _add_in_blocks(codes, cardinalities, parts, below, scores)
     scores += np.tril(scores, -1).T
     _, examples, kinds = np.unique(cardinalities, return_index=True, return_inverse=True)
     constant = _of_the_prior(n_classes, cardinalities[examples], below[np.ix_(examples, examples)])
@@ -194,6 +206,17 @@ def complete_pair_scores(codes, cardinalities, weights, prior):
     scores += (constant[kinds] - lines)[:, kinds]
     alone = side_by_side_scores(singles, np.repeat(prior.alone, cardinalities), offsets[:-1]).sum(0)
     return PairScores(scores.T, np.broadcast_to(alone[:, None], scores.shape), alone)
+
+
+def _add_in_blocks(codes, cardinalities, parts, below, scores):
+    """Add the sums of log Gamma(count + pseudo-count), by products of indicators of some columns at a time."""
+    offsets = state_offsets(cardinalities)
+    same = below.size and (below == below[0, 0]).all()
+    most = int(sum(weights.sum() for _, weights in parts))
+    known = gammaln(np.arange(min(most, _KNOWN) + 1) + below[0, 0]) if same else np.empty(0)
+    for first, stop, pairs in pair_blocks(codes, cardinalities, parts, lower=True):
+        for table in pairs:
+            add_cells(table, offsets, first, below, known, scores[first:stop])
 
 
 def class_parts(target, n_classes, weights):
@@ -286,7 +309,7 @@ def count_class_pairs(codes, cardinalities, target, n_classes, weights=None):
         block = codes[rows].astype(np.int64)
         if gaps.any():
             block = np.where(block < 0, cards, block)
-        joined = join_columns(block, wider, groups.members)
+        joined = np.ascontiguousarray(join_columns(block, wider, groups.members).T)
         kernels.class_group_pairs(joined, groups.sizes, groups.offsets, target[rows], weights[rows], counts)
     pairs = _marginalise(groups, counts)
     if not gaps.any():
@@ -367,7 +390,8 @@ def grouped_pair_counts(groups, weights):
         return pair_counts(groups.indicators, weights)
     counts, weights = np.zeros((groups.total, weights.shape[1])), np.ascontiguousarray(weights)
     for rows in in_moments(len(weights), len(groups.members) ** 2 * weights.shape[1] / 2):
-        kernels.group_pairs(groups.columns[rows], groups.sizes, groups.offsets, weights[rows], counts)
+        columns = np.ascontiguousarray(groups.columns[rows].T)
+        kernels.group_pairs(columns, groups.sizes, groups.offsets, weights[rows], counts)
     return _marginalise(groups, counts.T)
 
 
