@@ -81,7 +81,8 @@ def interaction_data(estimator, frame=None):
     """Pairs of columns that interact about the class beyond chance, on a circle; frame as in `network_data`."""
     names, found = list(estimator.schema_.names), estimator.interactions_
     sure = found[(found["low"] > 0) | (found["high"] < 0)].sort_values("importance", key=abs, ascending=False)
-    pairs = [(a, b, float(w)) for a, b, w, *_ in sure.head(MOST_ARCS).itertuples(index=False)]
+    # as `_arcs` writes them, so that the slider and what it hides speak of equal numbers
+    pairs = [(a, b, round(float(w), 4)) for a, b, w, *_ in sure.head(MOST_ARCS).itertuples(index=False)]
     largest = max((abs(pair[2]) for pair in pairs), default=1.0)
     values = {(a, b): w for a, b, w in pairs if abs(w) >= 0.005 * largest}
     start = sorted((abs(w) for w in values.values()), reverse=True)[: 2 * len(names)][-1:] or [0.0]
