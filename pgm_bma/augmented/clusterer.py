@@ -60,9 +60,6 @@ PAPER = {
 }
 
 
-N_POLISHED = 2  # screened starts that are run on all rows, where these are visited in passes
-
-
 @fill(starts=STARTS, rows=ROWS)
 class StructuralEMClusterer(HasStructure, ClustererBase):
     """Clusters and the dependences between variables inside them, by structural EM.
@@ -100,7 +97,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     equivalent_sample_size : float, optional
         Total prior mass of every table (BDeu), instead of `alpha`.
     n_init : int, default=20
-        Starts; the one with the highest completed score (most probable cluster) is kept.
+        Starts; the one with the highest completed score (most probable cluster) is kept. Where all of them would take more than
+        a minute or so, only those that are best after 15 updates are run to the end, two or more.
     max_iter : int, default=150
         EM updates per structure at most.
     tol : float, default=1e-6
@@ -139,8 +137,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     cheeseman_stutz_ : float
         Approximate log evidence, nats.
     starts_ : DataFrame
-        One line per start: start, stage, score (completed), log_likelihood, cheeseman_stutz, converged, n_iter, weight, init,
-        em_updates.
+        One line per start: start, stage (1: stopped after 15 updates, or on a sample of rows visited in passes), score
+        (completed), log_likelihood, cheeseman_stutz, converged, n_iter, weight, init, em_updates.
     n_clusters_path_ : DataFrame
         The numbers of clusters tried, when there was a choice: score (`cheeseman_stutz_`), probability from it, log_likelihood,
         completed_score.
@@ -232,8 +230,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         for name, choices in possible.items():
             if values[name] not in choices:
                 raise NeedsRows(f"{name}={values[name]!r}", f"{name}={choices[0]!r}")
-        rows = rows.prepared(as_is)
-        sample = None
+        rows, sample = rows.prepared(as_is), None
         if sample_rows is not None:
             block, share = rows.sample(sample_rows)
             codes, weights, _ = table.fold(block.codes, block.weights)
@@ -243,8 +240,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
     def _fit(self, folded):
         values = self._checked_values(folded.schema, not (folded.codes < 0).any())
         if values["completion"] == "expectation":
-            is_general = values["structures"] == "general"
-            check_expectation(folded.codes, folded.weights, folded.schema.names, is_general)
+            check_expectation(folded.codes, folded.weights, folded.schema.names, values["structures"] == "general")
         rows = ClusterTable(folded.codes, folded.weights, folded.schema.cardinalities)
         try:
             self._fit_structures(folded.schema, rows, values)
@@ -257,10 +253,11 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         settings = StructuralEMSettings.read(values)
         kind, inits = KINDS[values["structures"]], self._inits(values["init"], values["n_init"])
         candidates = check_n_clusters(values["n_clusters"])
+        n_final = loops.affordable_starts(kind, rows, candidates, len(inits))
         generators = random_generator(self.random_state).spawn(len(candidates))
         with progress(self.verbose, "starts", total=len(candidates) * len(inits)) as tick:
             found = [
-                self._fit_number(schema, rows, kind, int(k), rng.spawn(len(inits)), inits, settings, tick, sample)
+                self._fit_number(schema, rows, kind, int(k), rng, inits, settings, tick, n_final, sample)
                 for k, rng in zip(candidates, generators)
             ]
         scores = [np.where(finished, [run.completed_score for run in runs], -np.inf) for runs, finished in found]
@@ -284,8 +281,8 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
                 ConvergenceWarning,
             )
 
-    def _fit_number(self, schema, rows, kind, n_clusters, generators, inits, settings, tick, sample=None):
-        """All runs for one number of clusters, and which of them saw all rows.
+    def _fit_number(self, schema, rows, kind, n_clusters, rng, inits, settings, tick, n_final, sample=None):
+        """All runs for one number of clusters, and which were run to the end on all rows: `n_final` after a short fit of all.
 
         sample : (rows, share of all rows that they are) to screen the starts on, the best of which are run on all rows
         """
@@ -293,27 +290,32 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         if "network" in inits:
             given = *read_cluster_network(self.init, schema, n_clusters), [self.cluster_name, *schema.names]
         first = rows if sample is None else sample[0]
-        starts = loops.make_starts(kind, first, n_clusters, generators, inits, settings, given)
+        starts = loops.make_starts(kind, first, n_clusters, rng.spawn(len(inits)), inits, settings, given)
 
-        def run(model, parameters):
-            result = loops.run_structural_em(model, parameters, settings)
-            if tick is not None:
-                tick(1)
-            return result
+        def run_all(loop, models):
+            def run(model, parameters):
+                result = loop(model, parameters, settings)
+                if tick is not None:
+                    tick(1)
+                return result
 
-        def run_all(models):
             return map_jobs(run, models, self.n_jobs, threads=True)
 
-        runs = run_all([(start.model, start.parameters) for start in starts])
-        finished = np.ones(len(runs), dtype=bool)
-        if sample is None:
+        models = [(start.model, start.parameters) for start in starts]
+        is_short, finished = n_final < len(models), np.ones(len(models), dtype=bool)
+        runs = run_all(loops.first_fit if is_short else loops.run_structural_em, models)
+        if is_short:
+            chosen = loops.best_first_fits(runs, inits, n_final)
+            models = [models[i] for i in chosen]
+        elif sample is None:
             return runs, finished
-        chosen = choose_starts([found.completed_score for found in runs], finished, N_POLISHED)
-        if given is not None:
-            chosen = np.union1d(chosen, [0])  # the given network keeps its place
-        runs = [found.scaled(1.0 / sample[1]) for found in runs]
-        models = [(kind.model(rows, n_clusters, runs[i].parents, settings), runs[i].parameters) for i in chosen]
-        for i, found in zip(chosen, run_all(models)):
+        else:
+            chosen = choose_starts([found.completed_score for found in runs], finished, loops.FEWEST_STARTS)
+            if given is not None:
+                chosen = np.union1d(chosen, [0])  # the given network keeps its place
+            runs = [found.scaled(1.0 / sample[1]) for found in runs]
+            models = [(kind.model(rows, n_clusters, runs[i].parents, settings), runs[i].parameters) for i in chosen]
+        for i, found in zip(chosen, run_all(loops.run_structural_em, models)):
             runs[i] = found
         return runs, np.isin(np.arange(len(runs)), chosen)
 
@@ -487,7 +489,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
 
 
 def _starts_table(runs, finished, best, inits):
-    frame = starts_table(
+    return starts_table(
         [run.completed_score for run in runs],
         [run.converged for run in runs],
         [len(run.scores) - 1 for run in runs],
@@ -495,5 +497,4 @@ def _starts_table(runs, finished, best, inits):
         finished,
         log_likelihood=[run.log_likelihood for run in runs],
         cheeseman_stutz=[run.cheeseman_stutz for run in runs],
-    )
-    return frame.assign(init=inits, em_updates=[run.n_em_updates for run in runs])
+    ).assign(init=inits, em_updates=[run.n_em_updates for run in runs])

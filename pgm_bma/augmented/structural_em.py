@@ -37,6 +37,8 @@ from pgm_bma.augmented import model as anb
 from pgm_bma.augmented.model import Prior
 from pgm_bma.augmented.search import family_scores
 from pgm_bma.augmented.structures import AugmentedModel, BlocksModel, attribute_families
+from pgm_bma.foundation.numbers.pairs import MANY_STATES, WIDE, plan_groups
+from pgm_bma.foundation.numbers.starts import choose_starts
 from pgm_bma.foundation.rows.blocks import Rows
 from pgm_bma.networks.em import relabel
 from pgm_bma.networks.given import as_augmented
@@ -45,14 +47,21 @@ PARAMETERS = ("em", "bound_collapse")
 LOOPS = ("released", "alternating")
 CONVERGENCES = ("log_posterior", "log_likelihood", "completed_score")
 _MAX_ROUNDS = 150  # a bound that no run has come near: every kept round gains
+# Steps of compiled code, of about a nanosecond each. The limits are by size, not by the clock, so that fits repeat.
+_ALL_STARTS = 6e10  # of a fit that runs all its starts to the end
+_AFFORDABLE = 2e11  # of a fit with up to as many starts as there are by default
+FEWEST_STARTS = 2  # that are run to the end
+# of a run, as measured; of columns with many states fewer rounds, and of starts the default
+_USUAL_STARTS, _USUAL_ROUNDS, _USUAL_UPDATES = 20, 7, 10
+_FIRST_UPDATES = 15  # that tell starts apart
 
 
-def run_structural_em(model, parameters, settings):
+def run_structural_em(model, parameters, settings, max_rounds=_MAX_ROUNDS):
     """One run from a model and its first parameters; returns a StructuralRun (SEM Figs. 1 and 3)."""
     scores = [model.run_score(parameters, settings.completion)]
     best: Any = None
     change, changes, updates, converged = None, [], 0, False
-    while len(scores) <= _MAX_ROUNDS:
+    while True:
         fitted = fit_parameters(model, parameters, settings)  # step 1
         updates += fitted.n_updates
         score = model.run_score(fitted.parameters, settings.completion)
@@ -64,6 +73,8 @@ def run_structural_em(model, parameters, settings):
         scores.append(score)
         if change is not None:
             changes.append(change)
+        if len(scores) > max_rounds:
+            break
         found = model.next_structure(fitted.parameters, fitted.responsibilities, settings.search, settings.completion)
         if found is None:  # step 4
             converged = True
@@ -82,6 +93,11 @@ def run_structural_em(model, parameters, settings):
         model.completed_score(fitted.parameters, "most_probable"),
         model.cheeseman_stutz(fitted.parameters),
     )
+
+
+def first_fit(model, parameters, settings):
+    """The same after some updates of its first parameters, to tell starts apart."""
+    return run_structural_em(model, parameters, settings._replace(max_iter=min(settings.max_iter, _FIRST_UPDATES)), 1)
 
 
 def fit_parameters(model, parameters, settings):
@@ -247,6 +263,45 @@ class ClusterTable(NamedTuple):
     codes: np.ndarray
     weights: np.ndarray
     cardinalities: np.ndarray
+
+
+def affordable_starts(kind, rows, candidates, n_starts):
+    """Number of starts that are run to the end, so that a fit takes about a minute: all of them but on large tables in memory.
+
+    candidates : numbers of clusters
+    An error says what to do where even the fewest starts take too long.
+    """
+    if n_starts <= FEWEST_STARTS or kind is not AUGMENTED or not isinstance(rows, ClusterTable):
+        return n_starts
+    n_rows, cards = len(rows.codes), rows.cardinalities
+    groups, n_states, n = plan_groups(cards), int(cards.sum()), len(cards)
+    pairs = len(groups.members) ** 2 / 2
+    cells = min(groups.total, n_rows * pairs)
+    if WIDE < n_states <= MANY_STATES * n:  # products of indicators
+        pairs, cells = n_states**2 / 60, n_states**2 / 8
+    # of a start per cluster: counts of pairs, scores of their cells and updates of EM; and the first fit alone
+    start = _USUAL_ROUNDS * (n_rows * pairs + 20 * cells + _USUAL_UPDATES * n_rows * n)
+    first = _FIRST_UPDATES * n_rows * n
+    if sum(candidates) * n_starts * start <= _ALL_STARTS:
+        return n_starts
+    fewest = max(candidates) * (min(n_starts, _USUAL_STARTS) * first + FEWEST_STARTS * start)
+    if fewest > _AFFORDABLE:
+        raise ValueError(
+            f"structural EM from {n_starts} starts can take {fewest * 1e-9:.0f} CPU seconds for {n_rows:,} distinct rows of {n} "
+            f"columns with {n_states} states: drop columns, merge rare states, or take a sample of the rows; "
+            f"n_init={FEWEST_STARTS} takes the time that it needs"
+        )
+    return int(np.clip((_ALL_STARTS / sum(candidates) - n_starts * first) / start, FEWEST_STARTS, n_starts))
+
+
+def best_first_fits(runs, inits, n_chosen):
+    """Positions of the best runs of every first structure, as many of each, after one round: runs of one structure compare."""
+    kinds = list(dict.fromkeys(inits))
+    scores, chosen = np.array([run.scores[-1] for run in runs]), []
+    for kind in kinds:
+        own = np.flatnonzero([init == kind for init in inits])
+        chosen.append(own[choose_starts(scores[own], np.ones(len(own), dtype=bool), -(-n_chosen // len(kinds)))])
+    return np.sort(np.concatenate(chosen))
 
 
 class Start(NamedTuple):
