@@ -248,8 +248,8 @@ def limits_of_the_default():
         yield f"{table} {' / '.join(short(loss) for loss in lines['log_loss'])}"
     noise = results[results["part"] == "noise"].pivot(index="table", columns="variant", values="log_loss")
     behind = (noise["2000 columns of noise"] > noise["without"] + 0.03).sum()
-    assert behind == 3
-    yield f"more than .03 on three of {({8: 'eight'})[len(noise)]} tables"
+    assert behind == 1
+    yield f"more than .03 on one of {({8: 'eight'})[len(noise)]} tables"
     seconds = results[results["part"] == "trees"].pivot(index=["table", "n_rows"], columns="variant", values="seconds")
     most = (seconds["with trees"] / seconds["without trees"]).max()
     yield f"Forest and trees take up to {most:.1f} times the CPU time of the rest"

@@ -105,8 +105,8 @@ class AdditiveBayesClassifier(AdditiveResults, ClassifierBase):
     -----
     Of more than 50 columns, those have terms that say something alone beyond the chance of so many (log evidence above the
     logarithm of their number), or in a product with another, if held-out rows are better predicted then; and never more than the
-    500 that say most. Where
-    rows x classes x terms pass 60 million numbers, terms and weights are those of a sample of the rows, with a warning.
+    500 that say most, whose fit is then added to that of the former. Where rows x classes x terms pass 60 million numbers, terms
+    and weights are those of a sample of the rows, with a warning.
 
     Examples
     --------

@@ -34,6 +34,8 @@ from pgm_bma.additive.terms import (
     AverageTerms,
     TermWeights,
     column_gains,
+    design_kinds,
+    design_owners,
     make_terms,
     row_features,
     strong_columns,
@@ -133,8 +135,20 @@ def _last_weights(columns, target, rows):
 
 def _fit(data, kinds, progress, all_columns=False):
     """(AdditiveFit, HeldOut of the rows that chose the ridges or None, (n, n_classes) scores of left-out rows, own class 0)."""
-    points, shares, bar, held_out = choose_ridges(data, kinds, progress, all_columns)
-    columns = None if all_columns else strong_columns(column_gains(data, "pair" in kinds), bar)
+    choices = choose_ridges(data, kinds, progress, all_columns)
+    gains = None if all_columns else column_gains(data, "pair" in kinds)
+    found = [_fit_points(data, kinds, choice, strong_columns(gains, choice.bar)) for choice in choices]
+    if len(found) == 1:
+        return found[0][0], choices[0].held_out, found[0][1]
+    held_out = choices[0].held_out
+    held_out = held_out._replace(scores=sum(choice.share * choice.held_out.scores for choice in choices))
+    scores = sum(choice.share * scores for choice, (_, scores) in zip(choices, found))
+    return merged(*(fit.scaled(choice.share) for choice, (fit, _) in zip(choices, found))), held_out, scores
+
+
+def _fit_points(data, kinds, choice, columns):
+    """(AdditiveFit of some columns, (n, n_classes) scores of left-out rows, own class 0)."""
+    points, shares = choice.points, choice.shares
     terms, contrasts = make_terms(data, kinds, columns)
     theta = _averaged_weights(contrasts, data.weights, points, shares)
     looser = {kind: min((point[kind] for point in points), key=abs) for kind in kinds}
@@ -148,7 +162,7 @@ def _fit(data, kinds, progress, all_columns=False):
     others = np.arange(data.n_classes)[None, :] != data.target[:, None]
     scores = np.zeros(others.shape)
     scores[others] = contrasts.scores(theta).ravel()
-    return fit, held_out, scores
+    return fit, scores
 
 
 def _averaged_weights(contrasts, rows, points, shares):
@@ -182,15 +196,16 @@ def _sampled(data):
 
 
 def choose_ridges(data, kinds, progress=None, all_columns=False):
-    """Ridges by held-out loss: (list of kind -> ridge, best first; their shares in the average; bar of `strong_columns`).
+    """`Choice` of ridges and columns by held-out loss: list of one or two, whose fits are averaged.
 
-    Of a wide table all columns (as many as may be) are tried, and those that say something beyond the chance of so many.
+    Of a wide table all columns (as many as may be) are tried, and those that say something beyond the chance of so many. Where not
+    all may have terms, those that do are the luckiest of many: then they do not stand alone.
     """
     known = SEARCH.starts + (SEARCH.wide_starts if len(data.n_bins) > WIDE else ())
     starts = [{kind: start[kind] for kind in kinds} for start in known]
     total = data.weights.sum()
     if total < SEARCH.fewest_rows:
-        return starts[:1], np.ones(1), -np.inf, None
+        return [Choice(-np.inf, starts[:1], np.ones(1), None)]
     places = np.arange(len(data.target))
     colours = _colours(data)
     n_parts = int(total // SEARCH.enough_rows)
@@ -204,7 +219,28 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
     for bar in bars:
         folds = _TermFolds(data, kinds, parts, progress, [strong_columns(gain, bar) for gain in gains])
         tried.append((bar, folds, _tried_points(folds, starts)))
-    bar, folds, totals = min(tried, key=lambda found: min(found[2].values()))
+    best = _choice(*min(tried, key=lambda found: min(found[2].values())), places, kinds)
+    if best.bar == bars[-1] or len(data.n_bins) <= MOST_COLUMNS or np.any(data.monotone):
+        return [best]
+    bar, folds, totals = tried[1]
+    if "gaussian" in folds.present:  # it has no part in `merged`
+        k = folds.present.index("gaussian")
+        totals = {key: total for key, total in totals.items() if key[k] == OFF}
+    if not totals:
+        return [best]
+    choices = best, _choice(bar, folds, totals, places, kinds)
+    held = [choice.held_out for choice in choices]
+    target = np.concatenate([data.target[part > 0] for part in parts])
+    contrasts = np.stack([against_own(each.scores, target) for each in held], axis=2)
+    ridge, centre = np.full(2, _LAST_RIDGES[0]), np.full(2, 0.5)
+    shares = ridge_fit(contrasts, held[0].rows, centre, ridge, centre)
+    if min(shares) <= 0:
+        return [best]
+    return [choice._replace(share=float(share)) for choice, share in zip(choices, shares)]
+
+
+def _choice(bar, folds, totals, places, kinds):
+    """`Choice` of the best points that were tried: places (n,) of the rows of the folds in the whole table."""
     keys = sorted(totals, key=totals.get)[: SEARCH.most_points]
     losses = np.array([totals[key] for key in keys])
     shares = np.exp((losses[0] - losses) / SEARCH.spread)
@@ -212,7 +248,7 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
     keys, shares = [key for key, kept in zip(keys, used) if kept], shares[used] / shares[used].sum()
     # a kind that no fold could have (densities of many numbers ask for rows) was not judged, and stays out
     points = [{**dict.fromkeys(kinds, OFF), **dict(zip(folds.present, key))} for key in keys]
-    return points, shares, bar, folds.held_out(keys, shares, places)
+    return Choice(bar, points, shares, folds.held_out(keys, shares, places))
 
 
 def _tried_points(folds, starts):
@@ -361,12 +397,66 @@ def _ridge_values(contrasts, ridge):
     return np.array([ridge[kind] for kind in contrasts.kinds])
 
 
+def merged(wide, narrow):
+    """One fit whose scores are the sum of those of two.
+
+    The columns of `narrow` are among those of `wide`, and its densities have no weight.
+    """
+    place = np.searchsorted(wide.terms.columns, narrow.terms.columns).tolist()
+    own = [range(len(wide.terms.columns)), place]
+    tables: dict[tuple, np.ndarray] = {}
+    errors: dict[tuple, float] = {}
+    indicated: set[int] = set()
+    cells: set[tuple] = set()
+    for fit, columns in zip((narrow, wide), own[::-1]):
+        tables.update((_placed(pair, columns), table) for pair, table in zip(fit.terms.pairs, fit.terms.tables))
+        errors.update((_placed(members, columns), error) for members, error in fit.errors.items())
+        indicated.update(columns[j] for j in fit.terms.indicated)
+        cells.update(_placed(pair, columns) for pair in fit.terms.cells)
+    pairs = sorted(tables)
+    terms = wide.terms._replace(
+        pairs=pairs,
+        tables=[tables[pair] for pair in pairs],
+        kinds=[kind for kind in wide.terms.kinds if kind != "pair"] + ["pair"] * len(pairs),
+        sets=wide.terms.sets[: 1 + len(own[0])] + pairs,
+        indicated=sorted(indicated),
+        cells=sorted(cells),
+    )
+    lines = {members: k for k, members in enumerate(terms.sets)}
+    blocks = {(members, kind): part for members, kind, part in design_owners(terms)}
+    sets, slopes = np.zeros(len(lines)), np.zeros((len(design_kinds(terms)), len(terms.shares)))
+    for fit, columns in zip((wide, narrow), own):
+        sets[[lines[_placed(members, columns)] for members in fit.terms.sets]] += fit.weights.sets
+        for members, kind, part in design_owners(fit.terms):
+            slopes[blocks[_placed(members, columns), kind]] += fit.weights.slopes[part]
+    return wide._replace(
+        terms=terms,
+        weights=TermWeights(sets, wide.weights.densities, slopes),
+        errors=errors,
+        share=wide.share + narrow.share,
+    )
+
+
+def _placed(members, columns):
+    return tuple(columns[j] for j in members)
+
+
 class HeldOut(NamedTuple):
     """Rows that a fit has not seen: places (m,) in the table, rows (m,) their weights, scores (m, n_classes)."""
 
     places: np.ndarray
     rows: np.ndarray
     scores: np.ndarray
+
+
+class Choice(NamedTuple):
+    """bar of `strong_columns`; points, kind -> ridge, best first; their shares in the average; share of the fit in the scores."""
+
+    bar: float
+    points: list
+    shares: np.ndarray
+    held_out: HeldOut | None
+    share: float = 1.0
 
 
 class AdditiveFit(NamedTuple):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from pgm_bma import AdditiveBayesClassifier
+from pgm_bma.additive import fit as fitting
 from pgm_bma.additive.choice import pair_gains
 from pgm_bma.additive.terms import WIDE, additive_data, column_gains, make_terms, strong_columns
 
@@ -151,3 +152,31 @@ def test_numbers_that_no_fold_has_rows_enough_for_have_no_density():
     X, y = pd.DataFrame(rng.normal(size=(254, 48))).rename(columns=str), rng.integers(0, 2, 254)
     model = AdditiveBayesClassifier(n_bags=1).fit(X[:54], y[:54])
     assert loss(model, X[54:], y[54:]) < 0.9  # ln 2 knows nothing; with the densities it was 7.9
+
+
+def test_the_luckiest_of_many_columns_do_not_stand_alone(monkeypatch):
+    """200 of 700 columns follow the class a little: 500 win by held-out rows, but next to the few strong ones they do better."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=1120)
+    factors = rng.normal(size=(1120, 5)) + np.outer(y, [0.8, 0.8, 0, 0, 0])
+    loads = np.hstack([0.5 * rng.normal(size=(5, 200)), np.zeros((5, 500))])
+    X = pd.DataFrame(factors @ loads + rng.normal(size=(1120, 700))).add_prefix("x")
+    choose, found = fitting.choose_ridges, []
+
+    def kept(*parts):
+        found.extend(choose(*parts))
+        return found
+
+    def fit_loss():
+        model = AdditiveBayesClassifier(terms=("single", "linear"), n_bags=1).fit(X[:120], y[:120])
+        return len(model._terms.columns), loss(model, X[120:], y[120:])
+
+    monkeypatch.setattr(fitting, "choose_ridges", kept)
+    n_columns, both = fit_loss()
+    assert n_columns == 500
+    assert [choice.bar for choice in found] == [-np.inf, np.log(700)]
+    alone = []
+    for choice in list(found):
+        monkeypatch.setattr(fitting, "choose_ridges", lambda *parts, own=choice: [own._replace(share=1.0)])
+        alone.append(fit_loss()[1])
+    assert both < alone[0] - 0.005  # the 500 columns alone
