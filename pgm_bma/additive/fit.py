@@ -47,10 +47,8 @@ from pgm_bma.foundation.runtime.compiling import few_threads
 from pgm_bma.foundation.runtime.messages import warn
 
 _MOST_NUMBERS = MAX_CONTRASTS // 2  # rows x classes x terms: Newton steps copy them twice
-N_BAGS, FEW_ROWS = (
-    8,
-    500,
-)  # chosen on 22 tables of at most 351 rows; from 500 rows on the gain is not worth nine times the time
+# chosen on 22 tables of at most 351 rows; from 500 rows on the gain is not worth nine times the time
+N_BAGS, FEW_ROWS = 8, 500
 _MOST_IN_BAGS = 2_000_000  # rows x classes x terms: more of them take too long
 # of the factor on all scores, which has a prior spread of .3, and of the weight of the forest; chosen on development tables
 _LAST_RIDGES, _LEAST_FACTOR = (10.0, 2.0), 0.05
@@ -222,7 +220,7 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
     best = _choice(*min(tried, key=lambda found: min(found[2].values())), places, kinds)
     if best.bar == bars[-1] or len(data.n_bins) <= MOST_COLUMNS or np.any(data.monotone):
         return [best]
-    bar, folds, totals = tried[1]
+    bar, folds, totals = tried[1]  # the few strong ones, beside the best: all that may be
     if "gaussian" in folds.present:  # it has no part in `merged`
         k = folds.present.index("gaussian")
         totals = {key: total for key, total in totals.items() if key[k] == OFF}
