@@ -220,7 +220,7 @@ def choose_ridges(data, kinds, progress=None, all_columns=False):
     best = _choice(*min(tried, key=lambda found: min(found[2].values())), places, kinds)
     if best.bar == bars[-1] or len(data.n_bins) <= MOST_COLUMNS or np.any(data.monotone):
         return [best]
-    bar, folds, totals = tried[1]  # the few strong ones, beside the best: all that may be
+    bar, folds, totals = tried[1]  # the few strong ones, next to the best: all that may be
     if "gaussian" in folds.present:  # it has no part in `merged`
         k = folds.present.index("gaussian")
         totals = {key: total for key, total in totals.items() if key[k] == OFF}

@@ -274,8 +274,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
                 completed_score=[run.completed_score for run in kept],
             )
         self._keep(kind, kept[chosen], [self.cluster_name, *schema.names])
-        runs, finished = found[chosen]
-        self.starts_ = _starts_table(runs, finished, bests[chosen], inits)
+        self.starts_ = _starts_table(*found[chosen], bests[chosen], inits)
         if not self.converged_ and values["tol"] > 0:
             warn(
                 f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol",
