@@ -274,12 +274,11 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
                 completed_score=[run.completed_score for run in kept],
             )
         self._keep(kind, kept[chosen], [self.cluster_name, *schema.names])
-        self.starts_ = _starts_table(*found[chosen], bests[chosen], inits)
+        runs, finished = found[chosen]
+        self.starts_ = _starts_table(runs, finished, bests[chosen], inits)
         if not self.converged_ and values["tol"] > 0:
-            warn(
-                f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol",
-                ConvergenceWarning,
-            )
+            message = f"the best start did not converge in max_iter={values['max_iter']} updates; raise max_iter or tol"
+            warn(message, ConvergenceWarning)
 
     def _fit_number(self, schema, rows, kind, n_clusters, rng, inits, settings, tick, n_final, sample=None):
         """All runs for one number of clusters, and which were run to the end on all rows: `n_final` after a short fit of all.

@@ -225,9 +225,8 @@ COMPARED = ("evidence", "bic", "icl", "blrt")  # criteria whose disagreement is 
 STARTS = 6  # of the forests, at each number
 MOST_CELLS = 400_000  # distinct rows x columns x clusters of all numbers tried, for the forests
 LIKELY = 0.5  # posterior of an arc that is named
-CLEAR_GAP = (
-    3.0  # nats: with less, the second number of clusters has more than a twentieth of the probability of the first
-)
+# nats: with less, the second number of clusters has more than a twentieth of the probability of the first
+CLEAR_GAP = 3.0
 
 # columns of `n_clusters_path_` in words; the first ones are printed, all are in the report
 PATH = {

@@ -13,11 +13,8 @@ _ROUNDS = 3
 # see `weigh_repeats`: different rows from which on a common factor is no chance, and from which on there are copies
 _FACTOR_ROWS, _FEWEST_DIFFERENT = 20, 50
 _EVEN, _FEW_PAIRS = 0.2, 0.05  # evenness of the weights of copies, equal pairs per row that do no harm
-_OFTEN, _CHANCE, _BEYOND = (
-    1.5,
-    2.5,
-    1.2,
-)  # mean of even weights, standard errors of their variance, factor on equal pairs
+# mean of even weights, standard errors of their variance, factor on equal pairs
+_OFTEN, _CHANCE, _BEYOND = 1.5, 2.5, 1.2
 
 
 def row_colours(codes, target, weights):

@@ -368,9 +368,8 @@ class _Prepared(NamedTuple):
 
 EPS = 0.01
 GROWN = 0.1  # of eps: the share of its best subset below which a set is left out of a grown list
-BEAM = (
-    120  # on 80 binary columns of 320 rows, given an order, an arc was off by .60 with 60, by .04 with 120 and with 200
-)
+# on 80 binary columns of 320 rows, given an order, an arc was off by .60 with 60, by .04 with 120 and with 200
+BEAM = 120
 
 
 def prune_table(table, eps=EPS):

@@ -34,10 +34,8 @@ JUDGED = (14, 16, 18, 20, 22, 24)  # full slots at which chains are judged
 # Sweeps before which no run has converged. Two columns that are never seen together forget their first table slowly: after 36
 # sweeps two of four runs, all of whose chains began with independent columns, said that they had converged, with arcs off by .08.
 FEWEST = 72
-PAIRS, STILL = (
-    12,
-    0.03,
-)  # most pairs of columns whose arcs move alone, and the least standard deviation of an arc over slots
+# most pairs of columns whose arcs move alone, and the least standard deviation of an arc over slots
+PAIRS, STILL = 12, 0.03
 ADAPT = 12  # sweeps between two growings of the lists
 SURE = 2.5, 2.0  # standard errors by slots and halves, and by chains
 MORE = 2.5, 4.0  # times the variance that slots tell, from where that of halves and of chains is no accident
