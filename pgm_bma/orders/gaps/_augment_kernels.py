@@ -180,16 +180,28 @@ def _first_cells(values, families, member_of, n_members, network, at, strides):
 @compiled
 def _write_out(members, n_families, cards, theta, at, strides, digits, sums):
     """Total of the products of a block's families over all joint states; sums : running totals, the first member fastest"""
-    total, state = 0.0, 0
+    total, state, n_first = 0.0, 0, 0
+    for f in range(
+        n_families
+    ):  # those of the first member to the front: all others are multiplied once for all its states
+        if strides[f, 0] > 0:
+            at[f], at[n_first] = at[n_first], at[f]
+            for m in range(members.size):
+                strides[f, m], strides[n_first, m] = strides[n_first, m], strides[f, m]
+            n_first += 1
     digits[: members.size] = 0
     while True:
-        weight = 1.0
-        for f in range(n_families):
-            weight *= theta[at[f]]
-        total += weight
-        sums[state] = total
-        state += 1
-        m = 0
+        others = 1.0
+        for f in range(n_first, n_families):
+            others *= theta[at[f]]
+        for digit in range(cards[members[0]]):
+            weight = others
+            for f in range(n_first):
+                weight *= theta[at[f] + strides[f, 0] * digit]
+            total += weight
+            sums[state] = total
+            state += 1
+        m = 1
         while m < members.size and digits[m] == cards[members[m]] - 1:
             for f in range(n_families):
                 at[f] -= strides[f, m] * digits[m]
@@ -214,108 +226,132 @@ def _cell(node, values, network):
 
 
 @compiled
-def anneal(rng, seen, codes, weights, cards, free, parents, children, prior, log_odds, powers, ascending):
+def anneal(rng, seen, codes, weights, cards, free, parents, children, prior, log_odds, ascending):
     """Replace the first family by the second, for one child, and redraw missing cells on the way; returns whether that was
     accepted. If so, `codes` (completed rows) have the new cells.
+
+    In step k = 0 .. 4 the families count with the powers 1 - k / 4 and k / 4. More steps are accepted more often, but not in the
+    same time.
 
     seen : (n_rows, n) codes, -1 = missing      free : columns whose missing cells are drawn
     parents : (n_families, width) padded with -1, of children : (n_families,); then all others with a free column
     prior : (pseudo-count of a cell at most, of a table at most)    log_odds : of the priors of the second family and the first
-    powers : rising from 0 to 1; at power b the families count with 1 - b and b       ascending : in which order cells are drawn
+    ascending : in which order cells are drawn
     """
-    n_families, n = children.size, codes.shape[1]
-    starts, lines = np.zeros(n_families + 1, dtype=np.int64), np.zeros(n_families + 1, dtype=np.int64)
-    pseudo, strides = np.empty(n_families), np.zeros((n, n_families), dtype=np.int64)
+    n_families, n_rows, n = children.size, codes.shape[0], codes.shape[1]
+    # of lines and of cells, here and in `at` and `steps`: where tables begin, and their pseudo-counts
+    starts, pseudo = np.zeros((2, n_families + 1), dtype=np.int64), np.empty((2, n_families))
+    at = np.empty((2, n_rows, n_families), dtype=np.int64)  # of every row
+    # families that a column is in
+    within, n_within = np.empty((n, n_families), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    steps = np.zeros((2, n, n_families), dtype=np.int64)  # from one state of a column to the next
     for f in range(n_families):
-        size = 1
-        for t in range(parents.shape[1]):
-            if parents[f, t] >= 0:
-                strides[parents[f, t], f] = size
-                size *= cards[parents[f, t]]
-        lines[f + 1], starts[f + 1] = lines[f] + size, starts[f] + size * cards[children[f]]
-        pseudo[f] = min(prior[0], prior[1] / (size * cards[children[f]]))
-    totals, counts = np.zeros(lines[n_families]), np.zeros(starts[n_families])
-    line = np.zeros((codes.shape[0], n_families), dtype=np.int64)  # of every row in every table
-    for row in range(codes.shape[0]):
+        c, size = children[f], 1
+        for t in range(-1, parents.shape[1]):
+            v = parents[f, t] if t >= 0 else c
+            if v < 0:
+                continue
+            within[v, n_within[v]] = f
+            n_within[v] += 1
+            if t >= 0:
+                steps[0, v, f], steps[1, v, f] = size, size * cards[c]
+                size *= cards[v]
+            else:
+                steps[1, v, f] = 1
+        starts[0, f + 1], starts[1, f + 1] = starts[0, f] + size, starts[1, f] + size * cards[c]
+        pseudo[1, f] = min(prior[0], prior[1] / (size * cards[c]))
+        pseudo[0, f] = pseudo[1, f] * cards[c]
+    totals, counts = np.empty(starts[0, n_families]), np.empty(starts[1, n_families])
+    for f in range(n_families):
+        totals[starts[0, f] : starts[0, f + 1]] = pseudo[0, f]
+        counts[starts[1, f] : starts[1, f + 1]] = pseudo[1, f]
+    for row in range(n_rows):
         for f in range(n_families):
+            line, cell = starts[0, f], starts[1, f] + codes[row, children[f]]
             for t in range(parents.shape[1]):
-                if parents[f, t] >= 0:
-                    line[row, f] += strides[parents[f, t], f] * codes[row, parents[f, t]]
-            c = children[f]
-            totals[lines[f] + line[row, f]] += weights[row]
-            counts[starts[f] + line[row, f] * cards[c] + codes[row, c]] += weights[row]
+                v = parents[f, t]
+                if v >= 0:
+                    line += steps[0, v, f] * codes[row, v]
+                    cell += steps[1, v, f] * codes[row, v]
+            at[0, row, f], at[1, row, f] = line, cell
+            totals[line] += weights[row]
+            counts[cell] += weights[row]
     rows, columns = np.nonzero(seen[:, free] < 0)
     old = np.empty(rows.size, dtype=codes.dtype)
     for k in range(rows.size):
-        old[k] = codes[rows[k], free[columns[k]]]
+        columns[k] = free[columns[k]]
+        old[k] = codes[rows[k], columns[k]]
     log_ratio, sums = log_odds, np.empty(cards.max())
-    for step in range(powers.size - 1):
+    for step in range(4):
         if step > 0:
             for j in range(rows.size):
                 k = j if ascending else rows.size - 1 - j
-                _draw_cell(
-                    rng.random(), rows[k], free[columns[k]], codes, cards, children, powers[step], pseudo, strides, starts, lines,
-                    line, counts, totals, sums,
+                row, v = rows[k], columns[k]
+                codes[row, v] = _draw_cell(
+                    rng.random(), row, v, codes[row, v], cards[v], step, within, n_within[v], steps, at, totals, counts, sums,
                 )  # fmt: skip
-        gain = powers[step + 1] - powers[step]
         for f in range(2):
-            found = _log_marginal(
-                counts[starts[f] : starts[f + 1]], totals[lines[f] : lines[f + 1]], pseudo[f], cards[children[f]]
-            )
-            log_ratio += gain * (found if f == 1 else -found)
+            found = _log_marginal(totals[starts[0, f] : starts[0, f + 1]], pseudo[0, f], -1.0)
+            found += _log_marginal(counts[starts[1, f] : starts[1, f + 1]], pseudo[1, f], 1.0)
+            log_ratio += 0.25 * (found if f == 1 else -found)
     if math.log(1.0 - rng.random()) < log_ratio:
         return True
     for k in range(rows.size):
-        codes[rows[k], free[columns[k]]] = old[k]
+        codes[rows[k], columns[k]] = old[k]
     return False
 
 
 @compiled
-def _draw_cell(
-    uniform, row, column, codes, cards, children, power, pseudo, strides, starts, lines, line, counts, totals, sums
-):
-    """Draw one cell given all other cells, tables summed out: each family says (count + pseudo-count) / total without this row."""
-    now, total = codes[row, column], 0.0
-    for sign in (-1.0, 1.0):
-        for f in range(children.size):
-            c = children[f]
-            if c == column or strides[column, f] > 0:
-                totals[lines[f] + line[row, f]] += sign
-                counts[starts[f] + line[row, f] * cards[c] + codes[row, c]] += sign
-        if sign > 0.0:
-            return
-        for state in range(cards[column]):
-            weight, first, second = 1.0, 1.0, 1.0
-            for f in range(children.size):
-                c, step = children[f], strides[column, f]
-                if c == column or step > 0:
-                    at = line[row, f] + step * (state - now)
-                    cell = starts[f] + at * cards[c] + (state if c == column else codes[row, c])
-                    chance = (counts[cell] + pseudo[f]) / (totals[lines[f] + at] + pseudo[f] * cards[c])
-                    if f > 1:
-                        weight *= chance
-                    elif f == 0:
-                        first = chance
-                    else:
-                        second = chance
-            total += weight * first * math.exp(power * math.log(second / first))
-            sums[state] = total
-        state, target = 0, uniform * total
-        while state < cards[column] - 1 and sums[state] <= target:
-            state += 1
-        codes[row, column] = state
-        for f in range(children.size):
-            line[row, f] += strides[column, f] * (state - now)
+def _draw_cell(uniform, row, v, now, card, step, within, n_within, steps, at, totals, counts, sums):
+    """State of a cell of column v, now in state `now`, drawn given all other cells, tables summed out: each family says (count +
+    pseudo-count) / total without this row.
+
+    within, n_within : families that the column is in        step : as in `anneal`
+    """
+    total = 0.0
+    for j in range(n_within):
+        f = within[v, j]
+        totals[at[0, row, f]] -= 1.0
+        counts[at[1, row, f]] -= 1.0
+    for state in range(card):
+        above, under, more, less = 1.0, 1.0, 1.0, 1.0
+        for j in range(n_within):
+            f = within[v, j]
+            chance = counts[at[1, row, f] + steps[1, v, f] * (state - now)]
+            whole = totals[at[0, row, f] + steps[0, v, f] * (state - now)]
+            if f != 1:
+                above *= chance
+                under *= whole
+            if f == 0:
+                more *= whole
+                less *= chance
+            elif f == 1:
+                more *= chance
+                less *= whole
+        root = math.sqrt(more / less)  # the power 2 / 4
+        if step != 2:
+            root = math.sqrt(root)
+        if step == 3:
+            root *= root * root
+        total += above / under * root
+        sums[state] = total
+    state, target = 0, uniform * total
+    while state < card - 1 and sums[state] <= target:
+        state += 1
+    for j in range(n_within):
+        f = within[v, j]
+        at[0, row, f] += steps[0, v, f] * (state - now)
+        at[1, row, f] += steps[1, v, f] * (state - now)
+        totals[at[0, row, f]] += 1.0
+        counts[at[1, row, f]] += 1.0
+    return state
 
 
 @compiled
-def _log_marginal(counts, totals, pseudo, card):
-    """Log marginal likelihood of a table; counts : flat, a child's states together     totals : of its lines"""
-    found, cell, whole = 0.0, math.lgamma(pseudo), math.lgamma(pseudo * card)
-    for k in range(totals.size):
-        if totals[k] > 0.0:
-            found += whole - math.lgamma(totals[k] + pseudo * card)
+def _log_marginal(counts, pseudo, sign):
+    """Part of a log marginal likelihood; counts : of cells or, with sign -1, of lines, pseudo-counts included"""
+    found, start = 0.0, math.lgamma(pseudo)
     for k in range(counts.size):
-        if counts[k] > 0.0:
-            found += math.lgamma(counts[k] + pseudo) - cell
-    return found
+        if counts[k] != pseudo:
+            found += math.lgamma(counts[k]) - start
+    return sign * found

@@ -39,7 +39,6 @@ EXACT = {"order": 12, "dag": 7}  # most variables for independent draws of the s
 MOVES = 10
 ROUNDS = 2  # of moves of single arcs and draws of the missing cells, per sweep; scores take longer
 TOGGLES = 8  # moves of single arcs in a round
-POWERS = np.linspace(0.0, 1.0, 5)  # twice as many are accepted more often, but not in the same time
 BLOCK = 128  # joint states of missing cells that are drawn together
 MAX_CLIQUE = 2**16  # joint states of rows that are drawn afresh, by junction tree
 MAX_ROWS_AT_ONCE = 20_000  # on a junction tree
@@ -284,7 +283,7 @@ def toggle(gaps, codes, parents, log_prior, pair, rng):
     padded = np.array([(*some, *[-1] * (width - len(some))) for some in families], dtype=np.int64)
     if kernels.anneal(
         rng, gaps.codes, codes, gaps.weights, gaps.cardinalities, np.array(sorted(free)), padded, np.array(children),
-        tuple(map(float, bounds(*gaps.prior))), after - before, POWERS, u in new,
+        tuple(map(float, bounds(*gaps.prior))), after - before, u in new,
     ):  # fmt: skip
         parents[v] = new
 
