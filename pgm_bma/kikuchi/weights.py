@@ -36,7 +36,7 @@ from pgm_bma.kikuchi.terms import class_data, count_tables, flat_table, make_lay
 
 NEAR_COPY = 0.9  # of the larger entropy in common
 RIDGE_GRID = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-MOST_CONTRASTS = 400_000_000  # made anew in every step: a minute
+MOST_CONTRASTS = 400_000_000  # those beyond MAX_CONTRASTS are made anew in every step: a minute
 SOME_ROWS = 50_000  # that stand for many
 _CONTRASTS_AT_ONCE = 1_000_000  # of rows that are visited in parts: memory that is used again and again
 _TABLE_CLASSES = 8  # from which on terms are read from their tables: as fast as contrasts, in a tenth of the memory
@@ -148,7 +148,8 @@ def learned_weights(data, terms, ridge=5.0):
         few, penalties = some_of_many(data, sets), ridge_vector(sets, ridge)
         share = few.weights.sum() / data.weights.sum()
         near = ridge_fit(dense_contrasts(few, terms), few.weights, start, penalties * share, start)
-        theta = minimise(partial(_sums_in_parts, data, terms), start, penalties, near)
+        kept = dense_contrasts(_some(data, slice(_kept_rows(data, sets))), terms)
+        theta = minimise(partial(_sums_in_parts, data, terms, kept), start, penalties, near)
         return LearnedWeights(theta, _by_order(sets, ridge), {})
     contrasts = dense_contrasts(data, terms) if ridge == "loo" else leave_one_out_contrasts(data, terms)
     rows, path = data.weights, {}
@@ -173,21 +174,32 @@ def _sums_in_passes(data, terms, theta, wanted):
     return data.codes.reduce(sums_of_block, data.cardinalities, data.n_classes, terms, theta, wanted)
 
 
-def _sums_in_parts(data, terms, theta, wanted):
-    return sums_of_block(data, data.cardinalities, data.n_classes, terms, theta, wanted)
+def _sums_in_parts(data, terms, kept, theta, wanted):
+    """`loss_sums` of all rows; kept : contrasts of the first of them, those of the others are made anew"""
+    first, rest = _some(data, slice(len(kept))), _some(data, slice(len(kept), None))
+    sums = loss_sums(kept, first.weights, theta, wanted)
+    return tree_sum([sums, sums_of_block(rest, data.cardinalities, data.n_classes, terms, theta, wanted)])
+
+
+def _kept_rows(data, sets):
+    """Rows whose contrasts may stay in memory."""
+    return MAX_CONTRASTS // (max(data.n_classes - 1, 1) * len(sets))
+
+
+def _some(data, rows):
+    return data._replace(codes=data.codes[rows], target=data.target[rows], weights=data.weights[rows])
 
 
 def too_many_contrasts(data, sets):
     """Return whether the contrasts of all rows at once would fill memory."""
-    return float(len(data.codes)) * max(data.n_classes - 1, 1) * len(sets) > MAX_CONTRASTS
+    return len(data.codes) > _kept_rows(data, sets)
 
 
 def some_of_many(data, sets):
     """Some of the rows where the contrasts of all do not fit: the ridge is tuned on them, and the weights begin at theirs."""
-    size = max(min(SOME_ROWS, MAX_CONTRASTS // (2 * max(data.n_classes - 1, 1) * len(sets))), 1)
-    chosen = some_rows(data.codes, data.target, data.weights, size)
-    codes = np.asfortranarray(data.codes[chosen])
-    return data._replace(codes=codes, target=data.target[chosen], weights=data.weights[chosen])
+    size = max(min(SOME_ROWS, _kept_rows(data, sets) // 2), 1)
+    some = _some(data, some_rows(data.codes, data.target, data.weights, size))
+    return some._replace(codes=np.asfortranarray(some.codes))
 
 
 def _refuse_contrasts(n_rows, n_contrasts, n_sets, limit):
