@@ -49,8 +49,6 @@ from pgm_bma.latent_class.results import LatentClassResults
 from pgm_bma.networks.given import check_naive_bayes, known_states, read_cluster_network
 
 MAX_TABLE_CELLS = 2**28  # probabilities of all starts: 2 GB, and some copies of those that run
-# starts x rows x columns x clusters, beyond which starts are fewer: up to 100 CPU seconds; and the fewest
-ALL_STARTS_CELLS, FEWEST_STARTS = 1_500_000_000, 8
 
 STARTS_PARAMETER = """starts : Starts, optional
         How many of the starts are run to the end (8), whether they are accelerated, and what becomes of those that lose their
@@ -250,7 +248,6 @@ class LatentClassBase(LatentClassResults):
 
     def _find(self, rows, sample_rows, settings):
         self._refuse_large(rows.schema, settings)
-        settings = settings._replace(n_init=self._affordable_starts(rows, settings))
         how = {"rng": random_generator(self.random_state), "sample_rows": sample_rows}
         if isinstance(self.n_clusters, (int, np.integer)):
             return fit_latent_class(rows, int(self.n_clusters), settings, **how)
@@ -404,13 +401,6 @@ class LatentClassBase(LatentClassResults):
                 f"n_init={n_starts} starts of n_clusters={largest} clusters over {n_states} states are "
                 f"{largest * n_starts * n_states:.3g} probabilities, more than {MAX_TABLE_CELLS:.3g}; lower n_clusters or n_init"
             )
-
-    def _affordable_starts(self, rows, settings):
-        """Starts of a fit: those that are asked for, of a large table fewer. By size, not by the clock, so that fits repeat."""
-        if isinstance(settings.n_init, str) or settings.n_final is None or not rows.in_memory:
-            return settings.n_init
-        cells = rows.n_rows * len(self._loop_names) * max(check_n_clusters(self.n_clusters))
-        return min(settings.n_init, max(ALL_STARTS_CELLS // max(cells, 1), FEWEST_STARTS))
 
     def _check_numbers(self, values):
         """Check what depends on two parameters."""

@@ -45,6 +45,8 @@ WEAK = 0.05  # times the prior, in the first updates of the random starts of a s
 REPLICATE_LIMIT = 200  # starts tried by n_init="until-replicated"
 BATCH = 8  # starts of a thread, and of a round of n_init="until-replicated"
 BATCH_CELLS = 2**20  # probabilities of the starts that one thread takes further together: some copies of them are made
+# starts x rows x joined columns x clusters, beyond which starts are fewer: up to 100 CPU seconds; and the fewest
+ALL_STARTS_CELLS, FEWEST_STARTS = 1_500_000_000, 8
 N_POLISHED = 4  # screened starts that are run on all rows
 IDENTICAL = 1e-3  # EM ends without clusters when no table differs between them by more than this
 
@@ -161,13 +163,22 @@ def advance(problem, state, rules):
 def run_all_starts(problem, settings, rng):
     """Draw the starts, run all for a few updates and the best to the end."""
     if settings.n_init != "until-replicated":
-        return run_starts(problem, settings, draw(problem, settings, settings.n_init, rng))
+        return run_starts(problem, settings, draw(problem, settings, affordable_starts(problem, settings), rng))
     settings = settings._replace(n_final=None)
     starts = run_starts(problem, settings, draw(problem, settings, BATCH, rng))
     while len(starts.collapsed) < REPLICATE_LIMIT and not _is_replicated(problem, starts):
         further = draw(problem, settings._replace(init="random"), BATCH, rng)
         starts = join([starts, run_starts(problem, settings, further)])
     return starts
+
+
+def affordable_starts(problem, settings):
+    """Starts that are run: of a large table in memory fewer than are asked for. By size, not by the clock, so that fits repeat."""
+    if settings.n_final is None or not problem.rows.in_memory:
+        return settings.n_init
+    n_columns = len(problem.layout.group_start) - 1 + len(problem.layout.log_scale)
+    cells = max(problem.rows.n_rows * n_columns * problem.n_clusters, 1)
+    return min(settings.n_init, max(ALL_STARTS_CELLS // cells, FEWEST_STARTS))
 
 
 def _screened(problem, settings, rng, small, share):
