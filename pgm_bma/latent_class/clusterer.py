@@ -9,7 +9,7 @@ from pgm_bma.latent_class.base import PAPER_EMA, STARTS_PARAMETER, LatentClassBa
 # parts of both docstrings
 PARAMETERS_DOC = f"""n_init : int or "until-replicated", default=30
         Starts, run in compiled batches; or restart until the best score has been found twice (at most 200 starts). Where all of
-        them would take more than a minute or so, fewer are run, 8 at least (all if `starts` has ``n_final=None``).
+        them would take more than a minute or so, fewer are run, 8 at least, with a warning (all if `starts` has ``n_final=None``).
     {STARTS_PARAMETER}"""
 SHARED_DOC = f"""max_iter : int, default=1000
         Updates of a start at most.
