@@ -52,39 +52,32 @@ def test_nothing_is_written_beside_the_sources():
     assert not [*SOURCES.rglob("*.nbi"), *SOURCES.rglob("*.nbc")]
 
 
-def test_the_key_follows_the_content_of_a_kernel_and_of_those_it_imports(monkeypatch, tmp_path):
-    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
-    kernels, inner, innermost = (
-        tmp_path / "a" / "_kernels.py",
-        tmp_path / "b" / "_x_kernels.py",
-        tmp_path / "b" / "_kernels.py",
-    )
-    other = tmp_path / "b" / "_other_kernels.py"
-    for path in (kernels, inner, innermost, other):
-        path.parent.mkdir(exist_ok=True)
-    kernels.write_text("from pgm_bma.b._x_kernels import f\n")
-    inner.write_text("from pgm_bma.b import _kernels as k\n")
-    keys = []
-    for text in ("a = 1", "a = 2"):
-        innermost.write_text(text)
-        other.write_text(text)
-        compiling.content_key.cache_clear()
-        keys.append(compiling.content_key(str(kernels)))
-    innermost.write_text("a = 1")
+def key():
     compiling.content_key.cache_clear()
-    keys.append(compiling.content_key(str(kernels)))
-    assert keys[0] != keys[1]
-    assert keys[0] == keys[2]
+    return compiling.content_key()
+
+
+def test_the_key_follows_the_content_of_all_kernels(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
+    kernels, other = tmp_path / "a" / "_kernels.py", tmp_path / "a" / "other.py"
+    kernels.parent.mkdir()
+    keys = []
+    for text, aside in (("a = 1", ""), ("a = 2", ""), ("a = 1", "b = 1")):
+        kernels.write_text(text)
+        other.write_text(aside)
+        keys.append(key())
+    (tmp_path / "_more_kernels.py").write_text("")  # a new file may bring new records for old kernels
+    assert keys[0] != keys[1] and keys[0] == keys[2] and key() not in keys
+    monkeypatch.undo()
+    key()
 
 
 def test_each_version_of_numba_has_its_own_folders(monkeypatch):
-    keys = []
-    for version in ("0.60.0", "0.61.0"):
-        monkeypatch.setattr(compiling.numba, "__version__", version)
-        compiling.content_key.cache_clear()
-        keys.append(compiling.content_key(compiling.__file__))
-    compiling.content_key.cache_clear()
-    assert keys[0] != keys[1]
+    before = key()
+    monkeypatch.setattr(compiling.numba, "__version__", "0.60.0")
+    assert key() != before
+    monkeypatch.undo()
+    assert key() == before
 
 
 def test_small_products_have_one_thread_and_large_ones_what_they_had():

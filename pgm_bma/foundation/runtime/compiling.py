@@ -1,16 +1,15 @@
 """Compiled kernels, the folder that keeps their machine code, and the threads of matrix products.
 
 `compiled` is ``numba.njit(cache=True)``. The folder is ``NUMBA_CACHE_DIR`` where that is set, else the user's cache folder
-(platformdirs). Below it stands one folder for each kernel file and each content of that file and of the kernel files that it
-imports: a kernel includes code of others, which numba's own time stamp does not see. Each version of numba has its own folders:
-two versions that write to one folder at the same time read each other's files. Nothing is written next to the sources.
+(platformdirs). Below it stands one folder for each content of all kernel files, since kernels include code of others, which numba's
+own time stamp does not see; each version of numba has its own, too. In it stands a folder for each kernel file.
+Nothing is written next to the sources.
 Without a folder that can be written, kernels are compiled in every process.
 """
 
 import contextlib
 import hashlib
 import os
-import re
 import sys
 import tempfile
 from functools import lru_cache
@@ -24,7 +23,6 @@ _CONFIG: Any = numba.config  # its attributes are made at run time
 
 _SMALL_MATRIX = 4_000_000  # numbers in a matrix below which a second thread of a product costs more than it saves
 _PACKAGE = Path(__file__).parents[2]
-_KERNEL_IMPORT = re.compile(r"^from pgm_bma\.([\w.]+) import (_\w*kernels\b)?", re.MULTILINE)
 announce: dict[str, Any] = {
     "to": None,
     "said": False,
@@ -72,8 +70,7 @@ def cache_folder():
 
 def _folder_of(function):
     """Folder for the code of a function, or None if it cannot be written."""
-    module, key = function.__module__.removeprefix("pgm_bma."), content_key(function.__code__.co_filename)
-    folder = os.path.join(cache_folder(), f"{module}-{key}")
+    folder = os.path.join(cache_folder(), content_key(), function.__module__.removeprefix("pgm_bma."))
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError:
@@ -94,19 +91,13 @@ def _takes_files(folder):
 
 
 @lru_cache
-def content_key(file):
-    """Hash of a kernel source, of every kernel source that it imports, directly or not, and of what compiles them."""
-    found, waiting = {Path(__file__)}, [Path(file)]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            for module, name in _KERNEL_IMPORT.findall(path.read_text(encoding="utf-8")):
-                parts = [*module.split("."), *([name] if name else [])]
-                if parts[-1].endswith("kernels"):
-                    waiting.append(_PACKAGE.joinpath(*parts).with_suffix(".py"))
+def content_key():
+    """Hash of all kernel sources, of what compiles them, and of the version of numba.
+
+    All of them, because a kernel's file of compiled code names the records that it was called with, wherever they are defined.
+    """
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(found):
+    for path in (Path(__file__), *sorted(_PACKAGE.rglob("_*kernels.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
