@@ -322,6 +322,8 @@ def _draw_cell(uniform, row, v, now, card, step, within, n_within, steps, at, to
             if f != 1:
                 above *= chance
                 under *= whole
+                if under > 1e200:  # of many families; `above` is smaller
+                    above, under = above / under, 1.0
             if f == 0:
                 more *= whole
                 less *= chance
