@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from pgm_bma import FrequencyDiscretizer, MDLDiscretizer, WidthDiscretizer
+from pgm_bma import FrequencyDiscretizer, MDLDiscretizer, NaiveBayesClassifier, WidthDiscretizer, load, save
 from pgm_bma.foundation.tables.cut_points import bin_labels, frequency_cut_points, mdl_cut_points, width_cut_points
 from tests.oracles import discretize as oracle
 
@@ -89,7 +89,7 @@ def test_weights_are_repetition_and_weight_zero_is_absence(discretizer):
 
 
 @pytest.mark.parametrize("discretizer", DISCRETIZERS, ids=lambda d: type(d).__name__)
-def test_constant_tied_missing_and_huge_columns(discretizer):
+def test_constant_tied_missing_and_huge_columns(discretizer, tmp_path):
     frame = pd.DataFrame(
         {
             "constant": [3.0] * 6,
@@ -111,6 +111,19 @@ def test_constant_tied_missing_and_huge_columns(discretizer):
     assert out["close"].iloc[0] != out["close"].iloc[5]  # neighbouring floats are still told apart
     for name in frame:
         assert (np.diff(found.cut_points_[name]) > 0).all()
+    save(found, tmp_path / "bins.pgm")
+    pd.testing.assert_frame_equal(load(tmp_path / "bins.pgm").transform(frame), out)
+
+
+def test_a_classifier_of_huge_numbers_is_loaded_again(tmp_path):
+    y = np.arange(40) % 2
+    X = pd.DataFrame({"a": (2 * y - 1) * np.linspace(1e307, 1.7e308, 40)})
+    with pytest.warns(UserWarning, match="were cut into intervals"):
+        fitted = NaiveBayesClassifier().fit(X, y)
+    save(fitted, tmp_path / "model.pgm")
+    found = load(tmp_path / "model.pgm").predict_proba(X)
+    np.testing.assert_array_equal(found, fitted.predict_proba(X))
+    assert found[y == 1, 1].min() > 0.9
 
 
 # labels

@@ -255,7 +255,7 @@ class StructuralEMClusterer(HasStructure, ClustererBase):
         candidates = check_n_clusters(values["n_clusters"])
         n_final = loops.affordable_starts(kind, rows, candidates, len(inits))
         generators = random_generator(self.random_state).spawn(len(candidates))
-        n_again = n_final if n_final < len(inits) else loops.FEWEST_STARTS * (sample is not None)
+        n_again = loops.most_run_again(inits, n_final, sample is not None)
         with progress(self.verbose, "starts", total=len(candidates) * (len(inits) + n_again)) as tick:
             found = [
                 self._fit_number(schema, rows, kind, int(k), rng, inits, settings, tick, n_final, sample)

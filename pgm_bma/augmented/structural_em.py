@@ -296,12 +296,24 @@ def affordable_starts(kind, rows, candidates, n_starts):
 
 def best_first_fits(runs, inits, n_chosen):
     """Positions of the best runs of every first structure, as many of each, after one round: runs of one structure compare."""
-    kinds = list(dict.fromkeys(inits))
     scores, chosen = np.array([run.scores[-1] for run in runs]), []
-    for kind in kinds:
+    for kind, most in most_per_structure(inits, n_chosen).items():
         own = np.flatnonzero([init == kind for init in inits])
-        chosen.append(own[choose_starts(scores[own], np.ones(len(own), dtype=bool), -(-n_chosen // len(kinds)))])
+        chosen.append(own[choose_starts(scores[own], np.ones(len(own), dtype=bool), most)])
     return np.sort(np.concatenate(chosen))
+
+
+def most_per_structure(inits, n_chosen):
+    """{first structure: number of its starts that are run to the end, at most}."""
+    kinds = list(dict.fromkeys(inits))
+    return {kind: min(-(-n_chosen // len(kinds)), inits.count(kind)) for kind in kinds}
+
+
+def most_run_again(inits, n_final, is_sampled):
+    """Number of starts that are run a second time, at most."""
+    if is_sampled:
+        return min(FEWEST_STARTS + ("network" in inits), len(inits))
+    return sum(most_per_structure(inits, n_final).values()) if n_final < len(inits) else 0
 
 
 class Start(NamedTuple):

@@ -10,6 +10,7 @@ from pgm_bma.foundation.runtime.archive import Damaged
 NAN, NEGATIVE_INFINITY = float("nan"), -float("inf")
 _SUM, _SLACK = 1e-6, 1e-9  # what rounding may leave of a sum of probabilities, and of a bound
 _LARGEST = 1e150  # of numbers: a product of two is finite
+_FINITE = float(np.finfo(float).max)
 _SHARED = ("n", "S", "k", "v", "cards", "starts", "variable_cards", "numbers", "n_numbers", "arcs", "lines", "profiled")
 
 
@@ -134,11 +135,11 @@ class Long:
 
 @dataclass(frozen=True)
 class Rising:
-    """Finite numbers that rise; there may be none."""
+    """Finite numbers that rise, of any size, because they are only compared; there may be none."""
 
     def __call__(self, name, value, scope):
-        Array("*")(name, value, Scope())
-        want((np.diff(value) > 0).all(), name, "does not rise")
+        Array("*", low=-_FINITE, high=_FINITE)(name, value, Scope())
+        want((value[1:] > value[:-1]).all(), name, "does not rise")
 
 
 @dataclass(frozen=True)

@@ -433,12 +433,7 @@ class LatentClassBase(LatentClassResults):
         largest = self.n_clusters if isinstance(self.n_clusters, (int, np.integer)) else 0
         if largest > n_distinct:
             warn(f"n_clusters={largest} exceeds the {n_distinct} distinct rows; some clusters must be empty or equal")
-        fit, n_init = self._result, self._values()["n_init"]
-        if not isinstance(n_init, str) and len(fit.weights) < n_init:
-            warn(
-                f"the table is large: {len(fit.weights)} of the {n_init} starts were run. n_init={len(fit.weights)} asks for no "
-                "more; starts=Starts(n_final=None) runs all of them, to the end"
-            )
+        fit = self._result
         if fit.all_collapsed:
             warn(
                 f"all {len(fit.weights)} starts collapsed: their clusters became equal, the data show this method no "

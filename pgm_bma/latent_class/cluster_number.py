@@ -26,6 +26,7 @@ from pgm_bma.latent_class.loop import (
     join,
     run_starts,
     soften,
+    warn_of_fewer_starts,
 )
 from pgm_bma.latent_class.problem import (
     LatentClassProblem,
@@ -56,10 +57,12 @@ def scan_clusters(rows, candidates, settings=None, *, rng, sample_rows=None, **c
     fit at k is the fit that k alone would give, but for the moves. Returns a `NumberFit`.
     """
     settings = (LatentClassSettings() if settings is None else settings)._replace(**changes)
-    search = make_search(rows, settings, rng, sample_rows)
+    search, numbers = make_search(rows, settings, rng, sample_rows), sorted({int(k) for k in candidates})
+    if not search.is_thorough:
+        warn_of_fewer_starts(search.problem if search.screen is None else search.screen[0], settings, numbers[-1])
     path, fits = [], {}
     best: tuple[float, LatentClassFit] | None = None
-    for k, fit in search.fit_numbers(sorted({int(k) for k in candidates})).items():
+    for k, fit in search.fit_numbers(numbers).items():
         score = number_score(fit, settings.averaging)
         path.append(NumberTried(k, score, fit.log_likelihood, len(fit.theta_c), rows_statistics(rows, fit)))
         fits[k] = fit._replace(starts=None)

@@ -23,6 +23,7 @@ import numpy as np
 
 from pgm_bma.foundation.numbers.starts import choose_starts, finish_best, start_weights
 from pgm_bma.foundation.runtime.jobs import map_jobs, n_workers
+from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.latent_class import _kernels as kernels
 from pgm_bma.latent_class._column_kernels import LINES
 from pgm_bma.latent_class.problem import (
@@ -109,6 +110,7 @@ def fit_latent_class(rows, n_clusters, settings=None, *, rng=None, sample_rows=N
     settings = (LatentClassSettings() if settings is None else settings)._replace(**changes)
     problem = make_problem(rows, n_clusters, settings.priors, settings.averaging)
     screen = None if sample_rows is None else sample_problem(problem, sample_rows)
+    warn_of_fewer_starts(problem if screen is None else screen[0], settings, n_clusters)
     return fit_problem(problem, settings, np.random.default_rng() if rng is None else rng, screen)
 
 
@@ -174,11 +176,22 @@ def run_all_starts(problem, settings, rng):
 
 def affordable_starts(problem, settings):
     """Starts that are run: of a large table in memory fewer than are asked for. By size, not by the clock, so that fits repeat."""
-    if settings.n_final is None or not problem.rows.in_memory:
+    if settings.n_final is None or isinstance(settings.n_init, str) or not problem.rows.in_memory:
         return settings.n_init
     n_columns = len(problem.layout.group_start) - 1 + len(problem.layout.log_scale)
     cells = max(problem.rows.n_rows * n_columns * problem.n_clusters, 1)
     return min(settings.n_init, max(ALL_STARTS_CELLS // cells, FEWEST_STARTS))
+
+
+def warn_of_fewer_starts(problem, settings, n_clusters):
+    """Warn where not all starts are run; n_clusters : the largest number that is fitted, which has the fewest starts."""
+    few = affordable_starts(problem._replace(n_clusters=n_clusters), settings)
+    if few != settings.n_init:
+        numbered = f"{n_clusters} cluster{'s' * (n_clusters > 1)}"
+        warn(
+            f"the table is large: with {numbered}, {few} of the {settings.n_init} starts are run. n_init={few} asks for no more; "
+            "starts=Starts(n_final=None) runs all of them, to the end"
+        )
 
 
 def _screened(problem, settings, rng, small, share):

@@ -14,10 +14,9 @@ from pgm_bma.foundation.faces.validation import brief
 from pgm_bma.foundation.rows.blocks import table_rows
 from pgm_bma.foundation.rows.pieces import folded_frame
 from pgm_bma.foundation.rows.scan import SAMPLE_ROWS
-from pgm_bma.foundation.rows.scanned_rows import LARGEST
 from pgm_bma.foundation.runtime.messages import warn
 from pgm_bma.foundation.tables import table
-from pgm_bma.foundation.tables.kinds import MOST_STATES, numbers
+from pgm_bma.foundation.tables.kinds import MOST_STATES, check_size, numbers
 from pgm_bma.latent_class._column_kernels import NormalPrior, log_evidence
 
 MIN_SPIKE = 10  # rows of a cluster; fewer may share a value by chance
@@ -63,12 +62,7 @@ def read_numbers(frame, names, handle_unknown):
                     f"or name the column in categorical_columns"
                 )
             warn(f"numeric column {name!r} holds {int(strange.sum())} texts such as {brief(value)}: taken as missing")
-        large = np.abs(np.nan_to_num(values, nan=0.0)) > LARGEST
-        if large.any():
-            raise ValueError(
-                f"numeric column {name!r} holds {values[large][0]:.3g}, beyond {LARGEST:g}, whose square is not finite; divide the "
-                "column, set the value to NaN, or name the column in categorical_columns"
-            )
+        check_size(name, values)
         columns.append(values)
     return np.column_stack(columns)
 

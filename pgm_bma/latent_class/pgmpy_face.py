@@ -51,7 +51,8 @@ class EMAEstimator(DiscreteParameterEstimator):
     arc_prior : float or dict, default=0.5
         Prior probability that a column depends on the cluster; a dict by column (others 0.5).
     n_init : int or "until-replicated", default=30
-        Starts; or restart until the best score has been found twice (at most 200 starts).
+        Starts; or restart until the best score has been found twice (at most 200 starts). Large tables have fewer, with a warning:
+        see `EMAClusterer`.
     combine_starts : {"auto", "likelihood", "evidence", "best", "uniform"}, default="auto"
         Weights of the average over the finished starts; "auto": "likelihood" for "linear", "evidence" for "variational".
     init_cpds : {"auto", "random", "em"}, DiscreteBayesianNetwork, dict or list of TabularCPD, default="auto"

@@ -125,7 +125,7 @@ def predict_proba(
         np.concatenate([rows[asked.inverse] for rows in found], axis=1) if found else np.zeros((len(asked.index), 0))
     )
     if single:
-        columns = pd.Index(list(asked.states[variables]), name=variables)
+        columns = pd.Index(list(asked.states[variables]), name=variables, tupleize_cols=False)
     else:
         pairs = [(node, state) for node in wanted for state in asked.states[node]]
         columns = pd.MultiIndex.from_tuples(pairs, names=["variable", "state"])

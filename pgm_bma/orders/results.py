@@ -171,7 +171,9 @@ class OrderResults(EffectResults, DiscreteEstimator):
         """
         names, record = list(self._variables.names), self._average.gaps
         values = np.zeros((len(names), len(names))) if record is None else record.spread
-        return pd.DataFrame(values, index=pd.Index(names, name="parent"), columns=pd.Index(names, name="child"))
+        spread = pd.DataFrame(values, index=names, columns=names)
+        spread.index.name, spread.columns.name = "parent", "child"
+        return spread
 
     def _count_missing(self, codes, weights):
         """Remember how many cells are missing in training: per column, the incomplete rows, all rows."""

@@ -220,6 +220,8 @@ def test_errors_name_the_parameter(parameters, message):
         AdditiveBayesClassifier(**parameters).fit(X, y)
     with pytest.raises(ValueError, match="column 'a' holds an infinite value"):
         AdditiveBayesClassifier().fit(X.assign(a=np.inf), y)
+    with pytest.raises(ValueError, match=r"column 'a' holds .*e\+\d*, beyond 1e\+100.*divide the column"):
+        AdditiveBayesClassifier().fit(X.assign(a=1e200 * X["a"]), y)
 
 
 def test_pipelines_and_a_grid_over_terms():

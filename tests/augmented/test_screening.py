@@ -1,5 +1,7 @@
 """Structural EM on large tables: the starts of the best first fits are run to the end; or an error with a cure."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,6 +74,23 @@ def test_the_network_that_is_given_is_always_finished(monkeypatch):
     given = fits(monkeypatch, X, np.inf, n_init=2)
     starts = fits(monkeypatch, X, 0.0, init=given.model_).starts_
     assert starts.loc[0, ["init", "stage"]].tolist() == ["network", 2] and (starts["stage"] == 2).sum() == 3
+
+
+@pytest.mark.parametrize("choices", [{}, {"init": "tree"}, {"n_init": 3}, {"n_clusters": [2, 3]}, {"init": "network"}])
+def test_the_progress_bar_counts_what_is_run(choices, monkeypatch):
+    seen = {}
+
+    @contextmanager
+    def counted(show, unit, *, total):
+        seen.update(total=total, done=0)
+        yield lambda number: seen.update(done=seen["done"] + number)
+
+    X = mixed(300)
+    if choices.get("init") == "network":
+        choices = {"init": fits(monkeypatch, X, np.inf, n_init=2).model_}
+    monkeypatch.setattr("pgm_bma.augmented.clusterer.progress", counted)
+    fits(monkeypatch, X, 0.0, **choices)
+    assert seen["done"] == seen["total"]
 
 
 def test_few_starts_and_tables_of_ordinary_size_are_run_as_a_whole():

@@ -174,6 +174,20 @@ def test_pictures_of_nothing():
     assert [text.get_text() for text in ax.texts] == ["0.90", "0.10"]
 
 
+def test_tuples_are_names_and_states():
+    """Two header lines make tuples of the names; pandas makes several levels of a list of tuples."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (40, 3)), columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]))
+    posterior = pgm_bma.OrderPosterior(random_state=0).fit(X)
+    assert (posterior.edge_posterior_ + posterior.arc_spread_).equals(posterior.edge_posterior_)
+    assert "OrderPosterior" in posterior._repr_html_()
+    X = pd.DataFrame({"a": [("u", 1), ("v", 2)] * 20, "b": ["p", "q"] * 20})
+    network = pgm_bma.LatentClassClusterer(n_clusters=2, n_init=4, random_state=0).fit(X).model_
+    found = pgm_bma.predict_proba(network, X[["b"]], "a")
+    assert list(found.columns) == [("u", 1), ("v", 2)] and found.columns.name == "a"
+    np.testing.assert_allclose(found.to_numpy(), pgm_bma.predict_proba(network, X[["b"]], ["a"]).to_numpy(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("path", [b"", b"a.png", HALF + ".png", "no_folder/a.png", "a.nothing"], ids=repr)
 def test_a_picture_that_cannot_be_written_leaves_nothing(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,7 @@
 """LatentClassClusterer, EMAClusterer and EMAEstimator: what a user reads off them, their warnings, errors and networks."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -455,8 +456,40 @@ def test_a_large_table_has_fewer_starts(build, monkeypatch):
     X, _ = table(600)
     named = build(n_init=8, random_state=0).fit(X)
     monkeypatch.setattr("pgm_bma.latent_class.loop.ALL_STARTS_CELLS", 1)
-    with pytest.warns(UserWarning, match="8 of the 12 starts were run"):
+    with pytest.warns(UserWarning, match="8 of the 12 starts are run"):
         few = build(n_init=12, random_state=0).fit(X)
     assert len(few.starts_) == 8 and few.log_likelihood_ == named.log_likelihood_  # start i is the same
     assert len(build(n_init=12, starts=Starts(n_final=None), random_state=0).fit(X).starts_) == 12
     assert len(build(n_clusters=range(1, 4), n_init=8, random_state=0).fit(X).n_clusters_path_) == 3
+
+
+def warned(fit):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        fit()
+    return [str(one.message) for one in seen if "the table is large" in str(one.message)]
+
+
+@BOTH
+def test_a_scan_says_that_it_has_fewer_starts_whatever_number_is_chosen(build, monkeypatch):
+    """The starts that splits and merges add are not among those asked for; and the largest number has the fewest."""
+    X, _ = table(600)
+    rows = X.drop_duplicates()
+    monkeypatch.setattr("pgm_bma.latent_class.cluster_number.MOST_CELLS", 0)
+    monkeypatch.setattr("pgm_bma.latent_class.loop.ALL_STARTS_CELLS", 1)
+    asked = {"random_state": 0, "n_init": 12}
+    (message,) = warned(lambda: build(n_clusters=range(1, 5), **asked).fit(rows))
+    assert "with 4 clusters, 8 of the 12 starts are run. n_init=8 asks for no more" in message
+    assert not warned(lambda: build(n_clusters=range(1, 5), n_init=8, random_state=0).fit(rows))
+    assert not warned(lambda: build(n_clusters=[2, 4], starts=Starts(n_final=None), **asked).fit(rows))
+    monkeypatch.setattr("pgm_bma.latent_class.cluster_number.MOST_CELLS", 10**6)  # more starts than asked for
+    assert not warned(lambda: build(n_clusters=[1, 2], **asked).fit(rows))
+
+
+def test_ema_estimator_says_that_it_has_fewer_starts(monkeypatch):
+    X, _ = table(60)
+    network = DiscreteBayesianNetwork([("cluster", name) for name in X], latents={"cluster"})
+    monkeypatch.setattr("pgm_bma.latent_class.loop.ALL_STARTS_CELLS", 1)
+    with pytest.warns(UserWarning, match="8 of the 12 starts are run"):
+        found = EMAEstimator(latent_card={"cluster": 2}, n_init=12, seed=0).fit(network, X)
+    assert len(found.starts_) == 8

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
-from pgm_bma.orders.gaps import augment
+from pgm_bma.orders.gaps import _augment_kernels, augment
 
 
 @pytest.mark.parametrize("how", ["at once", "in blocks", "tree", "passes"])
@@ -49,3 +50,52 @@ def test_chains_begin_on_both_sides():
     assert (alone >= 0).all() and (alike >= 0).all()
     # 2000 rows: four standard errors of a correlation of 0 are .09; quantiles in two halves agree but near one half
     assert abs(np.corrcoef(alone.T)[0, 1]) < 0.09 and np.corrcoef(alike.T)[0, 1] > 0.8
+
+
+def test_a_row_of_very_many_columns_is_drawn_by_its_law():
+    """Of 400 children of the missing cell: the products of their tables, some 1e-450, are below all floating-point numbers."""
+    rng, n_rows = np.random.default_rng(0), 4000
+    cards, parents = np.array([2, *[20] * 400]), [(), *[(0,)] * 400]
+    tables = [np.array([[0.5, 0.5]])]
+    for share in rng.dirichlet(np.ones(20), 400):
+        table = np.stack([share, share * np.exp(rng.normal(0, 0.04, 20))])
+        tables.append(table / table.sum(axis=1, keepdims=True))
+    row = np.array([-1, *(rng.choice(20, p=table[0]) for table in tables[1:])], dtype=np.int32)
+    gaps = augment.GapTable(np.tile(row, (n_rows, 1)), np.ones(n_rows), cards, (1.0, None))
+    theta = np.concatenate([table.ravel() for table in tables])
+    drawn, _ = augment.draw_cells(gaps, np.maximum(gaps.codes, 0), parents, theta, rng)
+    low, high = (sum(np.log(table[state, k]) for table, k in zip(tables[1:], row[1:])) for state in (0, 1))
+    share = 1 / (1 + np.exp(low - high))
+    assert low < -800 and 0.05 < share < 0.95
+    assert abs(drawn.mean() - share) < 4.5 * np.sqrt(share * (1 - share) / n_rows)  # standard errors
+
+
+@pytest.mark.parametrize(("n_children", "weight"), [(4, 3.0), (100, 1e4), (820, 1.0)])
+def test_a_cell_is_drawn_while_an_arc_is_moved(n_children, weight):
+    """By the marginal likelihoods of all tables at the last power, 3/4: also of a column with very many children and rows."""
+    rng, n = np.random.default_rng(0), n_children + 2
+    codes = rng.integers(0, 2, (60, n)).astype(np.int32)
+    weights = np.append(1.0, np.full(59, weight))
+    families = [(0,), (0, 1), *((child, 0) for child in range(2, n))]  # child first; the second is to replace the first
+
+    def log_marginal(family, state):
+        table, columns = np.zeros((2,) * len(family)), codes.copy()
+        columns[0, 0] = state
+        np.add.at(table, tuple(columns[:, list(family)].T), weights)
+        return gammaln(table + 1.0).sum() - gammaln(table.sum(axis=0) + 2.0).sum()
+
+    powers = [0.25, 0.75, *[1.0] * n_children]
+    low, high = (sum(b * log_marginal(family, state) for b, family in zip(powers, families)) for state in (0, 1))
+    share = 1 / (1 + np.exp(low - high))
+    seen, states = codes.copy(), []
+    seen[0, 0] = -1
+    parents = np.array([family[1] if len(family) > 1 else -1 for family in families])[:, None]
+    for _ in range(4000):
+        filled = codes.copy()
+        assert _augment_kernels.anneal(
+            rng, seen, filled, weights, np.full(n, 2), np.array([0, 1]), parents, np.array([family[0] for family in families]),
+            (1.0, 1e300), 1e9, True,
+        )  # fmt: skip
+        states.append(filled[0, 0])
+    assert 0.03 < share < 0.97
+    assert abs(np.mean(states) - share) < 4.5 * np.sqrt(share * (1 - share) / 4000)  # standard errors

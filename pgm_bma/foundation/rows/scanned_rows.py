@@ -24,11 +24,11 @@ from pgm_bma.foundation.tables.columns import (
     smallest_dtype,
     unseen,
 )
+from pgm_bma.foundation.tables.kinds import LARGEST
 
 # of a column whose rows are visited in passes: more is a key, and its tables would be larger than the rows
 MAX_STATES = 100_000
 _STRANGE = -2  # code of a value that no state is
-LARGEST = 1e100  # of a number: sums of squares stay finite
 
 
 def scanned_rows(scan, declared=None, weight=None, numbers=()):

@@ -20,6 +20,7 @@ WHAT_IT_IS = {
     "text": "holds free text",
     "code": "holds codes, whose size means nothing",
 }
+LARGEST = 1e100  # of a number: sums of squares stay finite
 FEW = 12  # rows; fewer say nothing about what a column is
 _ID_NAME = re.compile(
     r"(?:(?:.*[ _.-])?(?:id|ids|uuid|guid|nr|no|num|number|key|caseid|case|row|index|rowid|respid|respondent|lfd|lfdn|kennung))"
@@ -317,7 +318,7 @@ def _looks_numeric(column, many):
     values = values[~np.isnan(values)]
     if not _is_whole(values):
         return True
-    return many and _has_many(values, len(values) and values.max() - values.min())
+    return many and _has_many(values, len(values) and float(values.max()) - float(values.min()))
 
 
 def _has_many(values, span):
@@ -339,6 +340,16 @@ def numbers(column):
     return values
 
 
+def check_size(name, values):
+    """An error where a number of a numeric column is too large to compute with."""
+    large = np.abs(np.nan_to_num(values, nan=0.0)) > LARGEST
+    if large.any():
+        raise ValueError(
+            f"numeric column {name!r} holds {values[large][0]:.3g}, beyond {LARGEST:g}, whose square is not finite; divide the "
+            "column, set the value to NaN, or name the column in categorical_columns"
+        )
+
+
 def find_cuts(frame, names, how, target, weights):
     """`Cuts` of the numeric columns: MDL cut points, or (how = "average") the edges of the elementary bins."""
     edges = []
@@ -347,6 +358,7 @@ def find_cuts(frame, names, how, target, weights):
         if np.isnan(values).all():
             raise ValueError(f"numeric column {name!r} has no values; drop it")
         if how == "average":
+            check_size(name, values)
             edges.append(elementary_edges(values, weights=weights))
         else:
             edges.append(mdl_cut_points(values, target, weights))

@@ -17,6 +17,8 @@ from pgm_bma.orders.families._family_kernels import (
     split_rows,
 )
 
+TINY = 1e-250  # of products that are written out; beyond, or above its inverse, logarithms are added
+
 
 @compiled
 def score_sets(data, prior, sets, use_bits, space, by_cells, by_parents):
@@ -147,6 +149,8 @@ def draw_blocks(uniforms, turn, rows, offsets, columns, codes, network, theta, l
             n_blocks += 1
             _first_cells(values, families[:n_families], member_of, n_members, network, at, strides)
             total = _write_out(members[:n_members], n_families, cards, theta, at, strides, digits, sums)
+            if total < TINY:
+                total = _write_out_logs(members[:n_members], n_families, cards, theta, at, strides, digits, sums)
             state, target = 0, uniforms[start] * total
             while state < size - 1 and sums[state] <= target:
                 state += 1
@@ -212,6 +216,30 @@ def _write_out(members, n_families, cards, theta, at, strides, digits, sums):
         digits[m] += 1
         for f in range(n_families):
             at[f] += strides[f, m]
+
+
+@compiled
+def _write_out_logs(members, n_families, cards, theta, at, strides, digits, sums):
+    """The same, slower, but for a factor on all of them: where the products of very many families underflow."""
+    size, total = 1, 0.0
+    for v in members:
+        size *= cards[v]
+    for state in range(size):
+        rest = state
+        for m in range(members.size):
+            digits[m] = rest % cards[members[m]]
+            rest //= cards[members[m]]
+        sums[state] = 0.0
+        for f in range(n_families):
+            cell = at[f]
+            for m in range(members.size):
+                cell += strides[f, m] * digits[m]
+            sums[state] += np.log(theta[cell])
+    top = sums[:size].max()
+    for state in range(size):
+        total += np.exp(sums[state] - top)
+        sums[state] = total
+    return total
 
 
 @compiled
@@ -282,14 +310,22 @@ def anneal(rng, seen, codes, weights, cards, free, parents, children, prior, log
         columns[k] = free[columns[k]]
         old[k] = codes[rows[k], columns[k]]
     log_ratio, sums = log_odds, np.empty(cards.max())
+    # logarithm of the largest and of the smallest product of a cell's families, at most
+    largest, smallest = n_within.max() * np.log(totals.max()), n_within.max() * np.log(counts.min() / totals.max())
+    is_far = max(largest, -smallest) > -np.log(TINY)
     for step in range(4):
         if step > 0:
             for j in range(rows.size):
                 k = j if ascending else rows.size - 1 - j
                 row, v = rows[k], columns[k]
-                codes[row, v] = _draw_cell(
-                    rng.random(), row, v, codes[row, v], cards[v], step, within, n_within[v], steps, at, totals, counts, sums,
-                )  # fmt: skip
+                if is_far:
+                    codes[row, v] = _draw_cell_by_logs(
+                        rng.random(), row, v, codes[row, v], cards[v], step, within, n_within, steps, at, totals, counts, sums,
+                    )  # fmt: skip
+                else:
+                    codes[row, v] = _draw_cell(
+                        rng.random(), row, v, codes[row, v], cards[v], step, within, n_within, steps, at, totals, counts, sums,
+                    )  # fmt: skip
         for f in range(2):
             found = _log_marginal(totals[starts[0, f] : starts[0, f + 1]], pseudo[0, f], -1.0)
             found += _log_marginal(counts[starts[1, f] : starts[1, f + 1]], pseudo[1, f], 1.0)
@@ -309,13 +345,10 @@ def _draw_cell(uniform, row, v, now, card, step, within, n_within, steps, at, to
     within, n_within : families that the column is in        step : as in `anneal`
     """
     total = 0.0
-    for j in range(n_within):
-        f = within[v, j]
-        totals[at[0, row, f]] -= 1.0
-        counts[at[1, row, f]] -= 1.0
+    _count(-1.0, row, v, within, n_within, at, totals, counts)
     for state in range(card):
         above, under, more, less = 1.0, 1.0, 1.0, 1.0
-        for j in range(n_within):
+        for j in range(n_within[v]):
             f = within[v, j]
             chance = counts[at[1, row, f] + steps[1, v, f] * (state - now)]
             whole = totals[at[0, row, f] + steps[0, v, f] * (state - now)]
@@ -335,16 +368,48 @@ def _draw_cell(uniform, row, v, now, card, step, within, n_within, steps, at, to
             root *= root * root
         total += above / under * root
         sums[state] = total
-    state, target = 0, uniform * total
+    return _settle(uniform * total, row, v, now, card, within, n_within, steps, at, totals, counts, sums)
+
+
+@compiled
+def _draw_cell_by_logs(uniform, row, v, now, card, step, within, n_within, steps, at, totals, counts, sums):
+    """The same, slower, where the products of very many families could over- or underflow."""
+    total = 0.0
+    _count(-1.0, row, v, within, n_within, at, totals, counts)
+    for state in range(card):
+        sums[state] = 0.0
+        for j in range(n_within[v]):
+            f = within[v, j]
+            power = 1.0 if f > 1 else step / 4 if f == 1 else 1.0 - step / 4
+            chance = counts[at[1, row, f] + steps[1, v, f] * (state - now)]
+            sums[state] += power * math.log(chance / totals[at[0, row, f] + steps[0, v, f] * (state - now)])
+    top = sums[:card].max()
+    for state in range(card):
+        total += math.exp(sums[state] - top)
+        sums[state] = total
+    return _settle(uniform * total, row, v, now, card, within, n_within, steps, at, totals, counts, sums)
+
+
+@compiled(inline="always")
+def _settle(target, row, v, now, card, within, n_within, steps, at, totals, counts, sums):
+    """The state whose running total is the first above `target`; the row is counted with it."""
+    state = 0
     while state < card - 1 and sums[state] <= target:
         state += 1
-    for j in range(n_within):
+    for j in range(n_within[v]):
         f = within[v, j]
         at[0, row, f] += steps[0, v, f] * (state - now)
         at[1, row, f] += steps[1, v, f] * (state - now)
-        totals[at[0, row, f]] += 1.0
-        counts[at[1, row, f]] += 1.0
+    _count(1.0, row, v, within, n_within, at, totals, counts)
     return state
+
+
+@compiled(inline="always")
+def _count(sign, row, v, within, n_within, at, totals, counts):
+    for j in range(n_within[v]):
+        f = within[v, j]
+        totals[at[0, row, f]] += sign
+        counts[at[1, row, f]] += sign
 
 
 @compiled
