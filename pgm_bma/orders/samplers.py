@@ -46,7 +46,7 @@ class GibbsSampler(ParameterRecord):
         Orders kept per chain, evenly spaced, for predictions and sampled networks; under "exact", independent draws.
     n_temperatures : int or "auto", default="auto"
         Replicas of a chain at different temperatures, which help it across modes; "auto": as many as exchanges of neighbours at a
-        rate of 0.4 take to a tenth of the log posterior, or to where the best order is 50 nats (more from 64 variables on)
+        rate of 0.2 take to a tenth of the log posterior, or to where the best order is 50 nats (more from 64 variables on)
         above a random one, 3 to 16. Not used under structure_weighting="dag", where arcs are turned round instead.
     eps : float, default=0.01
         Parent sets that are left out of the lists have less than this share of a variable's sum, whatever stands before it. Where

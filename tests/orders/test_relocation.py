@@ -137,16 +137,15 @@ def test_tempered_chains_have_the_exact_arcs_and_a_ladder_that_exchanges():
     codes = chain_data(60, n=8, noise=0.2)
     table = family_table(codes, [2] * 8)
     f = prepare_lists(prune_table(table, ALL))
-    found = run(
-        f, n_chains=8, max_sweeps=4096, tol=1e-9, n_temperatures=3
-    )  # four would reach the flattest power allowed
+    # three would reach the flattest power allowed
+    found = run(f, n_chains=8, max_sweeps=4096, tol=1e-9, n_temperatures=2)
     exact = exact_orders.edge_posterior(exact_orders.sum_over_orders(table))
     error = found.chains.means.std(0, ddof=1) / np.sqrt(8)
     assert (
         np.abs(found.chains.means.mean(0) - exact) < 6 * error + 1e-3
     ).all()  # six standard errors from eight chains
     rates = found.chains.exchange_rates.mean(0)
-    assert ((rates > 0.3) & (rates < 0.5)).all()  # aim .4
+    assert (np.abs(rates - gibbs.RATE) < 0.1).all()
     assert (found.chains.betas == found.chains.betas[0]).all()  # one ladder
     assert not found.chains.converged and found.chains.n_sweeps == 4096  # nobody agrees to 1e-9
     easy = run(f, n_chains=2, max_sweeps=4096, tol=0.2)
@@ -185,7 +184,7 @@ def test_a_ladder_comes_from_the_rates_seen(hardness):
     assert len(gaps) == max(2, np.ceil(needed))
     depth = np.append(0.0, np.cumsum(gaps))
     rates = erfc(np.diff(along(depth)))
-    assert ((rates > 0.35) & (rates < 0.45)).all()  # the curve bends within a step
+    assert (np.abs(rates - gibbs.RATE) < 0.05).all()  # the curve bends within a step
     fixed = gibbs.ladder(np.full(2, 0.4), np.array([0.9, 0.9]), False, gibbs.FLATTEST)
     assert len(fixed) == 2 and fixed.sum() == pytest.approx(1.6)  # at most twice as deep at once
     assert len(gibbs.ladder(np.full(3, 0.4), np.full(3, 0.05), True, gibbs.FLATTEST)) == 6  # and at most twice as long
