@@ -125,9 +125,15 @@ def class_column(arguments, raw):
         return arguments.target
     if raw.target is None:
         raise UsageError(
-            f"--target is missing: {raw.source} has the columns {', '.join(map(repr, raw.frame.columns[:12]))}"
+            f"--target is missing: name the column to predict, as --target COLUMN; {raw.source} has the columns {_ends(raw.frame)}"
         )
     return raw.target
+
+
+def _ends(frame):
+    """Names of the columns; of many the first and the last, where a class often stands."""
+    names = list(map(repr, frame.columns))
+    return ", ".join(names if len(names) <= 20 else [*names[:8], "...", *names[-4:]])
 
 
 def _read_classes(run, consequence):

@@ -22,6 +22,7 @@ from pgm_bma.commands.tabular_files import closest, is_code, number_text
 from pgm_bma.foundation.tables.kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
 from pgm_bma.foundation.tables.table import MAX_FLOAT_STATES, order_states
 
+MOST_LINES = 8  # of columns with the same problem
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
 BINNINGS = {
     "mdl": discretize.MDLDiscretizer,
@@ -97,9 +98,9 @@ class ColumnProblems(ValueError):
 
     def lines(self, words):
         """The message, with the command to run instead."""
-        head = [problem.line for problem in self.problems]
+        head = _shortened(self.problems)
         if len(head) > 1:
-            head = [f"{self.source}: the columns need some words from you:", *(f"  {line}" for line in head)]
+            head = [f"{self.source}: some columns need a decision from you:", *(f"  {line}" for line in head)]
         return [*head, f"run instead: {shlex.join(['pgm-bma', *self.command(words)])}"]
 
     def command(self, words):
@@ -113,6 +114,19 @@ class ColumnProblems(ValueError):
             joined = option in ("--drop", "--missing-codes") and not any("," in value for value in values)
             new += [f"{option}={value}" for value in ([",".join(values)] if joined else values)]
         return [*words, *new]
+
+
+def _shortened(problems):
+    """Lines of the problems: of many with the same cure the first `MOST_LINES`, and how many more there are."""
+    options = [problem.words[0][0] if problem.words else "" for problem in problems]
+    lines, shown = [], dict.fromkeys(options, 0)
+    for problem, option in zip(problems, options):
+        shown[option] += 1
+        if shown[option] <= MOST_LINES:
+            lines.append(problem.line)
+    more = {option: n - MOST_LINES for option, n in shown.items() if n > MOST_LINES}
+    lines += [f"{count(n, 'more column')} with the same cure, {option}" for option, n in more.items()]
+    return lines
 
 
 NOTHING_SAID = Roles()
