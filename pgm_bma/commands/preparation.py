@@ -289,7 +289,7 @@ def _classes(column, source):
         raise ValueError(
             f"{source}: the target {column.name!r} holds {present.nunique()} different numbers; cut it into a few classes first"
         )
-    problem = discrete_problem(column.name, column)
+    problem = None if _is_number(column) else discrete_problem(column.name, column)
     if problem is not None:
         raise ColumnProblems(source, [problem])
     return _categorical(column)
@@ -439,7 +439,9 @@ def discrete_problem(name, column, takes_numbers=False):
     """Numbers with many values that nobody bins, numbers with a few texts among them, texts that are nearly all different."""
     values = column.dropna()
     different = values.nunique()
-    if different <= MAX_FLOAT_STATES or (takes_numbers and pd.api.types.is_numeric_dtype(column.dtype)):
+    if takes_numbers and pd.api.types.is_numeric_dtype(column.dtype):
+        return None
+    if different <= MAX_FLOAT_STATES and not _is_measured(values, different):
         return None
     if pd.api.types.is_numeric_dtype(column.dtype):
         line = (
@@ -454,6 +456,15 @@ def discrete_problem(name, column, takes_numbers=False):
         line = f"column {name!r} holds {different} different texts in {len(values)} rows; leave it out with --drop {quoted(name)}"
         return ColumnProblem(line, [("--drop", name)])
     return None
+
+
+def _is_measured(values, different):
+    """Numbers that are not all whole and differ from row to row: no states, however few the rows."""
+    return (
+        pd.api.types.is_numeric_dtype(values.dtype)
+        and different > max(FEW_NUMBERS, len(values) / 2)
+        and bool((values != values.round()).any())
+    )
 
 
 def _strange_texts(column):

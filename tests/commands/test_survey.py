@@ -326,3 +326,12 @@ def test_covariates_and_outcome_take_no_part_and_are_told_afterwards(table, tmp_
     ):
         _, err = run(capsys, *words, *wrong, code=1)
         assert message in err
+
+
+def test_measurements_of_few_rows_are_no_states(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"height": rng.normal(size=30).round(3), "sex": rng.choice(["f", "m"], 30)}).to_csv(
+        tmp_path / "few.csv", index=False
+    )
+    _, err = run(capsys, "structure", tmp_path / "few.csv", code=1)
+    assert "'height' holds 30 different numbers" in err and err.rstrip().endswith("--discretize=frequency")
