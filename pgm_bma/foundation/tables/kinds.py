@@ -198,6 +198,25 @@ def warn_of_kinds(names: list, states: list, codes: np.ndarray, weights: np.ndar
         warn(f"{told} and adds noise only: {cure}")
 
 
+def warn_of_named_numbers(frame: pd.DataFrame, names: list) -> None:
+    """Warn of columns taken as numbers that name the rows, or hold days or codes.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The rows of the fit.
+    names : list
+        Columns that were taken as numbers and that the user has not declared.
+    """
+    for name in names:
+        values = pd.Series(numbers(frame[name]))
+        kind = column_kind(str(name), values)
+        if kind is not None:
+            told = f"column {name!r} {WHAT_IT_IS[kind]} ({values.nunique()} different values in {values.count()} rows)"
+            cure = f"X.drop(columns=[{name!r}]) leaves it out, numeric_columns=[{name!r}] takes it as it is"
+            warn(f"{told} and was taken as a number: {cure}")
+
+
 def _kind_of_states(name, values, n_seen):
     """`column_kind` from the different values and the number of rows that have one."""
     values = pd.Series(list(values))
