@@ -22,6 +22,7 @@ from pgm_bma.commands.tabular_files import closest, is_code, number_text
 from pgm_bma.foundation.tables.kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
 from pgm_bma.foundation.tables.table import MAX_FLOAT_STATES, order_states
 
+MANY_TEXTS, FEW_ROWS = 100, 10  # with more texts than the first, of fewer rows each than the second, a note says so
 MOST_LINES = 8  # of columns with the same problem
 FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
 BINNINGS = {
@@ -192,6 +193,7 @@ def prepare(
         notes.append(f"discretised ({binning}): {listed(to_bin)}")
     if numbers:
         notes.append(f"numbers taken as they are: {listed(numbers)}")
+    notes += _rare_texts(frame, said)
     kept = [n for n, c in frame.items() if binning and n not in to_bin and _is_number(c) and c.nunique() > FEW_NUMBERS]
     kept = [name for name in kept if name not in said.categorical]
     if kept:
@@ -456,6 +458,21 @@ def discrete_problem(name, column, takes_numbers=False):
         line = f"column {name!r} holds {different} different texts in {len(values)} rows; leave it out with --drop {quoted(name)}"
         return ColumnProblem(line, [("--drop", name)])
     return None
+
+
+def _rare_texts(frame, said):
+    """A note on every column whose many texts occur a few times each: no problem, and seldom what was meant."""
+    found = []
+    for name, column in frame.items():
+        if _is_number(column) or name in said.categorical or name in said.ordered:
+            continue
+        different, n = column.nunique(), int(column.notna().sum())
+        if different > MANY_TEXTS and n < FEW_ROWS * different:
+            found.append(
+                f"{name!r} has {different} different texts, {n / different:.1f} rows each: little can be learned from it; "
+                f"--drop {quoted(name)} leaves it out, --categorical {quoted(name)} silences this"
+            )
+    return found
 
 
 def _is_measured(values, different):
