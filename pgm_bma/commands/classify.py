@@ -361,6 +361,12 @@ def prediction_findings(truth, proba, baseline, how):
             "log_loss_standard_error": ours.log_loss_error,
         },
     )
+    gain = simple.losses - ours.losses
+    if 0 <= gain.mean() <= SURELY * standard_error(gain):
+        found.words.append(
+            f"That gain of {gain.mean():.3f} may be chance (standard error {standard_error(gain):.3f}, row by row): nothing below "
+            f"is certain to help predict {truth.name!r}."
+        )
     predicted = np.argmax(proba, axis=1)
     counts = confusion_matrix(codes, predicted, labels=range(len(classes)))
     table = pd.DataFrame(counts, columns=[f"predicted {c}" for c in classes])
@@ -376,7 +382,7 @@ def prediction_findings(truth, proba, baseline, how):
             lambda: plotting.plot_calibration(
                 np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
             ),
-            "Share of the rows that came true, by predicted probability. On the diagonal the probabilities are right.",
+            "How often a prediction came true, by its probability. On the diagonal the probabilities are right.",
         )
     return found
 
@@ -477,6 +483,6 @@ def _compare_findings(table, n_folds, probabilities, target):
     found.figure(
         "Can the probabilities be believed?",
         lambda: plotting.plot_calibration(truth, shown, classes=classes),
-        "Share of the rows that came true, by predicted probability, for the methods of lowest log loss.",
+        "How often a prediction came true, by its probability, for the methods of lowest log loss.",
     )
     return found

@@ -36,8 +36,8 @@ def structure(arguments, console):
     n_rows, n_columns = run.data.frame.shape if run.scanned is None else (np.inf, 0)
     if n_columns > n_rows:
         found.warnings.append(
-            f"{n_columns} columns in {n_rows} rows: among {n_columns * (n_columns - 1) // 2} pairs, some that do not depend on each "
-            "other have probable arcs by chance; --set arc_prior=0.01 makes all arcs less probable"
+            f"{n_columns} columns in {n_rows} rows: among {n_columns * (n_columns - 1) // 2} pairs, some that do not depend on "
+            "each other have probable arcs by chance; --set arc_prior=0.01 makes all arcs less probable"
         )
     if arguments.effects or arguments.interventions:
         found.add(effect_findings(run, estimator, arguments))

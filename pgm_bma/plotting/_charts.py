@@ -256,7 +256,7 @@ def plot_calibration(
             elinewidth=0.9, capsize=2, zorder=3, label=f"{name + ': ' if name else ''}mean distance {gap:.3f}",
         )  # fmt: skip
         if not several:
-            quarter = "share of rows (a quarter of its size)"
+            quarter = "share of the rows (drawn at a quarter)"
             ax.bar(middle, weight * 0.25, width=0.6 / n_bins, color=RULE, zorder=0, label=quarter)
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)

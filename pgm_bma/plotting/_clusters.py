@@ -144,7 +144,16 @@ def plot_cluster_profiles(
         for k, head in enumerate(heads):
             x = b * block + label_width + (k + 0.5) * cell
             text = head.replace(" (", "\n(", 1) if broken else head
-            ax.text(x, height - above / 2 + 0.01, text, ha="center", fontsize=FONT * scale, color=INK, fontweight="bold", **style)
+            ax.text(
+                x,
+                height - above / 2 + 0.01,
+                text,
+                ha="center",
+                fontsize=FONT * scale,
+                color=INK,
+                fontweight="bold",
+                **style,
+            )
     for i, v in enumerate(shown):
         left, bottom = (i // per_block) * block, height - above - (i % per_block + 1) * ROW
         end = left + label_width - 0.08
