@@ -37,6 +37,7 @@ from pgm_bma.plotting._drawing import (
     new_axes,
     note,
     short_labels,
+    sized_heads,
     table_rule,
     text_size,
     titled,
@@ -131,9 +132,8 @@ def plot_cluster_profiles(
     widths = [max(text_size(labels[v])[0], text_size(legends[v], FONT - 2)[0]) for v in shown]
     label_width = max(widths) + 0.15
     cell = CELL if len(cluster_states) <= 5 else max(0.5, 4.5 / len(cluster_states))
-    heads = [f"{state} ({_size_text(weights[k])})" for k, state in enumerate(cluster_states)]
-    broken = max(text_size(head)[0] for head in heads) * BOLD > cell  # then the size goes below the name
-    above = 0.34 + 0.15 * broken
+    heads, more = sized_heads(cluster_states, weights, cell / BOLD)
+    above = 0.34 + more
     block = label_width + len(cluster_states) * cell + 0.35
     n_blocks = max(1, math.ceil(len(shown) * ROW / 9.5))
     per_block = math.ceil(len(shown) / n_blocks)
@@ -143,11 +143,10 @@ def plot_cluster_profiles(
     for b in range(n_blocks):
         for k, head in enumerate(heads):
             x = b * block + label_width + (k + 0.5) * cell
-            text = head.replace(" (", "\n(", 1) if broken else head
             ax.text(
                 x,
                 height - above / 2 + 0.01,
-                text,
+                head,
                 ha="center",
                 fontsize=FONT * scale,
                 color=INK,
@@ -442,11 +441,6 @@ def _dependence(table, weights):
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(overall > 0, overall * (np.log(overall) - np.log(floor)), 0.0)
     return float(terms.sum(axis=1).mean())
-
-
-def _size_text(share):
-    """Size of a cluster in per cent; a small one is not nothing."""
-    return "<1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
 def _state_line(states, limit=34):
