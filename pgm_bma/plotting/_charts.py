@@ -1,5 +1,6 @@
 """Pictures of numbers: arc posteriors, relevance, intervals, calibration."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -107,8 +108,8 @@ def plot_relevance(
     elif len(rest):
         names = "" if len(rest) > 3 else f": {', '.join(short_labels(rest.index, 28).values())}"
         below = "at 0" if rest.iloc[0] == 0 else f"below {INVISIBLE * largest:.1g}"
-        remark = f"\n{len(rest)} more {below}{names}"
-    ax = new_axes(ax, 5.4, 0.9 + 0.2 * len(shown) + 0.2 * bool(remark))
+        remark = "\n" + textwrap.fill(f"{len(rest)} more {below}{names}", 48, break_long_words=False)
+    ax = new_axes(ax, 5.4, 0.9 + 0.2 * len(shown) + 0.2 * remark.count("\n"))
     y = np.arange(len(shown))
     sure = None if posterior is None else posterior.reindex(shown.index).to_numpy(dtype=float)
     ax.barh(y, shown.to_numpy(), height=0.72, **_bar_colours(shown, sure, threshold, is_flat))
