@@ -1,4 +1,4 @@
-"""What the columns of a table leave unclear: ids, dates, texts and numbers that need a decision, each with the words to add."""
+"""Columns that need a decision: ids, dates, texts and numbers that a table leaves unclear, each with the words to add."""
 
 import shlex
 from typing import NamedTuple
