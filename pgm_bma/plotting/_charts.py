@@ -43,7 +43,7 @@ from pgm_bma.plotting._drawing import (
     titled,
 )
 
-INVISIBLE = 1e-3  # a bar of this share of the longest cannot be seen
+INVISIBLE = 5e-3  # a bar of this share of the longest cannot be seen
 FLAT = 1e-3  # values this near to each other are no ranking
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
