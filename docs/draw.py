@@ -6,7 +6,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 import pgm_bma
 from pgm_bma import plotting
@@ -70,7 +70,8 @@ def guides(X, y):
     model = pgm_bma.AdditiveBayesClassifier().fit(X, y)
     patients, recurrence = pgm_bma.load_dataset("breast-LJ")
     table, truth = patients.drop(columns=recurrence), patients[recurrence]
-    held_out = cross_val_predict(model, table, truth, cv=5, method="predict_proba")
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)  # the rows of the table are sorted
+    held_out = cross_val_predict(model, table, truth, cv=folds, method="predict_proba")
     save(figure(plotting.plot_calibration(truth, held_out)), "pictures/calibration.png")
     save(figure(plotting.plot_evidence(model.explain(X.dropna().iloc[0]))), "pictures/evidence.png")
 

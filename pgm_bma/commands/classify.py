@@ -125,9 +125,15 @@ def class_column(arguments, raw):
         return arguments.target
     if raw.target is None:
         raise UsageError(
-            f"--target is missing: {raw.source} has the columns {', '.join(map(repr, raw.frame.columns[:12]))}"
+            f"--target is missing: name the column to predict, as --target COLUMN; {raw.source} has the columns {_ends(raw.frame)}"
         )
     return raw.target
+
+
+def _ends(frame):
+    """Names of the columns; of many the first and the last, where a class often stands."""
+    names = list(map(repr, frame.columns))
+    return ", ".join(names if len(names) <= 20 else [*names[:8], "...", *names[-4:]])
 
 
 def _read_classes(run, consequence):
@@ -355,6 +361,12 @@ def prediction_findings(truth, proba, baseline, how):
             "log_loss_standard_error": ours.log_loss_error,
         },
     )
+    gain = simple.losses - ours.losses
+    if 0 <= gain.mean() <= SURELY * standard_error(gain):
+        found.words.append(
+            f"That gain of {gain.mean():.3f} may be chance (standard error {standard_error(gain):.3f}, row by row): nothing below "
+            f"is certain to help predict {truth.name!r}."
+        )
     predicted = np.argmax(proba, axis=1)
     counts = confusion_matrix(codes, predicted, labels=range(len(classes)))
     table = pd.DataFrame(counts, columns=[f"predicted {c}" for c in classes])
@@ -370,7 +382,7 @@ def prediction_findings(truth, proba, baseline, how):
             lambda: plotting.plot_calibration(
                 np.array([str(c) for c in truth]), proba, classes=[str(c) for c in classes]
             ),
-            "Share of the rows that came true, by predicted probability. On the diagonal the probabilities are right.",
+            "How often a prediction came true, by its probability. On the diagonal the probabilities are right.",
         )
     return found
 
@@ -471,6 +483,6 @@ def _compare_findings(table, n_folds, probabilities, target):
     found.figure(
         "Can the probabilities be believed?",
         lambda: plotting.plot_calibration(truth, shown, classes=classes),
-        "Share of the rows that came true, by predicted probability, for the methods of lowest log loss.",
+        "How often a prediction came true, by its probability, for the methods of lowest log loss.",
     )
     return found

@@ -99,7 +99,7 @@ def cluster(arguments, console):
         arguments.words,
         one_more,
     )
-    found = cluster_findings(estimator, seen, proba, run.data.target, number)
+    found = cluster_findings(estimator, seen, proba, run.data.target, number, run.data.weights is not None)
     if not _is_latent_class(estimator):
         found.add(fit_findings(estimator, seen, proba, weights))
     profiles, files = profile_findings(estimator, seen, weights, arguments)
@@ -164,7 +164,7 @@ def _finish_scan(run, estimator):
     run.finish_scan(f"Clusters in {run.name}", found, estimator, "labels")
 
 
-def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
+def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN, weighted=False):
     """Clusters: how many, how large, what marks them, which columns matter, how they compare with known classes.
 
     number : `NumberChosen`, what is known of the number of clusters
@@ -190,7 +190,8 @@ def cluster_findings(estimator, frame, proba, truth=None, number=NOTHING_KNOWN):
         certainty = float(proba.max(axis=1).mean())
         found.words.append(f"A row belongs to its cluster with a probability of {certainty:.2f} on average.")
         estimated = np.asarray(estimator._profiles()[0])
-        found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c]) for c in range(k) if sizes[c]]
+        overall = {name: _overall(frame[name]) for name in getattr(estimator, "numeric_columns_", ()) if not weighted}
+        found.words += [_one_cluster(c, sizes, marks[marks["cluster"] == c], overall) for c in range(k) if sizes[c]]
         if np.abs(estimated - sizes / sizes.sum()).max() >= 0.005:
             shares = ", ".join(percent(share) for share in estimated)
             found.words.append(
@@ -368,9 +369,14 @@ def _cure(estimator, words):
     return f"{risk}; --method structural or forest models them."
 
 
-def _one_cluster(c, sizes, marks):
+def _overall(values):
+    """Mean and standard deviation of a number in all rows, as `describe` writes those of a cluster."""
+    return f" (overall {float(f'{values.mean():.4g}'):g} ± {float(f'{values.std():.2g}'):g})"
+
+
+def _one_cluster(c, sizes, marks, overall):
     said = [
-        f"{row.column} {row.state}"
+        f"{row.column} {row.state}{overall.get(row.column, '')}"
         if np.isnan(row.lift)  # a number: its mean and standard deviation
         else f"{row.column} = {state_text(row.state)} ({percent(row.probability)}, overall {percent(row.probability / row.lift)})"
         for row in marks.itertuples()

@@ -342,7 +342,8 @@ def _disagreement(path, criterion):
     best = {name: int(path.loc[v.idxmax(), "n_clusters"]) for name, v in known.items() if v.notna().all()}
     taken, numbers = best[criterion], {name: best[name] for name in COMPARED if name in best}
     found = Findings(numbers={"n_clusters_by": numbers})
-    others = [f"{NAMES[name]} would take {number}" for name, number in numbers.items() if number != taken]
+    wanted = dict.fromkeys(number for number in numbers.values() if number != taken)
+    others = [f"{joined([NAMES[n] for n in numbers if numbers[n] == number])} would take {number}" for number in wanted]
     agreed = [NAMES[name] for name, number in numbers.items() if number == taken and name != criterion]
     if others:
         found.words.append(f"The criteria disagree: {', '.join(others)}{_same(agreed)}.")

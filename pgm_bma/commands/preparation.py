@@ -8,7 +8,6 @@ cross-validation know the same states; cut points that look at the class are fou
 """
 
 import re
-import shlex
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,12 +16,21 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from pgm_bma import discretize
+from pgm_bma.commands.column_problems import (
+    FEW_NUMBERS,
+    ColumnProblem,
+    ColumnProblems,
+    code_suspicions,
+    discrete_problem,
+    has_code,
+    is_number,
+    problems_of,
+    rare_texts,
+)
 from pgm_bma.commands.output import count, listed
 from pgm_bma.commands.tabular_files import closest, is_code, number_text
-from pgm_bma.foundation.tables.kinds import WHAT_IT_IS, column_kind, looks_like_weights, missing_codes
 from pgm_bma.foundation.tables.table import MAX_FLOAT_STATES, order_states
 
-FEW_NUMBERS = 10  # columns of at most so many different numbers keep them as states under --discretize
 BINNINGS = {
     "mdl": discretize.MDLDiscretizer,
     "frequency": discretize.FrequencyDiscretizer,
@@ -59,13 +67,6 @@ class Roles(NamedTuple):
         return cls(arguments.id, arguments.weight, **lists, missing_codes=tuple(arguments.missing_codes))
 
 
-class ColumnProblem(NamedTuple):
-    """line : what is wrong with a column and the cure in words      words : what to add to the command"""
-
-    line: str
-    words: list
-
-
 @dataclass
 class Prepared:
     """Table as the methods see it. `frame` holds categoricals, and floats in the columns `to_bin`, which a discretiser cuts, and
@@ -86,33 +87,6 @@ class Prepared:
         cells = max(self.frame.size, 1)
         share = f"{100 * missing / cells:.1f} % of the cells missing" if missing else "no cell missing"
         return f"{self.source}: {count(len(self.frame), 'row')}, {count(self.frame.shape[1], 'column')}, {share}"
-
-
-class ColumnProblems(ValueError):
-    """All that the columns leave unclear; `lines` is the message, `command` gives the words to run instead."""
-
-    def __init__(self, source, problems):
-        super().__init__("; ".join(problem.line for problem in problems))
-        self.source, self.problems = source, problems
-
-    def lines(self, words):
-        """The message, with the command to run instead."""
-        head = [problem.line for problem in self.problems]
-        if len(head) > 1:
-            head = [f"{self.source}: the columns need some words from you:", *(f"  {line}" for line in head)]
-        return [*head, f"run instead: {shlex.join(['pgm-bma', *self.command(words)])}"]
-
-    def command(self, words):
-        added: dict[str, list[str]] = {}
-        for problem in self.problems:
-            for option, value in problem.words:
-                if value not in added.setdefault(option, []):
-                    added[option].append(value)
-        new = []
-        for option, values in added.items():
-            joined = option in ("--drop", "--missing-codes") and not any("," in value for value in values)
-            new += [f"{option}={value}" for value in ([",".join(values)] if joined else values)]
-        return [*words, *new]
 
 
 NOTHING_SAID = Roles()
@@ -178,7 +152,8 @@ def prepare(
         notes.append(f"discretised ({binning}): {listed(to_bin)}")
     if numbers:
         notes.append(f"numbers taken as they are: {listed(numbers)}")
-    kept = [n for n, c in frame.items() if binning and n not in to_bin and _is_number(c) and c.nunique() > FEW_NUMBERS]
+    notes += rare_texts(frame, said)
+    kept = [n for n, c in frame.items() if binning and n not in to_bin and is_number(c) and c.nunique() > FEW_NUMBERS]
     kept = [name for name in kept if name not in said.categorical]
     if kept:
         notes.append(
@@ -258,7 +233,7 @@ def _set_aside(frame, names, target, said):
         raise ValueError(f"{wrong!r} is a covariate or outcome; it cannot be dropped, or be id, weight or target, too")
     aside = frame[list(names)].copy()
     for name in names:
-        if not _is_number(aside[name]) or name in said.categorical:
+        if not is_number(aside[name]) or name in said.categorical:
             aside[name] = _categorical(aside[name])
     return aside
 
@@ -271,23 +246,19 @@ def _classes(column, source):
         raise ValueError(
             f"{source}: the target {column.name!r} has one class only, {listed(present.iloc[:1])}; at least two are needed"
         )
-    if _is_number(column) and present.nunique() > MAX_FLOAT_STATES:
+    if is_number(column) and present.nunique() > MAX_FLOAT_STATES:
         raise ValueError(
             f"{source}: the target {column.name!r} holds {present.nunique()} different numbers; cut it into a few classes first"
         )
-    problem = discrete_problem(column.name, column)
+    problem = None if is_number(column) else discrete_problem(column.name, column)
     if problem is not None:
         raise ColumnProblems(source, [problem])
     return _categorical(column)
 
 
-def _is_number(column):
-    return pd.api.types.is_numeric_dtype(column.dtype)
-
-
 def _is_to_bin(name, column, said):
     """Measured numbers, and what the user calls numeric; a nominal number (whole, few values) is cut on request only."""
-    if not _is_number(column) or name in said.categorical or name in said.ordered:
+    if not is_number(column) or name in said.categorical or name in said.ordered:
         return False
     values = column.dropna()
     different = values.nunique()
@@ -300,7 +271,7 @@ def _categorical(column, ordered=False):
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column
     values = column.dropna()
-    if _is_number(column) and (values == values.round()).all():
+    if is_number(column) and (values == values.round()).all():
         states = sorted({int(value) for value in values})
     else:
         states = order_states(values.unique().tolist())
@@ -322,7 +293,7 @@ def order_by_number(states):
 def _in_categories(column, categories):
     if pd.api.types.is_numeric_dtype(categories.dtype):
         column = pd.to_numeric(column, errors="coerce")
-    elif _is_number(column):
+    elif is_number(column):
         numbers = pd.to_numeric(categories.astype(str).to_series(), errors="coerce")  # 1 may be written 1.0 there
         texts = {number: text for number, text in zip(numbers[::-1], categories[::-1]) if not is_code(str(text))}
         column = column.map(lambda value: value if pd.isna(value) else texts.get(float(value), number_text(value)))
@@ -354,7 +325,7 @@ def apply_roles(raw, roles, is_test=False):
     for name, codes in roles.missing_codes:
         for column in [name] if name is not None else frame.columns:
             if column in frame and column not in (roles.id, roles.weight):
-                frame[column] = frame[column].mask(_is_code(frame[column], codes))
+                frame[column] = frame[column].mask(has_code(frame[column], codes))
     for name in roles.numeric:
         if name in frame and not pd.api.types.is_numeric_dtype(frame[name].dtype):
             numbers = pd.to_numeric(frame[name].str.replace(",", ".", regex=False), errors="coerce")
@@ -386,115 +357,3 @@ def _weights(column, source):
     if not numbers.sum() > 0:
         raise ValueError(f"{source}: all weights in {column.name!r} are zero")
     return numbers.to_numpy(dtype=float)
-
-
-def _is_code(column, codes):
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return column.isin(codes)
-    return pd.to_numeric(column.astype(object), errors="coerce").isin(codes)
-
-
-# --------------------------------------------------------------------------------------- what the columns leave unclear
-
-
-def problems_of(frame, roles, has_id, takes_numbers):
-    """List what the columns leave unclear: a list of `ColumnProblem`."""
-    found = []
-    for name, column in frame.items():
-        if name in roles.categorical or name in roles.ordered or isinstance(column.dtype, pd.CategoricalDtype):
-            continue
-        strange = _strange_texts(column)
-        if strange:
-            found.append(_strange_problem(name, column, strange))
-            continue
-        kind = None if name in roles.numeric else column_kind(name, column)
-        weighted = roles.weight is None and name not in roles.numeric and looks_like_weights(name, column)
-        if kind is not None:
-            cure = [("--id", name)] if kind == "id" and not has_id else [("--drop", name)]
-            has_id = has_id or kind == "id"
-            found.append(ColumnProblem(_kind_line(name, column, kind, cure[0][0]), cure))
-        elif weighted and column.nunique() > MAX_FLOAT_STATES:
-            line = f"column {name!r} looks like weights of the rows; say so with --weight {quoted(name)}"
-            found.append(ColumnProblem(f"{line}, or --numeric {quoted(name)}", [("--weight", name)]))
-        elif (problem := discrete_problem(name, column, takes_numbers)) is not None:
-            found.append(problem)
-    return found
-
-
-def discrete_problem(name, column, takes_numbers=False):
-    """Numbers with many values that nobody bins, numbers with a few texts among them, texts that are nearly all different."""
-    values = column.dropna()
-    different = values.nunique()
-    if different <= MAX_FLOAT_STATES or (takes_numbers and pd.api.types.is_numeric_dtype(column.dtype)):
-        return None
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        line = (
-            f"column {name!r} holds {different} different numbers; add --discretize frequency or width, or leave it out with "
-            f"--drop {quoted(name)}"
-        )
-        return ColumnProblem(line, [("--discretize", "frequency")])
-    strange = _strange_texts(column)
-    if strange:
-        return _strange_problem(name, column, strange)
-    if different > len(values) / 2:
-        line = f"column {name!r} holds {different} different texts in {len(values)} rows; leave it out with --drop {quoted(name)}"
-        return ColumnProblem(line, [("--drop", name)])
-    return None
-
-
-def _strange_texts(column):
-    """The one to five texts of a column whose many other values are numbers."""
-    if pd.api.types.is_numeric_dtype(column.dtype) or column.nunique() <= MAX_FLOAT_STATES:
-        return []
-    texts = pd.Series(column.dropna().unique())
-    strange = texts[~np.isfinite(pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float))]
-    return list(strange) if len(strange) <= 5 else []
-
-
-def _strange_problem(name, column, strange):
-    row = int(np.argmax((column == strange[0]).to_numpy())) + 1
-    cure = f"correct it, or add --missing {quoted(strange[0])}"
-    line = f"column {name!r} holds numbers, but also {strange[0]!r} (row {row}); {cure}"
-    return ColumnProblem(line, [("--missing", each) for each in strange])
-
-
-def code_suspicions(frame, roles):
-    """(lines, the option as text, words to add): codes such as -9 or 99 outside the run of the other values."""
-    suspects: dict[int, list] = {}
-    for name, column in frame.items():
-        if name not in roles.categorical and not isinstance(column.dtype, pd.CategoricalDtype):
-            for code in missing_codes(column):
-                suspects.setdefault(code, []).append(name)
-    if not suspects:
-        return [], "", []
-    lines, everywhere = [], []
-    words: dict[str, list[str]] = {}
-    for code, names in sorted(suspects.items()):
-        holders = [name for name, column in frame.items() if _is_code(column, [code]).any()]
-        if holders == names:
-            everywhere.append(str(code))
-        else:
-            for name in names:
-                words.setdefault(name, []).append(str(code))
-    values = ([",".join(everywhere)] if everywhere else []) + [f"{name}:{','.join(c)}" for name, c in words.items()]
-    options = [("--missing-codes", value) for value in values]
-    for code, names in sorted(suspects.items()):
-        n_cells = sum(int(_is_code(frame[name], [code]).sum()) for name in names)
-        verb = "holds" if n_cells == 1 else "hold"
-        lines.append(f"{count(n_cells, 'cell')} of {listed(names, 3)} {verb} {code}, far from the other values")
-    return lines, " ".join(shlex.quote(f"{option}={value}") for option, value in options), options
-
-
-def _kind_line(name, column, kind, option):
-    what = "different number" if pd.api.types.is_numeric_dtype(column.dtype) else "different text"
-    different, cure = count(column.nunique(), what), "leave it out with --drop"
-    if option == "--id":
-        cure = f"say so with --id {quoted(name)}, or {cure}"
-    return (
-        f"column {name!r} {WHAT_IT_IS[kind]} ({different} in {count(int(column.notna().sum()), 'row')}); {cure} {quoted(name)}, or "
-        f"take it as it is with --categorical {quoted(name)}"
-    )
-
-
-def quoted(text):
-    return str(text) if str(text).replace("-", "").replace("_", "").isalnum() else repr(str(text))

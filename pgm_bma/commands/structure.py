@@ -33,6 +33,12 @@ def structure(arguments, console):
         decided = estimator.compelled_posterior_  # else a direction may come from options or experiments
     found = arc_findings(estimator, decided).add(opinions)
     found.add(gap_findings(estimator)).add(chain_findings(estimator))
+    n_rows, n_columns = run.data.frame.shape if run.scanned is None else (np.inf, 0)
+    if n_columns > n_rows:
+        found.warnings.append(
+            f"{n_columns} columns in {n_rows} rows: among {n_columns * (n_columns - 1) // 2} pairs, some that do not depend on "
+            "each other have probable arcs by chance; --set arc_prior=0.01 makes all arcs less probable"
+        )
     if arguments.effects or arguments.interventions:
         found.add(effect_findings(run, estimator, arguments))
     run.finish(f"Structure of {run.name}", found, model, "arcs.csv", arc_table(estimator.edge_posterior_))
@@ -44,15 +50,23 @@ def impute(arguments, console):
         raise UsageError("impute completes tables that are read whole; give one file, without --memory and --workers")
     run, model, estimator = _fit_structures(arguments, console)
     rows = as_seen(model, run.data.frame)
-    if not pd.DataFrame(rows).isna().to_numpy().any():
-        run.note("no cell is missing: every copy is the table itself")
     found = gap_findings(estimator).add(chain_findings(estimator))
     copies = estimator.complete(rows, arguments.copies, random_state=arguments.seed)
-    found.words.insert(
-        0,
-        f"completed.csv holds {count(arguments.copies, 'completed copy', 'completed copies')} of the table, one below the other. "
-        "Analyse each by itself and pool the results: how the copies differ is what the missing values leave open.",
-    )
+    words = [
+        f"completed.csv holds {count(arguments.copies, 'completed copy', 'completed copies')} of the table, one below the other."
+    ]
+    if pd.DataFrame(rows).isna().to_numpy().any():
+        words[0] += (
+            " Analyse each by itself and pool the results: how the copies differ is what the missing values leave open."
+        )
+    else:
+        words[0] += " No cell is missing, so the copies are equal."
+    if run.data.to_bin:
+        words.append(
+            f"In the copies, intervals stand in place of the numbers of {listed(run.data.to_bin)}, also where a number was known: "
+            "lt_5 is below 5, ge_5 at least 5."
+        )
+    found.words[:0] = words
     index = pd.Index(np.tile(run.data.index, len(copies)), name=run.data.index.name)
     run.finish(f"Completed {run.name}", found, model, "completed.csv", with_row_names(completed_table(copies), index))
 
@@ -215,7 +229,10 @@ def arc_findings(estimator, decided=None):
     undecided = _undecided(posterior, posterior if decided is None else decided)
     if undecided:
         pairs = ", ".join(f"{a} - {b}" for a, b in undecided[:8])
-        words.append(f"Almost surely connected, but the data do not show the direction: {pairs}.")
+        more = f" and {len(undecided) - 8} more" if len(undecided) > 8 else ""
+        words.append(
+            f"Connected with a probability of at least {SURE}, but the data do not show the direction: {pairs}{more}."
+        )
         if decided is not None:
             words.append(
                 "Networks that fit equally well turn these arcs round; which direction is more probable rests on the prior."
@@ -278,6 +295,8 @@ def gap_findings(estimator):
             "deviation)."
         )
     table = open_columns.rename_axis("column").reset_index()
+    if (table["missing"] == table["missing"].round()).all():  # weights may leave parts of cells
+        table["missing"] = table["missing"].astype(int)
     return Findings([words], tables=[("Missing cells", table, "Cells without a value, and their share of the rows.")])
 
 

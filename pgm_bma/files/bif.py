@@ -78,7 +78,9 @@ def write_bif(model: Any, path: Any) -> Path:
     arrays, path = network_arrays(model), file_path(path)
     single = [name for name, states in zip(arrays.names, arrays.states) if len(states) == 1]
     if single:
-        warn(f"variables with one state, which pyAgrum cannot read: {single}")
+        warn(
+            f"pyAgrum cannot read the file, because these variables have one state only: {', '.join(map(str, single))}"
+        )
     if left_out := model.graph.get("left_out"):
         warn(f"BIF holds tables of states; these numeric columns are not in the file: {left_out}; save() keeps them")
     for name, cpt in zip(arrays.names, arrays.cpts):

@@ -1,5 +1,6 @@
 """Pictures of numbers: arc posteriors, relevance, intervals, calibration."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ from pgm_bma.plotting._drawing import (
     titled,
 )
 
-INVISIBLE = 1e-3  # a bar of this share of the longest cannot be seen
+INVISIBLE = 5e-3  # a bar of this share of the longest cannot be seen
 FLAT = 1e-3  # values this near to each other are no ranking
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
@@ -107,8 +108,8 @@ def plot_relevance(
     elif len(rest):
         names = "" if len(rest) > 3 else f": {', '.join(short_labels(rest.index, 28).values())}"
         below = "at 0" if rest.iloc[0] == 0 else f"below {INVISIBLE * largest:.1g}"
-        remark = f"\n{len(rest)} more {below}{names}"
-    ax = new_axes(ax, 5.4, 0.9 + 0.2 * len(shown) + 0.2 * bool(remark))
+        remark = "\n" + textwrap.fill(f"{len(rest)} more {below}{names}", 48, break_long_words=False)
+    ax = new_axes(ax, 5.4, 0.9 + 0.2 * len(shown) + 0.2 * remark.count("\n"))
     y = np.arange(len(shown))
     sure = None if posterior is None else posterior.reindex(shown.index).to_numpy(dtype=float)
     ax.barh(y, shown.to_numpy(), height=0.72, **_bar_colours(shown, sure, threshold, is_flat))
@@ -256,7 +257,7 @@ def plot_calibration(
             elinewidth=0.9, capsize=2, zorder=3, label=f"{name + ': ' if name else ''}mean distance {gap:.3f}",
         )  # fmt: skip
         if not several:
-            quarter = "share of rows (a quarter of its size)"
+            quarter = "share of the rows (drawn at a quarter)"
             ax.bar(middle, weight * 0.25, width=0.6 / n_bins, color=RULE, zorder=0, label=quarter)
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)

@@ -37,6 +37,7 @@ from pgm_bma.plotting._drawing import (
     new_axes,
     note,
     short_labels,
+    sized_heads,
     table_rule,
     text_size,
     titled,
@@ -46,6 +47,7 @@ NETWORK = Fitted("a network with its tables, or a fitted clusterer", "get_cpds",
 ROW, CELL, BAR = 0.36, 0.9, 0.26  # inches
 LINE, SPAN, AXIS = 0.075, 2.3, 0.3  # inches: an interval, the scale from 0 to 1 at least, the room for its figures
 TALLEST = 11.0  # inches of a block of profiles
+BOLD = 1.1  # how much wider bold text is
 LEAST = 4.4  # inches: width of a new figure of profiles
 
 # column of `n_clusters_path_` -> words; the score is turned round, so that all are lower for better models
@@ -130,19 +132,29 @@ def plot_cluster_profiles(
     widths = [max(text_size(labels[v])[0], text_size(legends[v], FONT - 2)[0]) for v in shown]
     label_width = max(widths) + 0.15
     cell = CELL if len(cluster_states) <= 5 else max(0.5, 4.5 / len(cluster_states))
+    heads, more = sized_heads(cluster_states, weights, cell / BOLD)
+    above = 0.34 + more
     block = label_width + len(cluster_states) * cell + 0.35
     n_blocks = max(1, math.ceil(len(shown) * ROW / 9.5))
     per_block = math.ceil(len(shown) / n_blocks)
-    width, height = n_blocks * block, per_block * ROW + 0.34
-    ax, scale = drawing_axes(ax, width, height, 0.3 * bool(title) + 0.28, 6.5 if len(shown) < len(names) else 4.4)
+    width, height = n_blocks * block, per_block * ROW + above
+    ax, scale = drawing_axes(ax, width, height, 0.3 * bool(title) + 0.28 + 0.16 * (len(shown) < len(names)), 4.8)
     style = {"parse_math": False, "va": "center"}
     for b in range(n_blocks):
-        for k, state in enumerate(cluster_states):
+        for k, head in enumerate(heads):
             x = b * block + label_width + (k + 0.5) * cell
-            text = f"{state} ({weights[k]:.0%})".replace("%", " %")
-            ax.text(x, height - 0.16, text, ha="center", fontsize=FONT * scale, color=INK, fontweight="bold", **style)
+            ax.text(
+                x,
+                height - above / 2 + 0.01,
+                head,
+                ha="center",
+                fontsize=FONT * scale,
+                color=INK,
+                fontweight="bold",
+                **style,
+            )
     for i, v in enumerate(shown):
-        left, bottom = (i // per_block) * block, height - 0.34 - (i % per_block + 1) * ROW
+        left, bottom = (i // per_block) * block, height - above - (i % per_block + 1) * ROW
         end = left + label_width - 0.08
         ax.text(end, bottom + 0.23, labels[v], ha="right", fontsize=FONT * scale, color=INK, **style)
         ax.text(end, bottom + 0.09, legends[v], ha="right", fontsize=(FONT - 2) * scale, color=SOFT, **style)
@@ -165,12 +177,12 @@ def plot_cluster_profiles(
                     [x0 + (s + 0.04) * step, x0 + (s + 0.96) * step], [y, y], color=INK, linewidth=0.9 * scale, zorder=4
                 )
     for b in range(n_blocks):  # the scale, at the first row of every block
-        right, bottom = (b + 1) * block - 0.33, height - 0.34 - ROW + 0.03
+        right, bottom = (b + 1) * block - 0.33, height - above - ROW + 0.03
         for share, text in ((0.0, "0"), (1.0, "1")):
             ax.text(right, bottom + BAR * share, text, ha="left", fontsize=(FONT - 2.5) * scale, color=SOFT, **style)
     remark = "every cell goes from 0 to 1; bars are P(state | cluster), ticks P(state)"
     if len(shown) < len(names):
-        remark = f"{len(shown)} of {len(names)} variables, those that differ most between the clusters; {remark}"
+        remark = f"{len(shown)} of {len(names)} variables, those that differ most between the clusters\n{remark}"
     note(ax, remark)
     return titled(ax, title)
 
@@ -435,7 +447,8 @@ def _state_line(states, limit=34):
     line = " · ".join(states)
     if len(line) <= limit:
         return line
-    return f"{states[0][:12]} · … · {states[-1][:12]} ({len(states)} states)"
+    first, last = (state if len(state) <= 13 else f"{state[:12]}…" for state in (states[0], states[-1]))
+    return f"{first} · … · {last} ({len(states)} states)"
 
 
 def _key(ax, texts, per_line, scale):

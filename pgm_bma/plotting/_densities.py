@@ -18,6 +18,7 @@ from pgm_bma.plotting._drawing import (
     note,
     number,
     short_labels,
+    sized_heads,
     text_size,
     titled,
 )
@@ -72,17 +73,26 @@ def plot_densities(
     shown, k = names[:top], clusterer.n_clusters_
     sizes, labels = np.asarray(clusterer._profiles()[0]), short_labels(names[:top], 26)
     found = clusterer.densities_.set_index(["column", "cluster"])
-    keys = [f"{c} ({sizes[c]:.0%})".replace("%", " %") for c in range(k)]
+    keys, more = sized_heads(range(k), sizes, SPAN / k)
+    top_room = 0.3 + more
     left = max(text_size(labels[name])[0] for name in shown) + 0.2
-    width, height = left + SPAN + 0.1, ROW * len(shown) + 0.3
+    width, height = left + SPAN + 0.1, ROW * len(shown) + top_room
     ax, scale = drawing_axes(ax, width, height, 0.3 * bool(title) + 0.3)
     style = {"parse_math": False, "va": "center"}
     clusters = None if X is None else clusterer.predict(X)  # first: it says what is wrong with a table
     frame = None if X is None else as_frame(X, list(clusterer._fitted_names))
     for i, name in enumerate(shown):
-        base = height - 0.3 - (i + 1) * ROW + 0.28
+        base = height - top_room - (i + 1) * ROW + 0.28
         mean, sd = (np.array([found.loc[(name, c), part] for c in range(k)]) for part in ("mean", "sd"))
         low, high = float((mean - REACH * sd).min()), float((mean + REACH * sd).max())
+        values = None
+        if frame is not None:
+            with reading("X", X, "a table with the numeric columns of the fit"):
+                values = numbers(frame[name])
+            if np.isfinite(values).any() and np.nanmin(values) < np.nanmax(
+                values
+            ):  # a density may reach beyond all rows
+                low, high = max(low, float(np.nanmin(values))), min(high, float(np.nanmax(values)))
         x = np.linspace(low, high, 201)
         densities = sizes[:, None] * np.exp(-0.5 * ((x - mean[:, None]) / sd[:, None]) ** 2) / sd[:, None]
         ax.text(left - 0.1, base + 0.2, labels[name], ha="right", fontsize=FONT * scale, color=INK, **style)
@@ -96,9 +106,7 @@ def plot_densities(
             ax.fill_between(places, base, curve, color=colour, alpha=0.18, linewidth=0, zorder=2)
             (line,) = ax.plot(places, curve, color=colour, linewidth=1.3 * scale, zorder=3)
             line.set_gid(f"density:{name}:{c}")
-        if frame is not None and clusters is not None:
-            with reading("X", X, "a table with the numeric columns of the fit"):
-                values = numbers(frame[name])
+        if values is not None and clusters is not None:
             rows = np.linspace(0, len(values) - 1, min(len(values), MOST_TICKS)).astype(int)
             rows = rows[(values[rows] >= low) & (values[rows] <= high)]
             for c in range(k):
@@ -106,7 +114,15 @@ def plot_densities(
                 ax.vlines(at, base - RUG, base - 0.02, color=SERIES[c % len(SERIES)], linewidth=0.5 * scale, alpha=0.6)
     for c, key in enumerate(keys):
         at = left + SPAN * (c + 0.5) / k
-        ax.text(at, height - 0.14, key, ha="center", fontsize=FONT * scale, color=SERIES[c % len(SERIES)], **style)
+        ax.text(
+            at,
+            height - top_room / 2 + 0.01,
+            key,
+            ha="center",
+            fontsize=FONT * scale,
+            color=SERIES[c % len(SERIES)],
+            **style,
+        )
     if len(shown) < len(names):
         note(ax, f"{len(shown)} of {len(names)} numeric columns, those that matter most")
     return titled(ax, title)

@@ -163,7 +163,16 @@ def number(value):
     """A short number for a label."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
-    return f"{value:.3g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
+def sized_heads(names, sizes, room):
+    """(names of clusters with their sizes, height that a second line adds); sizes go below names that lack `room` in inches."""
+    shares = ["<1 %" if 0 < size < 0.005 else f"{size:.0%}".replace("%", " %") for size in sizes]
+    heads = [f"{name} ({share})" for name, share in zip(names, shares)]
+    if max(text_size(head)[0] for head in heads) <= room:
+        return heads, 0.0
+    return [f"{name}\n({share})" for name, share in zip(names, shares)], 0.15
 
 
 def table_rule(*numbers, others=()):

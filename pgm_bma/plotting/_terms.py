@@ -141,6 +141,9 @@ def _draw_column(ax, part, classes, label, numeric):
     reach = 2 * np.nan_to_num(part[[f"{c} error" for c in classes]].to_numpy())
     bounds = _bounds(part) if numeric else np.arange(len(part) + 1) - 0.5
     top = max(np.abs(evidence).max(initial=0.0), 0.1) * 1.1
+    top = min(
+        max(top, (np.abs(evidence) + reach).max(initial=0.0) * 1.05), 3 * top
+    )  # a band stays inside, unless it dwarfs all
     heights = shares / np.diff(bounds) if numeric else shares
     heights = np.minimum(heights, 3 * np.median(heights[heights > 0])) if (heights > 0).any() else heights
     heights = heights / max(heights.max(initial=0.0), 1e-300) * top * 0.5

@@ -256,3 +256,13 @@ def test_whole_numbers_in_categorical_columns_are_names():
         atol=1e-9,  # only the order of additions may differ
     )
     assert np.abs(proba(X) - as_names).max() > 1e-3
+
+
+def test_a_number_that_names_the_rows_is_no_silent_evidence():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"patient_id": np.arange(5000, 5080), "dose": rng.normal(size=80)})
+    y = rng.choice(["no", "yes"], 80)
+    with pytest.warns(UserWarning, match=r"'patient_id' names the rows .* numeric_columns=\['patient_id'\]"):
+        AdditiveBayesClassifier(terms=("single",), n_bags=1).fit(X, y)
+    AdditiveBayesClassifier(terms=("single",), n_bags=1, numeric_columns=np.array(["patient_id"])).fit(X, y)
+    AdditiveBayesClassifier(terms=("single",), n_bags=1).fit(X.to_numpy(), y)

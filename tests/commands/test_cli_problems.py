@@ -342,3 +342,13 @@ def test_an_interrupt_that_a_library_swallows_comes_again(capsys):
         for step in Console().progress(steps(), 3, "fold"):
             seen.append(step)
     assert seen == [0] and signal.getsignal(signal.SIGINT) is before and not ends_at_once.asked
+
+
+def test_many_columns_with_one_cure_are_counted(table, capsys):
+    rng = np.random.default_rng(0)
+    wide = table({f"gene{i:02d}": rng.normal(size=120).round(3) for i in range(30)})
+    _, err = run(capsys, "structure", wide, code=1)
+    lines = err.splitlines()
+    assert lines[-2].strip() == "22 more columns with the same cure, --discretize" and len(lines) == 11
+    _, err = run(capsys, "classify", wide, code=2)
+    assert "--target COLUMN" in err and "..., 'gene26', 'gene27', 'gene28', 'gene29'" in err

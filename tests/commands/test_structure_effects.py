@@ -80,3 +80,22 @@ def test_wrong_words(table, tmp_path, capsys, words, message):
     code = 1 if "--interventions" in words else 2
     _, err = run(capsys, "structure", table, "--out", tmp_path / "out", *aside, *words, code=code)
     assert message in err and "fitting" not in err, "found before any work is done"
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_copies_say_what_stands_in_them(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({"x": x.round(3), "a": np.where(x > 0, "no", "yes"), "b": rng.choice(["u", "v"], 60)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out, _ = run(capsys, "impute", tmp_path / "t.csv", "--discretize=frequency", "--out", tmp_path / "out")
+    said = " ".join(out.split())
+    assert "No cell is missing, so the copies are equal" in said and "in place of the numbers of 'x'" in said
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_more_columns_than_rows_have_a_warning(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    pd.DataFrame({f"c{i}": rng.choice(["u", "v"], 13) for i in range(14)}).to_csv(tmp_path / "t.csv", index=False)
+    _, err = run(capsys, "structure", tmp_path / "t.csv", "--out", tmp_path / "out")
+    assert "14 columns in 13 rows" in err and "arc_prior" in err

@@ -91,6 +91,10 @@ def test_weights_are_scaled_and_change_the_fit(survey, tmp_path, capsys):
         ("case", range(70000, 70040), "id"),
         ("Patienten-Nr", np.random.default_rng(0).permutation(40) * 7 + 3, "id"),
         ("income", np.random.default_rng(0).permutation(40) * 7 + 3, None),
+        ("user_id", np.arange(90) // 2 + 500, "code"),
+        ("hospitalId", np.arange(90) // 2 + 500, "code"),
+        ("PAID", np.arange(90) // 2 + 500, None),
+        ("site_id", np.arange(90) // 9 + 500, None),  # ten sites are states
         ("height", np.arange(40) / 7, None),
         ("x", [f"A-{i:04d}" for i in range(40)], "id"),
         ("when", [f"2024-0{1 + i % 9}-{10 + i // 9}" for i in range(40)], "date"),
@@ -326,3 +330,23 @@ def test_covariates_and_outcome_take_no_part_and_are_told_afterwards(table, tmp_
     ):
         _, err = run(capsys, *words, *wrong, code=1)
         assert message in err
+
+
+def test_measurements_of_few_rows_are_no_states(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"height": rng.normal(size=30).round(3), "sex": rng.choice(["f", "m"], 30)}).to_csv(
+        tmp_path / "few.csv", index=False
+    )
+    _, err = run(capsys, "structure", tmp_path / "few.csv", code=1)
+    assert "'height' holds 30 different numbers" in err and err.rstrip().endswith("--discretize=frequency")
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_texts_that_hardly_repeat_have_a_note(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    codes = np.array([f"{i:04x}" for i in range(150)])
+    frame = pd.DataFrame({"session": codes[np.arange(900) % 150], "answer": rng.choice(["no", "yes"], 900)})
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    words = ("cluster", tmp_path / "log.csv", "--clusters", "1", "--set", "n_init=1", "--out", tmp_path / "out")
+    assert "'session' has 150 different texts, 6.0 rows each" in run(capsys, *words)[1]
+    assert "different texts" not in run(capsys, *words, "--categorical", "session")[1]

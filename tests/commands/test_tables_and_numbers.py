@@ -217,3 +217,16 @@ def test_models_with_arcs_write_what_em_writes(method, tmp_path, capsys):
     assert profiles["standard_error"].max() < 2 * binomial
     result = json.loads((tmp_path / "out" / "run.json").read_text())["result"]
     assert {"bic", "icl", "entropy_r2", "dependent_pairs", "outcome"} <= set(result) and result["n_clusters"] == 2
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_gain_that_may_be_chance_says_so(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    noise = pd.DataFrame({"a": rng.choice(list("xyz"), 120), "b": rng.choice(list("uv"), 120)})
+    said = {}
+    for name, y in (("noise", rng.choice(["no", "yes"], 120)), ("copy", noise["b"])):
+        noise.assign(y=y).to_csv(tmp_path / f"{name}.csv", index=False)
+        words = ("classify", tmp_path / f"{name}.csv", "--target", "y", "--cv", 3, "--method", "nb")
+        said[name] = " ".join("".join(run(capsys, *words, "--out", tmp_path / name)).split())
+    assert "may be chance" in said["noise"] or "worse than class frequencies" in said["noise"]
+    assert "may be chance" not in said["copy"]

@@ -117,7 +117,7 @@ def assert_same(found, model):
 @pytest.fixture(autouse=True)
 def single_states_allowed():
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="variables with one state")
+        warnings.filterwarnings("ignore", message="pyAgrum cannot read")
         yield
 
 
@@ -239,7 +239,7 @@ def test_equal_networks_give_equal_bytes(tmp_path):
 
 def test_one_state_variables_are_named_in_a_warning(tmp_path):
     model = bayesian_network(["x", "only"], [(0, 1), ("s",)], [(), ()], [[[0.5, 0.5]], [[1.0]]])
-    with pytest.warns(UserWarning, match=r"pyAgrum.*\['only'\]"):
+    with pytest.warns(UserWarning, match="pyAgrum.*only"):
         pgm_bma.write_bif(model, tmp_path / "net.bif")
 
 

@@ -375,7 +375,7 @@ def test_small_axes_get_fewer_names_that_do_not_touch():
 @pytest.mark.parametrize("n", [8, 60, 500])
 def test_relevance_ranks_from_the_top(n):
     series = pd.Series(
-        np.random.default_rng(3).random(n), index=[f"variable_{i}" for i in range(n)], name="arc posterior"
+        0.01 + np.random.default_rng(3).random(n), index=[f"variable_{i}" for i in range(n)], name="arc posterior"
     )
     ax = plotting.plot_relevance(series, threshold=0.5)
     expected = series.sort_values(ascending=False).iloc[:60]

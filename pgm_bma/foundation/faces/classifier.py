@@ -24,6 +24,7 @@ from pgm_bma.foundation.tables.kinds import (
     find_cuts,
     numeric_names,
     warn_of_cuts,
+    warn_of_named_numbers,
     without_uncut_wholes,
 )
 from pgm_bma.foundation.tables.table import as_table
@@ -243,6 +244,10 @@ class ClassifierBase(ClassifierMixin, Explains, PredictsToFiles, DiscreteEstimat
                 warn_of_cuts(guessed, self._cached_uncut)
         if not cuts.names:
             return X
+        if table.is_named(X):
+            settled = [] if self.numeric_columns is None else list(self.numeric_columns)
+            settled += getattr(self, "monotone", None) or ()  # a direction says that it is a number
+            warn_of_named_numbers(frame[kept], [column for column in cuts.names if column not in settled])
         self._cuts = cuts
         return cut_frame(frame, cuts)
 

@@ -26,6 +26,9 @@ _ID_NAME = re.compile(
     r"(?:(?:.*[ _.-])?(?:id|ids|uuid|guid|nr|no|num|number|key|caseid|case|row|index|rowid|respid|respondent|lfd|lfdn|kennung))"
     r"|.*(?:ID|Id|Nr|_id)"
 )
+_REPEATED_ID = re.compile(
+    r"(?:.*[ _.-])?(?:[Ii]d|ID|uuid|UUID|guid|GUID)|.*[a-z](?:ID|Id)"
+)  # of a user or a hospital, in several rows
 _CODE_NAME = re.compile(
     r"(?:.*[ _.-])?(?:(?:post|postal|zip)[ _.-]?(?:code|codes)?|postcodes?|zipcodes?|plz|phone|telephone|tel|fips|iban|isbn)\d*",
     re.IGNORECASE,
@@ -58,8 +61,8 @@ def column_kind(name: str, column: pd.Series) -> str | None:
     Returns
     -------
     str or None
-        "id" (names the rows: unique and named so, or counting up, or one text each), "code" (a postcode and the like), "date",
-        "text" (free text), or None.
+        "id" (names the rows: unique and named so, or counting up, or one text each), "code" (a postcode, or an id that
+        several rows share), "date", "text" (free text), or None.
 
     Examples
     --------
@@ -77,6 +80,8 @@ def column_kind(name: str, column: pd.Series) -> str | None:
     if pd.api.types.is_numeric_dtype(values.dtype):
         if distinct >= FEW and _is_whole(values) and _CODE_NAME.fullmatch(str(name).strip()):
             return "code"
+        if distinct < len(values) and _is_repeated_id(name, values):
+            return "code"
         if distinct < len(values) or not _is_whole(values):
             return "date" if _is_whole(values) and distinct >= FEW and _are_days(values) else None
         counts = (values.diff().iloc[1:] == 1).all()
@@ -90,6 +95,13 @@ def column_kind(name: str, column: pd.Series) -> str | None:
     if distinct == len(texts):
         return "id"
     return None
+
+
+def _is_repeated_id(name, values):
+    """Numbers of users, hospitals and the like, by their name."""
+    if not pd.api.types.is_numeric_dtype(values.dtype) or not _REPEATED_ID.fullmatch(str(name).strip()):
+        return False
+    return values.nunique() > MOST_STATES and _is_whole(values)
 
 
 def looks_like_weights(name: str, column: pd.Series) -> bool:
@@ -196,7 +208,28 @@ def warn_of_kinds(names: list, states: list, codes: np.ndarray, weights: np.ndar
         raise ValueError(f"{told}: there is nothing to learn from; {cure}")
     for name, told in found.items():
         cure = f"X.drop(columns=[{name!r}]) leaves it out, X[{name!r}].astype('category') takes it as it is"
-        warn(f"{told} and adds noise only: {cure}")
+        warn(f"{told}{'' if WHAT_IT_IS['code'] in told else ' and adds noise only'}: {cure}")
+
+
+def warn_of_named_numbers(frame: pd.DataFrame, names: list) -> None:
+    """Warn of columns taken as numbers that name the rows, or hold days or codes.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The rows of the fit.
+    names : list
+        Columns that were taken as numbers and that the user has not declared.
+    """
+    for name in names:
+        values = pd.Series(numbers(frame[name]))
+        kind = column_kind(str(name), values)
+        if kind is not None:
+            told = f"column {name!r} {WHAT_IT_IS[kind]} ({values.nunique()} different values in {values.count()} rows)"
+            cure = f"X.drop(columns=[{name!r}]) leaves it out, numeric_columns=[{name!r}] takes it as it is"
+            if kind == "code":
+                cure += f", categorical_columns=[{name!r}] takes its values as names"
+            warn(f"{told} and was taken as a number: {cure}")
 
 
 def _kind_of_states(name, values, n_seen):
@@ -206,6 +239,8 @@ def _kind_of_states(name, values, n_seen):
         return "date"
     kind = column_kind(name, values)
     is_unique = len(values) >= n_seen
+    if kind == "id" and not is_unique and _is_repeated_id(name, values):
+        return "code"
     if (kind == "id" and not is_unique) or (kind == "text" and len(values) <= max(20, 0.2 * n_seen)):
         return None
     return kind
