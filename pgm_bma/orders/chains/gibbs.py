@@ -46,8 +46,8 @@ FEWEST = 1280
 # of chains that stand still), or than NEAR in any arc. On win95pts sweeps 200 to 400 are not burnt in: .3 apart. Strict limits
 # (1.5, 0.05) leave out good windows where a rare one follows: alarm's largest error of 12 runs was then .061.
 FURTHER, NEAR = 2.0, 0.1
-# Of exchanges between neighbours. Default fits of win95pts and of 200 variables, two tables each, three seeds: with 0.4 nine to eleven
-# replicas and 32 CPU seconds in the median of 200 variables, with 0.25 eight and 27, with 0.15 seven and 23; sweeps and errors are alike.
+# Of exchanges between neighbours. Default fits of 200 variables, two tables, three seeds each: with 0.4 nine to eleven replicas and
+# 32 CPU seconds in the median, with 0.25 eight and 27, with 0.15 seven and 23; sweeps and errors are alike.
 RATE = 0.2
 # Where a ladder ends: at this power, or at a lower one, where the best order is no more than FLAT nats above a random one. Largest
 # error of six to ten runs: alarm (320 sweeps) .045 with 0.15, .032 with 0.1; child (1024) .025 with 0.2, .016 with 0.1. On win95pts
