@@ -21,7 +21,7 @@ from pgm_bma.orders import consensus, search
 
 from ._common import parser, print_line, print_table, run, save_csv
 
-SIZES = (1.0, 3.0, 10.0, 30.0)
+SIZES = search.SAMPLE_SIZES
 CONSISTENT = {"parameter_prior": "consistent"}  # the default before evidence chose
 PRIORS = {
     "default": {},
@@ -30,7 +30,7 @@ PRIORS = {
     "consistent, fair+": {"structure_prior": "fair+", **CONSISTENT},
     "consistent, price .2": {"arc_prior": 0.2, **CONSISTENT},
     "consistent, price .05": {"arc_prior": 0.05, **CONSISTENT},
-    **{f"BDeu {size:g}": {"equivalent_sample_size": size} for size in SIZES},
+    **{f"BDeu {size:g}": {"equivalent_sample_size": size} for size in (*SIZES, 30.0)},
     "BDeu 10, fair": {"structure_prior": "fair", "equivalent_sample_size": 10.0},
     "BDeu 10, fair+": {"structure_prior": "fair+", "equivalent_sample_size": 10.0},
     "BDeu 10, price .2": {"arc_prior": 0.2, "equivalent_sample_size": 10.0},

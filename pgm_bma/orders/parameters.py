@@ -18,7 +18,7 @@ _BY_EVIDENCE = """alpha : float, optional
     equivalent_sample_size : float, optional
         Total pseudo-count of every table (BDeu), instead of `alpha` and `parameter_prior`.
     parameter_prior : {"evidence", "consistent", "paper"}, default="evidence"
-        "evidence": BDeu, with the total of 1, 3, 10 and 30 that has most evidence: summed over all orders up to 16 columns, else
+        "evidence": BDeu, with the total of 1, 3 and 10 that has most evidence: summed over all orders up to 16 columns, else
         under good orders. Equivalent DAGs have equal scores. "consistent": alpha in every cell, but no table holds more
         pseudo-counts than a quarter of the rows; those of larger tables are spread evenly. "paper": alpha in every cell (K2 when
         1), under which arcs into a column of very many states, noise or not, look certain."""

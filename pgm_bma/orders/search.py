@@ -11,7 +11,9 @@ from pgm_bma.orders.families.arcs import random_order
 from pgm_bma.orders.families.family_table import FamilyLists, prune_table
 from pgm_bma.orders.sums.exact_orders import sum_over_orders
 
-SAMPLE_SIZES = (1.0, 3.0, 10.0, 30.0)  # totals of pseudo-counts (BDeu) that evidence chooses from
+# Totals of pseudo-counts (BDeu) that evidence chooses from. 30 has most evidence where columns are noise of equally frequent states
+# and makes twice as many arcs or more out of nothing than 10; of 120 tables of known networks none chose it.
+SAMPLE_SIZES = (1.0, 3.0, 10.0)
 # missing cells are drawn once under this total, which draws the choice by a step at times: with 10 to 30 % missing, 52 of 64
 # tables had the size of the complete table; 51 under 10
 COMPLETED = 3.0

@@ -60,8 +60,8 @@ def test_chains_that_disagree_are_said(recwarn):
 
 def test_a_checkpoint_carries_a_face_on(tmp_path):
     X, y = table().drop(columns="g"), table()["g"]
-    plain = OrderAveragedClassifier(**quick()).fit(X, y)
-    kept = quick(checkpoint=tmp_path / "run", checkpoint_every=1)
+    plain = OrderAveragedClassifier(**quick(tol=0.2)).fit(X, y)
+    kept = quick(tol=0.2, checkpoint=tmp_path / "run", checkpoint_every=1)
     OrderAveragedClassifier(**kept).fit(X, y)
     again = OrderAveragedClassifier(**kept).fit(X, y)
     np.testing.assert_array_equal(plain.predict_proba(X), again.predict_proba(X))

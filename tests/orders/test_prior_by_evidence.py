@@ -12,7 +12,7 @@ from pgm_bma.orders import search
 from pgm_bma.orders.families.family_table import family_table
 from tests.oracles.orders import Problem
 
-SIZES = (1.0, 3.0, 10.0, 30.0)
+SIZES = (1.0, 3.0, 10.0)
 CARDS = (2, 3, 2, 3)
 
 
@@ -105,7 +105,7 @@ def test_choice_is_the_one_of_most_evidence_in_every_fit(what):
 def test_beyond_sums_good_orders_choose_the_same(monkeypatch):
     rng = np.random.default_rng(0)
     chosen = set()
-    for strength in (0.05, 0.3, 1.0, 8.0):
+    for strength in (0.05, 0.2, 0.3, 8.0):
         codes = np.zeros((300, 9), dtype=int)
         for v in range(9):
             parents = rng.choice(v, min(v, 2), replace=False)
