@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgm_bma import EMAClusterer
+from pgm_bma import EMAClusterer, OrderPosterior
 
 
 def questionnaire(n_rows=60):
@@ -58,3 +58,17 @@ def test_what_is_declared_or_repeated_is_not_pointed_out():
 def test_a_table_of_nothing_but_ids_and_dates_is_refused():
     with pytest.raises(ValueError, match=r"'case' names the rows.*'day' holds dates.*nothing to learn from"):
         EMAClusterer(2).fit(questionnaire()[["case", "day"]])
+
+
+def test_measured_numbers_as_states_are_pointed_out():
+    rng = np.random.default_rng(0)
+    answers = pd.DataFrame({"q0": rng.integers(0, 2, 45), "q1": rng.integers(0, 2, 45)})
+    X = answers.assign(size=rng.normal(size=45), weight=rng.normal(size=45))
+    with pytest.warns(UserWarning, match="taken as states, which says little: 'size', 'weight'; cut them first"):
+        OrderPosterior().fit(X)
+    few = answers.assign(size=rng.integers(0, 9, 45) / 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OrderPosterior().fit(X.astype({"size": "category", "weight": "category"}))
+        OrderPosterior().fit(few[["q0", "q1", "size"]])
+        EMAClusterer(2, n_init=2, random_state=0).fit(X)  # takes numbers as they are

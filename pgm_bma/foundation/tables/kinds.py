@@ -194,11 +194,14 @@ def warn_of_kinds(names: list, states: list, codes: np.ndarray, weights: np.ndar
     ValueError
         When no column is left that could be learned from.
     """
-    found = {}
+    found, measured = {}, []
     for position, (name, values) in enumerate(zip(names, states)):
         if len(values) >= FEW and name not in settled:
             seen = codes[:, position] >= 0
             n_seen = int(seen.sum()) if weights is None else float(weights[seen].sum())
+            if _are_measured(values, n_seen):
+                measured.append(name)
+                continue
             kind = _kind_of_states(name, values, n_seen)
             if kind is not None:
                 found[name] = f"column {name!r} {WHAT_IT_IS[kind]} ({len(values)} different values in {n_seen:g} rows)"
@@ -209,6 +212,19 @@ def warn_of_kinds(names: list, states: list, codes: np.ndarray, weights: np.ndar
     for name, told in found.items():
         cure = f"X.drop(columns=[{name!r}]) leaves it out, X[{name!r}].astype('category') takes it as it is"
         warn(f"{told}{'' if WHAT_IT_IS['code'] in told else ' and adds noise only'}: {cure}")
+    if measured:
+        few, more = measured[:3], f" and {len(measured) - 3} more" if len(measured) > 3 else ""
+        warn(
+            f"numbers that differ from row to row are taken as states, which says little: {', '.join(map(repr, few))}{more}; cut "
+            "them first, for example with pgm_bma.FrequencyDiscretizer(), or take them as they are with .astype('category')"
+        )
+
+
+def _are_measured(values, n_seen):
+    """Numbers that are not all whole, most of them in one row."""
+    if len(values) <= n_seen / 2 or not all(isinstance(value, (float, np.floating)) for value in values):
+        return False
+    return not all(float(value).is_integer() for value in values)
 
 
 def warn_of_named_numbers(frame: pd.DataFrame, names: list) -> None:
