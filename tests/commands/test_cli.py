@@ -508,7 +508,7 @@ def test_warm_up_runs_every_kernel_of_missing_cells(monkeypatch):
 
 def test_the_compiling_line_is_heard_by_who_asks(capsys):
     before = compiling.announce["said"]
-    for to, said in ((False, ""), (True, "pgm_bma: compiling, once per installation"), (print, "")):
+    for to, said in ((False, ""), (True, "pgm_bma: compiling what is needed here, once per installation"), (print, "")):
         compiling.announce["said"] = False
         with compiling.announcing(to):
             compiling._tell()

@@ -121,7 +121,7 @@ def _tell():
     """Say once that code is being compiled: to `announce`, else to a person at a terminal, else when somebody listens."""
     if announce["said"]:
         return
-    line = "pgm_bma: compiling, once per installation (pgm-bma warm-up does it all at once)"
+    line = "pgm_bma: compiling what is needed here, once per installation (pgm-bma warm-up compiles everything)"
     if announce["to"] is not None:
         announce["said"] = True
         announce["to"](line)
