@@ -5,7 +5,8 @@ Ten networks and random ones, 100 to 5000 rows, three tables each, columns in ra
 skeleton, mean log score and Brier score of arcs, expected structural Hamming distance, and of edges above .95 how many there are
 and how many are false. BDeu "averaged" weighs sample sizes by their evidence (beyond exact sums, by the score of the best network).
 "default" is the size of most evidence, "consistent" the default before it. ``--choice`` compares, on tables of at most 20 columns,
-the size that good orders choose with the one that the sum over all orders chooses, and its arcs with the averaged ones.
+the size that good orders choose with the one that the sum over all orders chooses, and its arcs with the averaged ones. ``--noise``
+counts the edges that independent columns of equally frequent states get.
 """
 
 import time
@@ -50,8 +51,14 @@ def main(argv=None):
     reader.add_argument("--tables", type=int, default=3)
     reader.add_argument("--priors", nargs="+", default=list(PRIORS), choices=list(PRIORS))
     reader.add_argument("--choice", action="store_true", help="how sizes are chosen, instead of the priors")
+    reader.add_argument("--noise", action="store_true", help="edges of independent columns")
     options = reader.parse_args(argv)
     warnings.simplefilter("ignore")
+    if options.noise:
+        sizes = [(n, k, states) for n in (80, 300, 1000) for k in (20, 60) for states in (2, 3)]
+        found = [line for size in sizes for line in noise(*size, options.tables)]
+        save_csv(found, "arc_priors_noise", options.out, keys=["rows", "columns", "states", "prior"])
+        return print_table(found)
     if options.choice:
         networks = [(name, a_network(name)) for name in options.networks]
         cells = [(*each, n, k) for each in networks for n in options.rows for k in range(options.tables)]
@@ -146,6 +153,24 @@ def choice(name, network, n_rows, number):
     }  # fmt: skip
     print_line(line)
     return line
+
+
+def noise(n_rows, n_columns, states, n_tables):
+    """A line for each prior: edges of independent columns, means of some tables."""
+    found = {"default": [], "BDeu 30": []}
+    for number in range(n_tables):
+        rng = np.random.default_rng([n_rows, n_columns, states, number])
+        data = pd.DataFrame(rng.integers(states, size=(n_rows, n_columns))).add_prefix("c")
+        for prior, lines in found.items():
+            size = {"equivalent_sample_size": 30.0} if prior != "default" else {}
+            fitted = OrderPosterior(method="mcmc", random_state=0, **size).fit(data)
+            edges = fitted.skeleton_posterior_.to_numpy()[np.triu_indices(n_columns, 1)]
+            lines.append([edges.sum(), (edges >= 0.5).sum(), (edges >= 0.9).sum()])
+    about = {"rows": n_rows, "columns": n_columns, "states": states}
+    names = "expected edges", "edges of .5", "edges of .9"
+    return [
+        {**about, "prior": prior, **dict(zip(names, np.mean(lines, axis=0).round(2)))} for prior, lines in found.items()
+    ]
 
 
 def judge(edges, truth):
