@@ -312,7 +312,8 @@ def _used_columns(estimator, root, dependence):
     found = Findings()
     if used.iloc[0] > 0:
         strong = used.index[used > NOTICED * used.iloc[0]][:8]
-        found.words.append(f"The prediction of {root} rests mostly on: {listed(strong, 8)}.")
+        which = "this column" if len(strong) == 1 else "these columns"
+        found.words.append(f"The evidence for {root} changes most with {which}: {listed(strong, 8)}.")
     label, caption = (
         "change of the evidence (nats)",
         f"Change of the evidence for {root} by the terms that hold the column",

@@ -33,7 +33,7 @@ def test_classifiers_take_numbers_as_they_are(measured, tmp_path, capsys, method
     words = ["classify", measured, "--target", "sick", "--method", method, "--cv", "3", "--out", tmp_path / "out"]
     out, err = run(capsys, *words)
     said = {
-        "additive": "The prediction of 'sick' rests mostly on: 'age'",
+        "additive": "The evidence for 'sick' changes most with this column: 'age'",
         "tan": "Columns that say most about 'sick': 'age'",
     }
     assert "numbers taken as they are: 'age'" in err and said[method] in " ".join(out.split())
@@ -53,7 +53,7 @@ def test_a_pair_whose_columns_say_nothing_alone_is_named_and_drawn(tmp_path, cap
     table.to_csv(tmp_path / "t.csv", index=False)
     out, _ = run(capsys, "classify", tmp_path / "t.csv", "--target", "y", "--cv", "2", "--out", tmp_path / "out")
     said = " ".join(out.split())
-    assert re.search("The prediction of 'y' rests mostly on: ('a' and 'b'|'b' and 'a')\\.", said)
+    assert re.search("The evidence for 'y' changes most with these columns: ('a' and 'b'|'b' and 'a')\\.", said)
     assert re.search(
         r"say more about 'y' together than apart: a with b \([\d.]+ % of the explained log odds[^;]*\)\.", said
     )
