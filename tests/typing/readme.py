@@ -11,9 +11,10 @@ print(clusterer.arc_posterior_.nsmallest(2).round(2))  # votes that say least
 
 wine, cultivar = pgm_bma.load_dataset("wine")
 X, y = wine.drop(columns=cultivar), wine[cultivar]
-classifier = pgm_bma.AdditiveBayesClassifier().fit(X, y)
-print(classifier.predict_proba(X.iloc[[25, 83]]).round(2))
-print(classifier.explain(X.iloc[83]).iloc[:3].round(2))  # column by class
+new = [25, 83]
+classifier = pgm_bma.AdditiveBayesClassifier().fit(X.drop(new), y.drop(new))
+print(classifier.predict_proba(X.loc[new]).round(2))
+print(classifier.explain(X.loc[83]).iloc[:3].round(2))  # column by class
 
 import numpy as np
 
